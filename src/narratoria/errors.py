@@ -1,0 +1,114 @@
+"""The exceptions of the package, and the codes of failures that travel as data.
+
+Most failures are data: a `ToolResult` with an `error`. The classes here are for what must interrupt: a
+mistake in a definition, a document that cannot be used, a deadline that ends an evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+TOOL_NOT_FOUND: Final = "TOOL_NOT_FOUND"
+INVALID_ARGUMENTS: Final = "INVALID_ARGUMENTS"
+PRECONDITION_FAILED: Final = "PRECONDITION_FAILED"
+DEADLINE_EXCEEDED: Final = "DEADLINE_EXCEEDED"
+TIMEOUT: Final = "TIMEOUT"
+EXECUTION_FAILED: Final = "EXECUTION_FAILED"
+EFFECT_FAILED: Final = "EFFECT_FAILED"
+CANCELLED: Final = "CANCELLED"
+NO_BRANCH_MATCHED: Final = "NO_BRANCH_MATCHED"
+PROTOCOL_ERROR: Final = "PROTOCOL_ERROR"
+MISSING_DONE: Final = "MISSING_DONE"
+NON_ZERO_EXIT: Final = "NON_ZERO_EXIT"
+NOT_EXECUTABLE: Final = "NOT_EXECUTABLE"
+OUTPUT_LIMIT: Final = "OUTPUT_LIMIT"
+
+
+class NarratoriaError(Exception):
+    """The root of everything this package raises on purpose."""
+
+
+class ToolValidationError(NarratoriaError):
+    """A handler found its arguments unusable, or a tool is defined wrongly."""
+
+
+class ArgumentsInvalid(ToolValidationError):
+    """Arguments do not fit the tool's parameters; `problems` names each path."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(self.problems))
+
+
+class ToolFailure(NarratoriaError):
+    """Raised inside a handler to fail the call with a code of the tool's own."""
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        recoverable: bool = True,
+        suggestions: Sequence[str] = (),
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.recoverable = recoverable
+        self.suggestions = tuple(suggestions)
+        self.details = dict(details) if details else None
+
+
+class PromptError(NarratoriaError):
+    """The root of errors about prompts."""
+
+
+class PromptValidationError(PromptError):
+    """A prompt is put together wrongly: duplicate tools, a bad template, an unknown key."""
+
+
+class PromptEvaluationError(PromptError):
+    """An evaluation cannot go on. Re-raised by the pipeline (002, failure table)."""
+
+
+class VisibilityExpansionRequired(PromptError):
+    """The model asked to see sections that were summarised. Re-raised by the pipeline (002)."""
+
+    def __init__(self, message: str, *, section_keys: Sequence[str] = (), reason: str = "") -> None:
+        super().__init__(message)
+        self.section_keys = tuple(section_keys)
+        self.reason = reason
+
+
+class DeadlineExceededError(NarratoriaError):
+    """The deadline of the whole evaluation has passed."""
+
+
+class BudgetExceededError(NarratoriaError):
+    """A budget of tokens, calls or cost is used up."""
+
+
+class AssetRefused(NarratoriaError):
+    """An asset cannot be registered; the call that offered it goes on."""
+
+
+class PlanRejected(NarratoriaError):
+    """A plan cannot be run; `problems` lists every reason with its JSON path."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("plan rejected: " + "; ".join(self.problems))
+
+
+class StoryInvalid(NarratoriaError):
+    """A story folder cannot be played; the message names the file and the key."""
+
+
+class JournalError(NarratoriaError):
+    """The journal cannot be read or written; the message says what was kept."""
+
+
+class SessionBusy(NarratoriaError):
+    """Another turn of the same session is running."""

@@ -1,0 +1,335 @@
+"""Everything that can happen, as one family of tagged structs.
+
+Six events belong to the tool protocol (000 §3-4): a tool writes them on its standard output, one JSON
+object a line. The others are the runtime's own, recorded in the session's journal beside them, so that a
+client, a replay and a second viewer read one stream. The tag is the field `type`; names are camelCase on
+the wire. Unknown fields are ignored (000 §8), a missing or wrong known field is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+PROTOCOL_VERSION: Final = "0"
+
+JsonObject: TypeAlias = dict[str, Any]
+LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
+
+
+# --- the tool protocol ---------------------------------------------------------------------------------
+
+
+class ProtocolEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
+    """The envelope of 000 §3."""
+
+    version: Literal["0"]
+    request_id: str | None = None
+    timestamp: str | None = None
+
+
+class Log(ProtocolEvent, tag="log", frozen=True, kw_only=True):
+    """Progress or a diagnostic (000 §4.1). Never an error, whatever its level."""
+
+    level: LogLevel
+    message: str
+    fields: JsonObject | None = None
+
+
+class StatePatch(ProtocolEvent, tag="state_patch", frozen=True, kw_only=True):
+    """A change to the session state, merged by RFC 7396 (000 §4.2)."""
+
+    patch: JsonObject
+
+
+class Asset(ProtocolEvent, tag="asset", frozen=True, kw_only=True):
+    """A file the tool has written (000 §4.3)."""
+
+    asset_id: str
+    kind: str
+    media_type: str
+    path: str
+    metadata: JsonObject | None = None
+
+
+class UiEvent(ProtocolEvent, tag="ui_event", frozen=True, kw_only=True):
+    """A request to the client (000 §4.4); `narrative_choice` is the one every client knows."""
+
+    event: str
+    payload: JsonObject | None = None
+
+
+class ToolErrorEvent(ProtocolEvent, tag="error", frozen=True, kw_only=True):
+    """A structured error (000 §4.5). It does not end the invocation by itself."""
+
+    error_code: str
+    error_message: str
+    details: JsonObject | None = None
+
+
+class Done(ProtocolEvent, tag="done", frozen=True, kw_only=True):
+    """The end of the invocation (000 §4.6)."""
+
+    ok: bool
+    summary: str | None = None
+
+
+ToolEvent: TypeAlias = Log | StatePatch | Asset | UiEvent | ToolErrorEvent | Done
+TOOL_EVENT_TYPES: Final = ("log", "state_patch", "asset", "ui_event", "error", "done")
+
+
+# --- the runtime's own ---------------------------------------------------------------------------------
+
+
+class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
+    """What the runtime itself records."""
+
+
+class SessionStarted(RuntimeEvent, tag="session_started", frozen=True, kw_only=True):
+    session: str
+    story: str | None = None
+    title: str | None = None
+    state: JsonObject = msgspec.field(default_factory=dict)
+    permissions: list[str] = msgspec.field(default_factory=list)
+    parent_session: str | None = None
+    parent_turn: int | None = None
+
+
+class TurnStarted(RuntimeEvent, tag="turn_started", frozen=True, kw_only=True):
+    turn: int
+    prompt: str
+    origin: Literal["player", "choice", "opening", "retry"] = "player"
+
+
+class NarratorChosen(RuntimeEvent, tag="narrator_chosen", frozen=True, kw_only=True):
+    """Which narrator speaks in this generation, and why the ones before it did not."""
+
+    narrator: str
+    attempt: int
+    passed_over: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class NarrationDelta(RuntimeEvent, tag="narration_delta", frozen=True, kw_only=True):
+    """A piece of narration as it is being written; replaced by the `Narration` of the same turn."""
+
+    text: str
+    attempt: int = 1
+
+
+class Narration(RuntimeEvent, tag="narration", frozen=True, kw_only=True):
+    text: str
+    narrator: str = ""
+    attempt: int = 1
+
+
+class PlanMade(RuntimeEvent, tag="plan_made", frozen=True, kw_only=True):
+    plan: JsonObject
+    attempt: int
+    narrator: str = ""
+
+
+class PlanRefused(RuntimeEvent, tag="plan_refused", frozen=True, kw_only=True):
+    """A generation that gave nothing to run: a bad plan, a narrator that failed or was too slow."""
+
+    attempt: int
+    problems: list[str]
+    narrator: str = ""
+
+
+class CallStarted(RuntimeEvent, tag="call_started", frozen=True, kw_only=True):
+    """An attempt at a call begins. `call` is the idempotency key the tool gets as `requestId`."""
+
+    call: str
+    tool: str
+    attempt: int = 1
+    tool_id: str | None = None
+    plan: str | None = None
+    parent: str | None = None
+    input: JsonObject = msgspec.field(default_factory=dict)
+
+
+class CallEmitted(RuntimeEvent, tag="call_emitted", frozen=True, kw_only=True):
+    """An event of the tool protocol, from a process or from a handler in this process."""
+
+    call: str
+    event: ToolEvent
+
+
+class AssetStored(RuntimeEvent, tag="asset_stored", frozen=True, kw_only=True):
+    call: str
+    asset_id: str
+    kind: str
+    media_type: str
+    hash: str
+    size: int
+    name: str = ""
+    metadata: JsonObject | None = None
+
+
+class AssetDenied(RuntimeEvent, tag="asset_denied", frozen=True, kw_only=True):
+    call: str
+    asset_id: str
+    reason: str
+
+
+class CallRetrying(RuntimeEvent, tag="call_retrying", frozen=True, kw_only=True):
+    """An attempt failed, what it did was discarded, and another follows after `delay` seconds."""
+
+    call: str
+    attempt: int
+    delay: float
+    error_code: str
+    error: str
+
+
+class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True):
+    call: str
+    tool: str
+    ok: bool
+    state: Literal["completed", "failed", "skipped", "timeout"]
+    attempts: int = 1
+    duration: float = 0.0
+    tool_id: str | None = None
+    message: str = ""
+    value: Any = None
+    error_code: str | None = None
+    error: str | None = None
+    recoverable: bool = True
+    suggestions: list[str] = msgspec.field(default_factory=list)
+    stderr: str | None = None
+
+
+class MemoryChange(msgspec.Struct, frozen=True, tag_field="change", tag="memory", omit_defaults=True):
+    scope: str
+    op: Literal["write", "delete", "clear"]
+    key: str = ""
+    value: Any = None
+    expires: float | None = None
+
+
+class PatchChange(msgspec.Struct, frozen=True, tag_field="change", tag="patch", omit_defaults=True):
+    """A patch made by the runtime: a state effect, already evaluated."""
+
+    patch: JsonObject
+
+
+class SliceChange(msgspec.Struct, frozen=True, tag_field="change", tag="slice", omit_defaults=True):
+    """What a typed slice holds now, encoded."""
+
+    slice: str
+    values: list[Any]
+
+
+class PermissionChange(msgspec.Struct, frozen=True, tag_field="change", tag="permission", omit_defaults=True):
+    permission: str
+    granted: bool
+
+
+Change: TypeAlias = PatchChange | MemoryChange | SliceChange | PermissionChange
+
+
+class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """An effect that reached outside; what a later undo needs to take it back."""
+
+    effect: int
+    description: str
+    reversible: bool
+    receipt: Any = None
+
+
+class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
+    """What a call did is now part of the session.
+
+    A number stands for the record of that sequence number, a `call_emitted` whose `state_patch` is committed
+    here; so a patch is written once, and a failed attempt's patches are in the journal but never in the fold.
+    """
+
+    call: str
+    changes: list[int | Change]
+    inverse: JsonObject = msgspec.field(default_factory=dict)
+    effects: list[EffectApplied] = msgspec.field(default_factory=list)
+
+
+class PlanFinished(RuntimeEvent, tag="plan_finished", frozen=True, kw_only=True):
+    plan: str
+    success: bool
+    failed: list[str] = msgspec.field(default_factory=list)
+    duration: float = 0.0
+    can_replan: bool = False
+
+
+class SkillHealth(RuntimeEvent, tag="skill_health", frozen=True, kw_only=True):
+    skill: str
+    health: Literal["healthy", "degraded", "temporaryFailure", "permanentFailure"]
+    failures: int = 0
+    reason: str = ""
+
+
+class Choices(RuntimeEvent, tag="choices", frozen=True, kw_only=True):
+    choices: list[str]
+
+
+class Notice(RuntimeEvent, tag="notice", frozen=True, kw_only=True):
+    """Something a person should know that is not part of the story."""
+
+    level: Literal["info", "warn", "error"]
+    message: str
+    code: str | None = None
+    suggestions: list[str] = msgspec.field(default_factory=list)
+
+
+class TurnCommitted(RuntimeEvent, tag="turn_committed", frozen=True, kw_only=True):
+    turn: int
+    outcome: Literal["completed", "fallback", "cancelled"] = "completed"
+
+
+class TurnUndone(RuntimeEvent, tag="turn_undone", frozen=True, kw_only=True):
+    turn: int
+
+
+class TurnRedone(RuntimeEvent, tag="turn_redone", frozen=True, kw_only=True):
+    turn: int
+
+
+class Checkpoint(RuntimeEvent, tag="checkpoint", frozen=True, kw_only=True):
+    name: str
+    turn: int
+
+
+class Notification(RuntimeEvent, tag="notification", frozen=True, kw_only=True):
+    """A notification effect, published once what it speaks of is committed."""
+
+    event: str
+    payload: Any = None
+
+
+AnyRuntimeEvent: TypeAlias = (
+    SessionStarted
+    | TurnStarted
+    | NarratorChosen
+    | NarrationDelta
+    | Narration
+    | PlanMade
+    | PlanRefused
+    | CallStarted
+    | CallEmitted
+    | AssetStored
+    | AssetDenied
+    | CallRetrying
+    | CallFinished
+    | Committed
+    | PlanFinished
+    | SkillHealth
+    | Choices
+    | Notice
+    | TurnCommitted
+    | TurnUndone
+    | TurnRedone
+    | Checkpoint
+    | Notification
+)
+
+encode: Final = msgspec.json.Encoder().encode
+decode_tool_event: Final = msgspec.json.Decoder(ToolEvent).decode
+decode_runtime_event: Final = msgspec.json.Decoder(AnyRuntimeEvent).decode

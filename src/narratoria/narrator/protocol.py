@@ -1,0 +1,59 @@
+"""What a narrator is: it reads the situation and answers with a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from narratoria.errors import NarratoriaError
+from narratoria.plan import ExecutionResult, PlanDocument
+
+
+class NoMatch(NarratoriaError):
+    """This narrator has nothing to say to this prompt; the next one in the chain may."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCard:
+    """What a narrator knows of a tool: enough to choose it and to fill its input."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # a JSON Schema
+    examples: Sequence[Mapping[str, Any]] = ()  # {"description": …, "input": {…}}
+    skill: str | None = None
+    path: str | None = None  # what goes into `toolPath`; the name where None
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    prompt: str
+    narrative: str
+
+
+@dataclass(frozen=True, slots=True)
+class NarratorRequest:
+    """The situation: everything a narrator may look at, and where it may write while it thinks."""
+
+    prompt: str
+    state: Mapping[str, Any] = field(default_factory=dict)
+    history: Sequence[PastTurn] = ()
+    tools: Sequence[ToolCard] = ()
+    disabled_skills: frozenset[str] = frozenset()
+    attempt: int = 1
+    parent_plan: PlanDocument | None = None
+    last_trace: ExecutionResult | None = None
+    memories: Sequence[str] = ()
+    premise: str = ""
+    say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
+
+
+@runtime_checkable
+class Narrator(Protocol):
+    """000 §13.6: prompt in, Plan JSON out."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument: ...
