@@ -1,0 +1,176 @@
+"""When an evaluation must end, and how much it may use.
+
+Both are checked before a call is entered (002, dispatch step 3). The clock is a parameter: a test moves it.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from narratoria.errors import BudgetExceededError, DeadlineExceededError
+
+Clock: TypeAlias = Callable[[], float]
+
+
+class Deadline:
+    """A moment on a monotonic clock after which nothing new begins."""
+
+    __slots__ = ("at", "clock")
+
+    def __init__(self, at: float, clock: Clock = time.monotonic) -> None:
+        if math.isnan(at):
+            raise ValueError("deadline: NaN is not a moment; pass seconds on the monotonic clock")
+        self.at = at
+        self.clock = clock
+
+    @classmethod
+    def after(cls, seconds: float, clock: Clock = time.monotonic) -> Deadline:
+        return cls(clock() + seconds, clock)
+
+    def remaining(self) -> float:
+        """Seconds left, never below 0."""
+        return max(0.0, self.at - self.clock())
+
+    @property
+    def expired(self) -> bool:
+        return self.clock() >= self.at
+
+    def check(self, what: str = "the call") -> None:
+        """Raise `DeadlineExceededError` when the moment has passed."""
+        late = self.clock() - self.at
+        if late >= 0:
+            raise DeadlineExceededError(
+                f"{what} was not begun: the deadline passed {late:.3f} s ago; allow more time for the evaluation"
+            )
+
+    def within(self, seconds: float | None) -> float:
+        """The shorter of `seconds` and what is left: the timeout of a step under this deadline."""
+        left = self.remaining()
+        return left if seconds is None else min(seconds, left)
+
+    def earlier(self, seconds: float) -> Deadline:
+        """The deadline of a part: at most `seconds` from now, and never later than this one."""
+        return Deadline(min(self.at, self.clock() + seconds), self.clock)
+
+    def __repr__(self) -> str:
+        return f"<Deadline in {self.at - self.clock():.3f} s>"
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What an evaluation may use; `None` is no bound. `max_tokens` counts input and output together."""
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_input_tokens: int | None = None
+    max_output_tokens: int | None = None
+    max_cost: float | None = None
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            bound = getattr(self, name)
+            if bound is not None and not bound >= 0:
+                raise ValueError(f"budget: {name} must be 0 or more, got {bound!r}")
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What has been used so far."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class BudgetTracker:
+    """Counts use against a budget. Shared by concurrent calls and by worker threads, hence the lock."""
+
+    __slots__ = ("_calls", "_clock", "_cost", "_input", "_lock", "_output", "_started", "budget")
+
+    def __init__(self, budget: Budget, clock: Clock = time.monotonic) -> None:
+        self.budget = budget
+        self._clock = clock
+        self._started = clock()
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._input = 0
+        self._output = 0
+        self._cost = 0.0
+
+    def spend(
+        self, *, calls: int = 0, tokens: int = 0, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0
+    ) -> None:
+        """Note what was used, then raise `BudgetExceededError` if that is more than the budget.
+
+        The use is noted even then: it has happened. `tokens` is for providers that tell only the sum; it counts
+        as output, the dearer kind.
+        """
+        for name, amount in (("calls", calls), ("tokens", tokens), ("input_tokens", input_tokens),
+                             ("output_tokens", output_tokens), ("cost", cost)):  # fmt: skip
+            if not amount >= 0:
+                raise ValueError(f"budget: {name} must be 0 or more, got {amount!r}")
+        with self._lock:
+            self._calls += calls
+            self._input += input_tokens
+            self._output += output_tokens + tokens
+            self._cost += cost
+        over = [line for line, used, bound in self._lines() if used > bound]
+        if over:
+            raise BudgetExceededError(f"budget overspent: {'; '.join(over)}; raise the budget or ask for less")
+
+    def admit(self) -> None:
+        """Check and count one call in a single step, so that concurrent calls cannot pass the last free place."""
+        with self._lock:
+            bound = self.budget.max_calls
+            if bound is None or self._calls < bound:
+                self._calls += 1
+                return
+        raise BudgetExceededError(f"budget used up: calls {self._calls} of {bound}; raise the budget or ask for less")
+
+    def check(self) -> None:
+        """Raise `BudgetExceededError` when a bound is reached: nothing is left for another call."""
+        spent = [line for line, used, bound in self._lines() if used >= bound]
+        if spent:
+            raise BudgetExceededError(f"budget used up: {'; '.join(spent)}; raise the budget or ask for less")
+
+    @property
+    def used(self) -> Usage:
+        with self._lock:
+            return Usage(
+                calls=self._calls,
+                input_tokens=self._input,
+                output_tokens=self._output,
+                cost=self._cost,
+                seconds=self._clock() - self._started,
+            )
+
+    @property
+    def remaining(self) -> Budget:
+        """What is left, bound by bound, never below 0; `None` where there is no bound."""
+        used = self.used
+        left = {
+            f"max_{name}": None if bound is None else max(type(bound)(0), bound - getattr(used, name))
+            for name in ("calls", "tokens", "input_tokens", "output_tokens", "cost", "seconds")
+            for bound in (getattr(self.budget, f"max_{name}"),)
+        }
+        return Budget(**left)
+
+    def _lines(self) -> list[tuple[str, float, float]]:
+        used = self.used
+        return [
+            (f"{name} {amount:g} of {bound:g}", amount, bound)
+            for name in ("calls", "tokens", "input_tokens", "output_tokens", "cost", "seconds")
+            for bound, amount in ((getattr(self.budget, f"max_{name}"), getattr(used, name)),)
+            if bound is not None
+        ]
