@@ -1,0 +1,434 @@
+"""What a session remembers, in four scopes (004 `MemoryManager`).
+
+* `working`: the scratch of the task at hand.
+* `short-term`: forgotten after a time to live, an hour unless the write says otherwise.
+* `long-term`: kept until deleted.
+* `episodic`: what happened and when. Append-only: a write adds an entry `{"at": …, "value": …}` under its
+  key, a read gives the list of entries, oldest first. An update is refused; delete and clear are not.
+
+Every change is a `MemoryChange`: a draft only records changes, `Memory.apply` makes one real and returns what
+takes it back. Values are JSON data, copied on the way in and on the way out, so nobody changes committed
+memory by holding a reference into it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+import msgspec
+
+from narratoria import state
+from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject, MemoryChange
+
+MemoryScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic"]
+SCOPES: Final[tuple[MemoryScope, ...]] = get_args(MemoryScope)
+EPISODIC: Final = "episodic"
+SHORT_TERM_TTL: Final = 3600.0
+MAX_DEPTH: Final = 100
+
+_EXPIRING: Final = ("working", "short-term")
+
+
+class MemoryAccessError(NarratoriaError):
+    """A use of memory that cannot be: an unknown scope, a value that is not JSON, an episode updated."""
+
+
+class _Entry(NamedTuple):
+    value: Any
+    expires: float | None = None
+
+
+class _Stored(msgspec.Struct, omit_defaults=True):
+    """An entry as `export` writes it."""
+
+    value: Any
+    expires: float | None = None
+
+
+class Memory:
+    """The committed memory of a session."""
+
+    __slots__ = ("_clock", "_scopes", "_short_term_ttl", "_timers")
+
+    def __init__(
+        self, clock: Callable[[], float] = time.time, *, short_term_ttl: float = SHORT_TERM_TTL
+    ) -> None:
+        self._clock = clock
+        self._short_term_ttl = short_term_ttl
+        self._scopes: dict[str, dict[str, _Entry]] = {scope: {} for scope in SCOPES}
+        self._timers: list[tuple[float, str, str]] = []
+
+    # --- reading ----------------------------------------------------------------------------------
+
+    def read(self, scope: str, key: str, default: Any = None) -> Any:
+        """A copy of what is remembered under `key`, or `default`."""
+        entry = self._live(scope, key)
+        return default if entry is None else _copy(entry.value)
+
+    def has(self, scope: str, key: str) -> bool:
+        return self._live(scope, key) is not None
+
+    def keys(self, scope: str) -> list[str]:
+        """The keys of `scope`, the one written last at the end."""
+        return [key for key, _ in self._living(scope)]
+
+    def search(self, scope: str, query: str, limit: int | None = None) -> list[tuple[str, Any]]:
+        """The entries whose key or JSON text holds `query`, whatever its case; the newest first."""
+        needles = (query.casefold(), msgspec.json.encode(query)[1:-1].decode().casefold())
+        found: list[tuple[str, Any]] = []
+        for key, entry in reversed(self._living(scope)):
+            if limit is not None and len(found) >= limit:
+                break
+            text = f"{key}\n{msgspec.json.encode(entry.value).decode()}".casefold()
+            if any(needle in text for needle in needles):
+                found.append((key, _copy(entry.value)))
+        return found
+
+    # --- changing ---------------------------------------------------------------------------------
+
+    def write(self, scope: str, key: str, value: Any, ttl: float | None = None) -> None:
+        """Remember `value` under `key` in place of what was there; in `episodic`, after what was there."""
+        _check_key(scope, key)
+        value = as_json(value, f"memory {scope}/{key}")
+        if scope == EPISODIC:
+            value = {"at": self._clock(), "value": value}
+        self._change(
+            MemoryChange(scope=scope, op="write", key=key, value=value, expires=self._expiry(scope, key, ttl))
+        )
+
+    def update(self, scope: str, key: str, value: Any | Callable[[Any], Any]) -> Any:
+        """Change what is remembered and return it: an object is merged (RFC 7396), anything else replaced.
+
+        A callable gets the present value, None where there is none, and returns the new one. The time an
+        entry has left to live stays. Two calls that run at once and update one key: the later commit wins.
+        """
+        _check_key(scope, key)
+        if scope == EPISODIC:
+            raise MemoryAccessError(
+                f"memory episodic/{key}: what happened is not updated; write another entry instead"
+            )
+        entry = self._live(scope, key)
+        present = None if entry is None else entry.value
+        if callable(value):
+            value = as_json(value(_copy(present)), f"memory {scope}/{key}")
+        else:
+            value = as_json(value, f"memory {scope}/{key}")
+            if isinstance(value, dict) and isinstance(present, dict):
+                value = state.merge(present, value)
+        expires = self._expiry(scope, key, None) if entry is None else entry.expires
+        self._change(MemoryChange(scope=scope, op="write", key=key, value=value, expires=expires))
+        return _copy(value)
+
+    def delete(self, scope: str, key: str) -> bool:
+        """Forget `key`; False when nothing was remembered under it."""
+        if self._live(scope, key) is None:
+            return False
+        self._change(MemoryChange(scope=scope, op="delete", key=key))
+        return True
+
+    def clear(self, scope: str) -> None:
+        """Forget everything in `scope`."""
+        _check_scope(scope)
+        self._change(MemoryChange(scope=scope, op="clear"))
+
+    def apply(self, change: MemoryChange) -> list[MemoryChange]:
+        """Make one recorded change and return the changes that take it back, in the order to apply them."""
+        entries = self._entries(change.scope)
+        self._forget_expired()
+        if change.op == "clear":
+            inverse = [undo for key, entry in entries.items() for undo in _writes(change.scope, key, entry)]
+            entries.clear()
+            return inverse
+        old = entries.get(change.key)
+        if change.scope == EPISODIC and (change.op == "write" or change.value is not None):
+            return self._apply_episode(entries, change)
+        entries.pop(change.key, None)  # also before a write: a rewritten key moves to the end, as the newest
+        if change.op == "write":
+            entries[change.key] = _Entry(change.value, change.expires)
+            if change.expires is not None:
+                heapq.heappush(self._timers, (change.expires, change.scope, change.key))
+        if old is None:
+            return (
+                [MemoryChange(scope=change.scope, op="delete", key=change.key)]
+                if change.op == "write"
+                else []
+            )
+        return _writes(change.scope, change.key, old)
+
+    def _apply_episode(self, entries: dict[str, _Entry], change: MemoryChange) -> list[MemoryChange]:
+        """Add one entry, or (a delete that names its value) take one away: each is the other's inverse."""
+        old = entries.pop(change.key, None)
+        episodes: list[Any] = [] if old is None else old.value
+        if change.op == "write":
+            episodes.append(change.value)
+        elif not _remove_last(episodes, change.value):
+            if old is not None:
+                entries[change.key] = old
+            return []
+        if episodes:
+            entries[change.key] = _Entry(episodes)
+        op: Literal["write", "delete"] = "delete" if change.op == "write" else "write"
+        return [MemoryChange(scope=change.scope, op=op, key=change.key, value=change.value)]
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    def export(self) -> JsonObject:
+        """Everything remembered, as JSON data for `load`."""
+        return {
+            scope: {
+                key: {
+                    "value": _copy(entry.value),
+                    **({} if entry.expires is None else {"expires": entry.expires}),
+                }
+                for key, entry in self._living(scope)
+            }
+            for scope in SCOPES
+        }
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        """Remember exactly what an `export` holds."""
+        try:
+            stored = msgspec.convert(data, dict[MemoryScope, dict[str, _Stored]])
+        except msgspec.ValidationError as problem:
+            raise MemoryAccessError(f"memory cannot be loaded: {problem}") from None
+        self._scopes = {
+            scope: {
+                key: _Entry(as_json(one.value, f"memory {scope}/{key}"), one.expires)
+                for key, one in stored.get(scope, {}).items()
+            }
+            for scope in SCOPES
+        }
+        self._timers = [
+            (entry.expires, scope, key)
+            for scope, entries in self._scopes.items()
+            for key, entry in entries.items()
+            if entry.expires is not None
+        ]
+        heapq.heapify(self._timers)
+
+    # --- what a draft does differently ------------------------------------------------------------
+
+    def _find(self, scope: str, key: str) -> _Entry | None:
+        return self._entries(scope).get(key)
+
+    def _scan(self, scope: str) -> list[tuple[str, _Entry]]:
+        # A list made in one step: a handler's worker thread may read while another call commits.
+        return list(self._entries(scope).items())
+
+    def _change(self, change: MemoryChange) -> None:
+        self.apply(change)
+
+    # --- shared -----------------------------------------------------------------------------------
+
+    def _entries(self, scope: str) -> dict[str, _Entry]:
+        entries = self._scopes.get(scope)
+        if entries is None:
+            raise _unknown(scope)
+        return entries
+
+    def _live(self, scope: str, key: str) -> _Entry | None:
+        entry = self._find(scope, key)
+        return entry if entry is None or entry.expires is None or entry.expires > self._clock() else None
+
+    def _living(self, scope: str) -> list[tuple[str, _Entry]]:
+        now = self._clock()
+        return [item for item in self._scan(scope) if item[1].expires is None or item[1].expires > now]
+
+    def _expiry(self, scope: str, key: str, ttl: float | None) -> float | None:
+        if ttl is None:
+            return self._clock() + self._short_term_ttl if scope == "short-term" else None
+        if scope not in _EXPIRING:
+            raise MemoryAccessError(
+                f"memory {scope}/{key}: {scope} memory has no time to live; use short-term"
+            )
+        if not ttl > 0:
+            raise MemoryAccessError(f"memory {scope}/{key}: ttl must be more than 0 seconds, got {ttl!r}")
+        return self._clock() + ttl
+
+    def _forget_expired(self) -> None:
+        """Drop what has expired, each entry once, so that memory does not grow with what is forgotten."""
+        while self._timers and self._timers[0][0] <= self._clock():
+            expires, scope, key = heapq.heappop(self._timers)
+            entry = self._scopes[scope].get(key)
+            if entry is not None and entry.expires == expires:
+                del self._scopes[scope][key]
+
+
+class MemoryDraft(Memory):
+    """A call's view of memory: its own changes first, then what is committed, siblings' commits included.
+
+    A change calls `record` and stays in this draft; nothing touches the base. Dropping the draft drops it all.
+    """
+
+    __slots__ = ("_base", "_overlay", "_record")
+
+    def __init__(self, base: Memory, record: Callable[[MemoryChange], None]) -> None:
+        self._base = base
+        self._record = record
+        self._clock = base._clock
+        self._short_term_ttl = base._short_term_ttl
+        self._overlay: dict[str, _Overlay] | None = None
+
+    def apply(self, change: MemoryChange) -> list[MemoryChange]:
+        """Show a change in this draft without recording it, as when a nested draft commits into this one."""
+        _check_scope(change.scope)
+        before = self._scan(change.scope) if change.op == "clear" else []
+        old = self._find(change.scope, change.key)
+        if self._overlay is None:
+            self._overlay = {}
+        self._overlay.setdefault(change.scope, _Overlay()).add(change)
+        if change.op == "clear":
+            return [undo for key, entry in before for undo in _writes(change.scope, key, entry)]
+        if change.scope == EPISODIC and (change.op == "write" or change.value is not None):
+            op: Literal["write", "delete"] = "delete" if change.op == "write" else "write"
+            return [MemoryChange(scope=change.scope, op=op, key=change.key, value=change.value)]
+        if old is None:
+            return [MemoryChange(scope=change.scope, op="delete", key=change.key)]
+        return _writes(change.scope, change.key, old)
+
+    def export(self) -> JsonObject:
+        """Everything this draft sees."""
+        return super().export()
+
+    def load(self, data: Mapping[str, Any]) -> None:
+        raise MemoryAccessError("memory is loaded into a session, not into the draft of a call")
+
+    def _find(self, scope: str, key: str) -> _Entry | None:
+        overlay = None if self._overlay is None else self._overlay.get(scope)
+        if overlay is None:
+            return self._base._find(scope, key)
+        changes = overlay.changes.get(key)
+        if changes is not None and scope != EPISODIC:
+            return _after(None, changes[-1])
+        entry = None if overlay.cleared else self._base._find(scope, key)
+        for change in changes or ():
+            entry = _after(entry, change)
+        return entry
+
+    def _scan(self, scope: str) -> list[tuple[str, _Entry]]:
+        overlay = None if self._overlay is None else self._overlay.get(scope)
+        base = self._base._scan(scope)
+        if overlay is None:
+            return base
+        kept = [] if overlay.cleared else [item for item in base if item[0] not in overlay.changes]
+        mine = ((key, self._find(scope, key)) for key in list(overlay.changes))
+        return [*kept, *((key, entry) for key, entry in mine if entry is not None)]
+
+    def _change(self, change: MemoryChange) -> None:
+        self.apply(change)
+        self._record(change)
+
+
+class _Overlay:
+    """What a draft changed in one scope: per key the last change, in `episodic` all of them."""
+
+    __slots__ = ("changes", "cleared")
+
+    def __init__(self) -> None:
+        self.cleared = False
+        self.changes: dict[str, list[MemoryChange]] = {}
+
+    def add(self, change: MemoryChange) -> None:
+        if change.op == "clear":
+            self.cleared = True
+            self.changes.clear()
+            return
+        before = self.changes.pop(change.key, [])
+        self.changes[change.key] = [*before, change] if change.scope == EPISODIC else [change]
+
+
+def _after(entry: _Entry | None, change: MemoryChange) -> _Entry | None:
+    """What stands under a key once `change` is made to it."""
+    if change.scope != EPISODIC:
+        return _Entry(change.value, change.expires) if change.op == "write" else None
+    episodes = [] if entry is None else list(entry.value)
+    if change.op == "write":
+        episodes.append(change.value)
+    elif change.value is None or (_remove_last(episodes, change.value) and not episodes):
+        return None
+    return _Entry(episodes) if episodes else None
+
+
+def _remove_last(episodes: list[Any], value: Any) -> bool:
+    for index in range(len(episodes) - 1, -1, -1):
+        if episodes[index] == value:
+            del episodes[index]
+            return True
+    return False
+
+
+def _writes(scope: str, key: str, entry: _Entry) -> list[MemoryChange]:
+    """The changes that put `entry` back."""
+    values: Sequence[Any] = list(entry.value) if scope == EPISODIC else (entry.value,)
+    return [
+        MemoryChange(scope=scope, op="write", key=key, value=value, expires=entry.expires) for value in values
+    ]
+
+
+def as_json(value: Any, where: str) -> Any:
+    """A copy of `value` as plain JSON data, or `MemoryAccessError` naming the part that is not."""
+    return _as_json(value, where, 0)
+
+
+def _as_json(value: Any, where: str, depth: int) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+            raise MemoryAccessError(f"{where}: text with a lone surrogate cannot be kept as JSON")
+        return str(value)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            raise MemoryAccessError(f"{where}: the number has more than 64 bits; keep it as text")
+        return int(value)
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise MemoryAccessError(f"{where}: {value!r} is not a JSON number")
+        return float(value)
+    if depth >= MAX_DEPTH:
+        raise MemoryAccessError(f"{where}: nested deeper than {MAX_DEPTH} levels, or holding itself")
+    if isinstance(value, Mapping):
+        return {
+            _json_key(key, where): _as_json(item, f"{where}.{key}", depth + 1) for key, item in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [_as_json(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
+    raise MemoryAccessError(
+        f"{where}: {type(value).__name__} is not JSON data; use objects, arrays, text, numbers, booleans or null"
+    )
+
+
+def _json_key(key: Any, where: str) -> str:
+    if not isinstance(key, str):
+        raise MemoryAccessError(
+            f"{where}: the key {key!r} is {type(key).__name__}; keys of an object are text"
+        )
+    return key
+
+
+def _copy(value: Any) -> Any:
+    """A copy of plain JSON data."""
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value
+
+
+def _check_scope(scope: str) -> None:
+    if scope not in SCOPES:
+        raise _unknown(scope)
+
+
+def _check_key(scope: str, key: str) -> None:
+    _check_scope(scope)
+    if not isinstance(key, str) or not key:
+        raise MemoryAccessError(f"memory {scope}: a key is text of at least one character, got {key!r}")
+
+
+def _unknown(scope: str) -> MemoryAccessError:
+    return MemoryAccessError(f"there is no memory scope {scope!r}; the scopes are {', '.join(SCOPES)}")
