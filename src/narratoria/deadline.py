@@ -109,7 +109,13 @@ class BudgetTracker:
         self._cost = 0.0
 
     def spend(
-        self, *, calls: int = 0, tokens: int = 0, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0
+        self,
+        *,
+        calls: int = 0,
+        tokens: int = 0,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        cost: float = 0.0,
     ) -> None:
         """Note what was used, then raise `BudgetExceededError` if that is more than the budget.
 
@@ -127,7 +133,9 @@ class BudgetTracker:
             self._cost += cost
         over = [line for line, used, bound in self._lines() if used > bound]
         if over:
-            raise BudgetExceededError(f"budget overspent: {'; '.join(over)}; raise the budget or ask for less")
+            raise BudgetExceededError(
+                f"budget overspent: {'; '.join(over)}; raise the budget or ask for less"
+            )
 
     def admit(self) -> None:
         """Check and count one call in a single step, so that concurrent calls cannot pass the last free place."""
@@ -136,7 +144,9 @@ class BudgetTracker:
             if bound is None or self._calls < bound:
                 self._calls += 1
                 return
-        raise BudgetExceededError(f"budget used up: calls {self._calls} of {bound}; raise the budget or ask for less")
+        raise BudgetExceededError(
+            f"budget used up: calls {self._calls} of {bound}; raise the budget or ask for less"
+        )
 
     def check(self) -> None:
         """Raise `BudgetExceededError` when a bound is reached: nothing is left for another call."""

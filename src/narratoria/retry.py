@@ -125,9 +125,13 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= MAX_RETRIES:
             raise ToolValidationError(f"retry: max_retries must be 0 to {MAX_RETRIES}, got {retries!r}")
         if not isinstance(self.backoff, _Strategy):
-            raise ToolValidationError(f"retry: backoff must be a strategy such as FixedBackoff(1.0), got {self.backoff!r}")
+            raise ToolValidationError(
+                f"retry: backoff must be a strategy such as FixedBackoff(1.0), got {self.backoff!r}"
+            )
         if self.retryable_errors is not None:
-            msgspec.structs.force_setattr(self, "retryable_errors", _codes("retryable_errors", self.retryable_errors))
+            msgspec.structs.force_setattr(
+                self, "retryable_errors", _codes("retryable_errors", self.retryable_errors)
+            )
         msgspec.structs.force_setattr(
             self, "non_retryable_errors", _codes("non_retryable_errors", self.non_retryable_errors)
         )

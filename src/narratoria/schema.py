@@ -53,7 +53,9 @@ def schema_for(type_: Any, *, name: str = "") -> Schema:
 
 def _is_object_type(type_: Any) -> bool:
     origin = typing.get_origin(type_) or type_
-    return isinstance(origin, type) and (dataclasses.is_dataclass(origin) or issubclass(origin, msgspec.Struct))
+    return isinstance(origin, type) and (
+        dataclasses.is_dataclass(origin) or issubclass(origin, msgspec.Struct)
+    )
 
 
 def _type_name(type_: Any) -> str:
@@ -142,7 +144,9 @@ def _show(value: Any) -> str:
 # --- arguments checked by a supplied schema ------------------------------------------------------------
 
 
-def parser_for_schema(schema: Mapping[str, Any], *, name: str = "") -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def parser_for_schema(
+    schema: Mapping[str, Any], *, name: str = ""
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     validator = _validator(dict(schema), name)
 
     def parse(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,4 +180,6 @@ def _encode_other(value: Any) -> Any:
         return dict(value)
     if isinstance(value, Iterator):
         return list(value)
-    raise ToolValidationError(f"{type(value).__qualname__} cannot be written as JSON; return a dataclass or plain data")
+    raise ToolValidationError(
+        f"{type(value).__qualname__} cannot be written as JSON; return a dataclass or plain data"
+    )

@@ -1,0 +1,34 @@
+"""Calling what a tool's author wrote: plain or async, with as many of the arguments as it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from narratoria.errors import ToolValidationError
+
+
+def arity(function: Callable[..., Any], most: int, where: str) -> int:
+    """How many positional arguments `function` takes, at most `most` (004 writes `check()` and `check(context)`)."""
+    if not callable(function):
+        raise ToolValidationError(f"{where}: expected a function, got {function!r}")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # a built-in without a signature
+        return most
+    if any(one.kind is one.VAR_POSITIONAL for one in parameters):
+        return most
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    required = sum(one.default is one.empty for one in positional)
+    needed_by_name = [
+        one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty
+    ]
+    if required > most or needed_by_name:
+        raise ToolValidationError(f"{where}: takes more than the {most} positional arguments it is given")
+    return min(len(positional), most)
+
+
+async def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    outcome = function(*arguments)
+    return await outcome if inspect.isawaitable(outcome) else outcome

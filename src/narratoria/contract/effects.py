@@ -1,0 +1,309 @@
+"""What follows a successful call: the four kinds of 004, applied in order and taken back in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from narratoria import schema
+from narratoria.contract.calls import arity, call
+from narratoria.contract.conditions import check_expectation, matches_all
+from narratoria.errors import (
+    DeadlineExceededError,
+    NarratoriaError,
+    PromptEvaluationError,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+)
+from narratoria.events import JsonObject
+from narratoria.state import MISSING, StateChange, lookup, plain
+
+if TYPE_CHECKING:
+    from narratoria.tool import ToolContext, ToolResult
+
+MemoryScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic"]
+Cascade: TypeAlias = Callable[[str, JsonObject], Awaitable["ToolResult[Any]"]]
+
+_CHANGES = ("set", "clear", "increment", "decrement")
+_OPERATIONS = ("write", "delete", "update")
+_SCOPES = ("working", "short-term", "long-term", "episodic")
+
+
+class EffectFailed(NarratoriaError):
+    """An effect could not be applied; those before it were taken back. `effect` and `index` name it."""
+
+    def __init__(self, effect: Effect, index: int, reason: object) -> None:
+        super().__init__(f"effects[{index}] ({effect.type}: {effect.description}) failed: {reason}")
+        self.effect = effect
+        self.index = index
+
+
+# --- values that come from the call --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What an effect may speak of."""
+
+    context: ToolContext
+    result: ToolResult[Any]
+    params: Any
+    cascade: Cascade
+
+    def fill(self, value: Any) -> Any:
+        """`value` with its templates replaced: {"$result": path}, {"$input": path}, {"$state": path}."""
+        if isinstance(value, dict):
+            source = next((key for key in _SOURCES if key in value), None)
+            if source == "$literal":
+                return value["$literal"]
+            if source is not None:
+                return self._read(source, value)
+            return {key: self.fill(part) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.fill(part) for part in value]
+        return value
+
+    def _read(self, source: str, template: JsonObject) -> Any:
+        path = template[source]
+        data = {
+            "$result": lambda: schema.dump(self.result.value),
+            "$input": lambda: schema.dump(self.params),
+            "$state": lambda: self.context.session.state,
+        }[source]()
+        found = data if path == "" else lookup(data, path, MISSING)
+        if found is MISSING:
+            found = template.get("$default", MISSING)
+        if found is MISSING:
+            raise ToolValidationError(
+                f"{source} has nothing at {path!r}; add $default for when it is missing"
+            )
+        return plain(found)
+
+
+_SOURCES = ("$result", "$input", "$state", "$literal")
+
+
+# --- the four kinds ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Effect:
+    """What the four share. `apply` takes (context, result, params) or fewer, `rollback` the context or nothing.
+
+    What `apply` returns is the receipt; `rollback` finds it in `context.receipt`.
+    """
+
+    description: str = ""
+    reversible: bool = True
+    apply: Callable[..., Any] | None = None
+    rollback: Callable[..., Any] | None = None
+
+    type: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name, most in (("apply", 3), ("rollback", 1)):
+            function = getattr(self, name)
+            if function is not None:
+                object.__setattr__(
+                    self, f"_{name}_takes", arity(function, most, f"{self.type} effect: {name}")
+                )
+        if not self.description:
+            object.__setattr__(self, "description", self.consequence())
+
+    def consequence(self) -> str:
+        """The effect in words, for where the author gave none."""
+        raise NotImplementedError
+
+    async def perform(self, a_call: _Call) -> Any:
+        """Apply by default; returns the receipt."""
+        raise NotImplementedError
+
+    def retract(self, context: ToolContext, receipt: Any) -> None:
+        """Take back what `perform` did."""
+
+    async def apply_to(self, a_call: _Call) -> Any:
+        if self.apply is None:
+            return await self.perform(a_call)
+        takes: int = getattr(self, "_apply_takes", 3)
+        return await call(self.apply, *(a_call.context, a_call.result, a_call.params)[:takes])
+
+    async def roll_back(self, context: ToolContext, receipt: Any) -> None:
+        if self.rollback is None:
+            if self.apply is None:
+                self.retract(context, receipt)
+            return
+        context.receipt = receipt
+        takes: int = getattr(self, "_rollback_takes", 1)
+        await call(self.rollback, *(context,)[:takes])
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateChangeEffect(_Effect):
+    """Changes one value of the state. Evaluated at commit, so two parallel increments give 2."""
+
+    type: ClassVar[str] = "state_change"
+    state: str
+    change: StateChange = "set"
+    value: Any = None
+
+    def __post_init__(self) -> None:
+        _one_of("state_change effect: change", self.change, _CHANGES)
+        super().__post_init__()
+
+    def consequence(self) -> str:
+        return f"{self.change} state {self.state!r}"
+
+    async def perform(self, a_call: _Call) -> Any:
+        session = a_call.context.session
+        before = plain(lookup(session.state, self.state))
+        value = a_call.fill(self.value)
+        session.add_state_change(self.state, self.change, value)
+        return {"before": before, "value": value}
+
+    def retract(self, context: ToolContext, receipt: Any) -> None:
+        if self.change == "increment":
+            context.session.add_state_change(self.state, "decrement", receipt["value"])
+        elif self.change == "decrement":
+            context.session.add_state_change(self.state, "increment", receipt["value"])
+        elif receipt["before"] is None:
+            context.session.add_state_change(self.state, "clear", None)
+        else:
+            context.session.add_state_change(self.state, "set", receipt["before"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryEffect(_Effect):
+    """Writes, updates or deletes one memory."""
+
+    type: ClassVar[str] = "memory"
+    scope: MemoryScope
+    operation: Literal["write", "delete", "update"] = "write"
+    key: str
+    value: Any = None
+
+    def __post_init__(self) -> None:
+        _one_of("memory effect: scope", self.scope, _SCOPES)
+        _one_of("memory effect: operation", self.operation, _OPERATIONS)
+        super().__post_init__()
+
+    def consequence(self) -> str:
+        return f"{self.operation} {self.scope} memory {self.key!r}"
+
+    async def perform(self, a_call: _Call) -> Any:
+        memory = a_call.context.memory
+        before = memory.read(self.scope, self.key)
+        if self.operation == "delete":
+            memory.delete(self.scope, self.key)
+        elif self.operation == "write":
+            memory.write(self.scope, self.key, a_call.fill(self.value))
+        else:
+            memory.update(self.scope, self.key, a_call.fill(self.value))
+        return {"before": before}
+
+    def retract(self, context: ToolContext, receipt: Any) -> None:
+        if receipt["before"] is None:
+            context.memory.delete(self.scope, self.key)
+        else:
+            context.memory.write(self.scope, self.key, receipt["before"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotificationEffect(_Effect):
+    """Tells whoever listens, once the call is committed. 004: notifications cannot be undone."""
+
+    type: ClassVar[str] = "notification"
+    event: str
+    payload: Any = None
+    reversible: bool = False
+
+    def consequence(self) -> str:
+        return f"notify {self.event!r}"
+
+    async def perform(self, a_call: _Call) -> Any:
+        a_call.context.session.notify(self.event, a_call.fill(self.payload))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CascadeEffect(_Effect):
+    """Calls another tool, through the pipeline, when the condition on the result holds."""
+
+    type: ClassVar[str] = "cascade"
+    trigger_tool: str
+    trigger_condition: Callable[[ToolResult[Any]], bool] | JsonObject | None = None
+    input: Any = None
+    reversible: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trigger_condition, dict):
+            for path, expected in self.trigger_condition.items():
+                check_expectation(expected, f"cascade effect: triggerCondition.{path}")
+        super().__post_init__()
+
+    def consequence(self) -> str:
+        return f"call {self.trigger_tool!r}"
+
+    async def perform(self, a_call: _Call) -> Any:
+        condition = self.trigger_condition
+        if callable(condition):
+            triggered = condition(a_call.result)
+        else:
+            triggered = condition is None or matches_all(schema.dump(a_call.result.value), condition)
+        if not triggered:
+            return None
+        result = await a_call.cascade(self.trigger_tool, a_call.fill(self.input or {}))
+        if not result.success:
+            raise NarratoriaError(f"{self.trigger_tool}: {result.message}")
+        return {"tool": self.trigger_tool, "call": result.metadata.call_id if result.metadata else ""}
+
+
+Effect: TypeAlias = StateChangeEffect | MemoryEffect | NotificationEffect | CascadeEffect
+
+
+def _one_of(where: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ToolValidationError(f"{where}: expected one of {', '.join(known)}, got {value!r}")
+
+
+# --- applying and taking back --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedEffect:
+    effect: Effect
+    index: int
+    receipt: Any = None
+
+
+async def apply_effects(
+    effects: Sequence[Effect], context: ToolContext, result: ToolResult[Any], params: Any, cascade: Cascade
+) -> list[AppliedEffect]:
+    """Apply in order. On a failure, take back those applied, in reverse, and raise `EffectFailed`."""
+    applied: list[AppliedEffect] = []
+    a_call = _Call(context, result, params, cascade)
+    for index, effect in enumerate(effects):
+        try:
+            applied.append(AppliedEffect(effect, index, await effect.apply_to(a_call)))
+        except (PromptEvaluationError, VisibilityExpansionRequired, DeadlineExceededError):
+            await rollback_effects(applied, context)
+            raise
+        except Exception as error:
+            await rollback_effects(applied, context)
+            raise EffectFailed(effect, index, error) from error
+        except BaseException:
+            await rollback_effects(applied, context)
+            raise
+    return applied
+
+
+async def rollback_effects(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
+    """Take back in reverse order what can be taken back; a rollback that fails is reported and passed over."""
+    for one in reversed(applied):
+        if not one.effect.reversible:
+            continue
+        try:
+            await one.effect.roll_back(context, one.receipt)
+        except Exception as error:  # 004: "Log but continue with other rollbacks"
+            context.session.report(
+                f"effects[{one.index}] ({one.effect.description}) was not taken back: {error}"
+            )
