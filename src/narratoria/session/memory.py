@@ -261,7 +261,7 @@ class Memory:
 class MemoryDraft(Memory):
     """A call's view of memory: its own changes first, then what is committed, siblings' commits included.
 
-    A change calls `record` and stays in this draft; nothing touches the base. Dropping the draft drops it all.
+    A change calls `record` and stays in this draft; nothing touches the base. Drop the draft to drop it all.
     """
 
     __slots__ = ("_base", "_overlay", "_record")
@@ -398,7 +398,7 @@ def _as_json(value: Any, where: str, depth: int) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [_as_json(item, f"{where}[{index}]", depth + 1) for index, item in enumerate(value)]
     raise MemoryAccessError(
-        f"{where}: {type(value).__name__} is not JSON data; use objects, arrays, text, numbers, booleans or null"
+        f"{where}: {type(value).__name__} is not JSON data; use objects, arrays, text and numbers"
     )
 
 
