@@ -1,14 +1,27 @@
 """The files a tool may touch: a folder of the host, or a tree in memory. No path leads outside it.
 
-Paths are text, relative to the root, with `/` between their parts. Both kinds can be drafted: what a call
-writes is taken back when the call fails, and the files of calls that run beside it stay as they are.
+Paths are text, relative to the root, with `/` between their parts; writing makes the directories it needs.
+Both kinds can be drafted: what a call writes is taken back when the call fails, and the files of calls that run
+beside it stay as they are. A host folder is written at once, since processes look at it too, and undone from a
+history; in memory a draft is an overlay that nobody else sees before it is committed.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, runtime_checkable
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+from narratoria.session.file_history import DIRECTORY, FileHistory, Write
+from narratoria.session.host_folder import HostFolder, PathRefusedError, parts_of
 
 Names: TypeAlias = list[str]
+
+__all__ = ["Filesystem", "HostFilesystem", "MemoryFilesystem", "PathRefusedError"]
 
 
 @runtime_checkable
@@ -25,3 +38,276 @@ class Filesystem(Protocol):
     def list(self, path: str = ".") -> Names: ...
     def glob(self, pattern: str) -> Names: ...
     def mkdir(self, path: str) -> None: ...
+
+
+class _Texts:
+    """What both kinds do the same way."""
+
+    __slots__ = ()
+
+    def read_text(self: Filesystem, path: str, encoding: str = "utf-8") -> str:
+        return self.read_bytes(path).decode(encoding)
+
+    def write_text(self: Filesystem, path: str, text: str, encoding: str = "utf-8") -> None:
+        self.write_bytes(path, text.encode(encoding))
+
+    def glob(self: Filesystem, pattern: str) -> Names:
+        """The paths that fit `pattern`: `*`, `?`, `[…]` within a part, `**` for any number of directories."""
+        return sorted(set(_expand(self, "", parts_of(pattern))))
+
+
+class HostFilesystem(_Texts):
+    """The folder `root` of the host. Symbolic links are not followed, except in `root` itself."""
+
+    __slots__ = ("_folder", "_history", "_parent", "_writes")
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._folder = HostFolder(Path(root).resolve(strict=True))
+        self._history = FileHistory(self._folder)
+        self._parent: HostFilesystem | None = None
+        self._writes: list[Write] = []
+
+    @property
+    def root(self) -> Path:
+        return self._folder.root
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._folder.read(parts_of(path))
+
+    def exists(self, path: str) -> bool:
+        return self._folder.look(parts_of(path)) is not None
+
+    def is_dir(self, path: str) -> bool:
+        found = self._folder.look(parts_of(path))
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def list(self, path: str = ".") -> Names:
+        return self._folder.names(parts_of(path))
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        parts = _inside(path)
+        with self._history.lock:
+            self._make_directories(parts[:-1])
+            found = self._folder.look(parts)
+            if found is not None and not stat.S_ISREG(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "it is not a file", path)
+            write = self._begin(parts)
+            write.left = self._folder.replace(
+                parts, data, None if found is None else stat.S_IMODE(found.st_mode)
+            )
+            self._end(write)
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or an empty directory."""
+        parts = _inside(path)
+        with self._history.lock:
+            found = self._folder.look(parts)
+            if found is None:
+                raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
+            if stat.S_ISDIR(found.st_mode) and self._folder.names(parts):
+                raise OSError(errno.ENOTEMPTY, "the directory is not empty", path)
+            write = self._begin(parts)
+            if stat.S_ISDIR(found.st_mode):
+                self._folder.remove_directory(parts)
+            else:
+                self._folder.remove(parts)
+            write.left = None
+            self._end(write)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory and those above it; one that exists is fine."""
+        with self._history.lock:
+            self._make_directories(parts_of(path))
+
+    def _make_directories(self, parts: tuple[str, ...]) -> None:
+        for depth in range(1, len(parts) + 1):
+            if self._folder.look(parts[:depth]) is None:
+                write = self._begin(parts[:depth])
+                self._folder.make_directory(parts[:depth])
+                write.left = DIRECTORY
+                self._end(write)
+            elif not self.is_dir("/".join(parts[:depth])):
+                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", "/".join(parts[:depth]))
+
+    def _begin(self, parts: tuple[str, ...]) -> Write:
+        return self._history.begin(self, parts, self._writes)
+
+    def _end(self, write: Write) -> None:
+        if self._parent is None:
+            self._history.settle([write])
+            self._writes.clear()
+
+    def draft(self) -> HostFilesystem:
+        child = HostFilesystem.__new__(HostFilesystem)
+        child._folder = self._folder
+        child._history = self._history
+        child._parent = self
+        child._writes = []
+        return child
+
+    def commit(self) -> None:
+        with self._history.lock:
+            writes, self._writes = self._writes, []
+            if self._parent is None or self._parent._parent is None:
+                self._history.settle(writes)
+            else:
+                self._history.hand_over(writes, self._parent, self._parent._writes)
+
+    def discard(self) -> Sequence[str]:
+        with self._history.lock:
+            writes, self._writes = self._writes, []
+            return self._history.take_back(writes)
+
+
+_GONE: Final = object()
+_DIRECTORY: Final = object()
+
+
+class MemoryFilesystem(_Texts):
+    """Files that live as long as the session's process, for tests and for tools that need no disk."""
+
+    __slots__ = ("_base", "_nodes")
+
+    def __init__(self, files: Mapping[str, str | bytes] | None = None) -> None:
+        self._base: MemoryFilesystem | None = None
+        self._nodes: dict[str, object] = {}  # path → bytes, a directory, or gone
+        for path, content in (files or {}).items():
+            self.write_bytes(path, content.encode() if isinstance(content, str) else content)
+
+    def read_bytes(self, path: str) -> bytes:
+        node = self._node("/".join(parts_of(path)))
+        if isinstance(node, bytes):
+            return node
+        if node is _DIRECTORY:
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", path)
+        raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
+
+    def exists(self, path: str) -> bool:
+        return self._node("/".join(parts_of(path))) is not _GONE
+
+    def is_dir(self, path: str) -> bool:
+        return self._node("/".join(parts_of(path))) is _DIRECTORY
+
+    def list(self, path: str = ".") -> Names:
+        parts = parts_of(path)
+        node = self._node("/".join(parts))
+        if node is _GONE:
+            raise FileNotFoundError(errno.ENOENT, "there is no such directory", path)
+        if node is not _DIRECTORY:
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file", path)
+        prefix = "".join(f"{part}/" for part in parts)
+        return sorted(
+            {
+                known[len(prefix) :]
+                for known in self._paths()
+                if known.startswith(prefix)
+                and "/" not in known[len(prefix) :]
+                and self._node(known) is not _GONE
+            }
+        )
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        parts = _inside(path)
+        if self.is_dir(path):
+            raise IsADirectoryError(errno.EISDIR, "it is not a file", path)
+        self.mkdir("/".join(parts[:-1]))
+        self._nodes["/".join(parts)] = bytes(data)
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or an empty directory."""
+        name = "/".join(_inside(path))
+        node = self._node(name)
+        if node is _GONE:
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
+        if node is _DIRECTORY and self.list(name):
+            raise OSError(errno.ENOTEMPTY, "the directory is not empty", path)
+        self._remove(name)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory and those above it; one that exists is fine."""
+        parts = parts_of(path)
+        for depth in range(1, len(parts) + 1):
+            name = "/".join(parts[:depth])
+            node = self._node(name)
+            if isinstance(node, bytes):
+                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", name)
+            if node is _GONE:
+                self._nodes[name] = _DIRECTORY
+
+    def draft(self) -> MemoryFilesystem:
+        child = MemoryFilesystem()
+        child._base = self
+        return child
+
+    def commit(self) -> None:
+        base, nodes = self._base, self._nodes
+        if base is None:
+            return
+        self._nodes = {}
+        for name, node in nodes.items():
+            if isinstance(node, bytes):
+                base.write_bytes(name, node)
+            elif node is _DIRECTORY:
+                base.mkdir(name)
+        for name in sorted((name for name, node in nodes.items() if node is _GONE), reverse=True):
+            present = base._node(name)
+            if isinstance(present, bytes) or (present is _DIRECTORY and not base.list(name)):
+                base._remove(name)  # a directory that a call beside this one has filled since then stays
+
+    def discard(self) -> None:
+        self._nodes = {}
+
+    def _remove(self, name: str) -> None:
+        if self._base is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = _GONE
+
+    def _node(self, name: str) -> object:
+        if not name:
+            return _DIRECTORY
+        layer: MemoryFilesystem | None = self
+        while layer is not None:
+            node = layer._nodes.get(name)
+            if node is not None:
+                return node
+            layer = layer._base
+        return _GONE
+
+    def _paths(self) -> Iterator[str]:
+        layer: MemoryFilesystem | None = self
+        while layer is not None:
+            yield from tuple(layer._nodes)
+            layer = layer._base
+
+
+def _inside(path: str) -> tuple[str, ...]:
+    parts = parts_of(path)
+    if not parts:
+        raise PathRefusedError(f"path {path!r} is the filesystem's root; name something in it")
+    return parts
+
+
+def _expand(files: Filesystem, prefix: str, pattern: Sequence[str]) -> Iterator[str]:
+    """The paths below `prefix` that fit `pattern`, part by part."""
+    if not pattern:
+        yield prefix
+        return
+    head, rest = pattern[0], pattern[1:]
+    if not any(char in head for char in "*?["):
+        path = f"{prefix}/{head}" if prefix else head
+        if files.exists(path):
+            yield from _expand(files, path, rest)
+        return
+    if head == "**" and rest:
+        yield from _expand(files, prefix, rest)
+    if prefix and not files.is_dir(prefix):
+        return
+    for name in files.list(prefix):
+        path = f"{prefix}/{name}" if prefix else name
+        if head == "**":
+            if not rest:
+                yield path
+            yield from _expand(files, path, pattern)
+        elif fnmatchcase(name, head):
+            yield from _expand(files, path, rest)

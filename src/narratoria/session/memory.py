@@ -67,7 +67,7 @@ class Memory:
     def read(self, scope: str, key: str, default: Any = None) -> Any:
         """A copy of what is remembered under `key`, or `default`."""
         entry = self._live(scope, key)
-        return default if entry is None else _copy(entry.value)
+        return default if entry is None else state.plain(entry.value)
 
     def has(self, scope: str, key: str) -> bool:
         return self._live(scope, key) is not None
@@ -85,7 +85,7 @@ class Memory:
                 break
             text = f"{key}\n{msgspec.json.encode(entry.value).decode()}".casefold()
             if any(needle in text for needle in needles):
-                found.append((key, _copy(entry.value)))
+                found.append((key, state.plain(entry.value)))
         return found
 
     # --- changing ---------------------------------------------------------------------------------
@@ -114,14 +114,14 @@ class Memory:
         entry = self._live(scope, key)
         present = None if entry is None else entry.value
         if callable(value):
-            value = as_json(value(_copy(present)), f"memory {scope}/{key}")
+            value = as_json(value(state.plain(present)), f"memory {scope}/{key}")
         else:
             value = as_json(value, f"memory {scope}/{key}")
             if isinstance(value, dict) and isinstance(present, dict):
                 value = state.merge(present, value)
         expires = self._expiry(scope, key, None) if entry is None else entry.expires
         self._change(MemoryChange(scope=scope, op="write", key=key, value=value, expires=expires))
-        return _copy(value)
+        return state.plain(value)
 
     def delete(self, scope: str, key: str) -> bool:
         """Forget `key`; False when nothing was remembered under it."""
@@ -181,7 +181,7 @@ class Memory:
         return {
             scope: {
                 key: {
-                    "value": _copy(entry.value),
+                    "value": state.plain(entry.value),
                     **({} if entry.expires is None else {"expires": entry.expires}),
                 }
                 for key, entry in self._living(scope)
@@ -408,15 +408,6 @@ def _json_key(key: Any, where: str) -> str:
             f"{where}: the key {key!r} is {type(key).__name__}; keys of an object are text"
         )
     return key
-
-
-def _copy(value: Any) -> Any:
-    """A copy of plain JSON data."""
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in value]
-    return value
 
 
 def _check_scope(scope: str) -> None:

@@ -1,7 +1,7 @@
 """What tools use besides the session: a filesystem, a browser, a database connection.
 
 A session has one `ResourceRegistry`, which says how each resource is made. Each call gets a
-`ResourceContext`, which remembers what the call touched: `discard` puts that back as it was, `commit` keeps it.
+`ResourceContext`, which remembers what the call touched: `discard` puts that back, `commit` keeps it.
 A resource may help, by one of two protocols:
 
 * `Draftable`: `draft()` gives a child to work on. Calls that run at once do not disturb each other.
@@ -201,7 +201,7 @@ class ResourceContext:
     @overload
     def get(self, key: str) -> Any: ...
     def get(self, key: ResourceKey) -> Any:
-        """The resource bound to `key`, made if need be; within a call the same one again, unless a prototype."""
+        """The resource bound to `key`, the same one again within a call, but for prototypes."""
         binding = self._registry._binding(key)
         held = self._open()
         resource = held.get(binding, _NOTHING)
