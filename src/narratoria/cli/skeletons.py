@@ -1,0 +1,128 @@
+"""`narratoria new tool`: a working tool in the language of your choice, with a manifest and a test.
+
+The sources lie in `templates/<language>/` as package data. In their names and text `@NAME@` stands for the
+tool's name and `@MODULE@` for the same as an identifier; the last suffix, `.in`, keeps linters, compilers and
+test runners from taking a template for the real thing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+
+from narratoria.errors import NarratoriaError
+
+# A leading dash is left out of the pattern of tool names: every command would take such a file for an option.
+_NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_-]{0,63}")
+
+
+class SkeletonRefused(NarratoriaError):
+    """A skeleton cannot be written; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Language:
+    """How a tool written in a language is built and tested, as commands to run in its folder."""
+
+    title: str
+    test: str
+    build: str | None = None
+
+
+LANGUAGES: Final[Mapping[str, Language]] = {
+    "python": Language("Python", "pytest test_@MODULE@.py"),
+    "bash": Language("bash", "./test.sh"),
+    "node": Language("Node.js", "node --test"),
+    "c": Language("C", "make test", build="make"),
+    "go": Language("Go", "make test", build="make"),
+    "rust": Language("Rust", "make test", build="make"),
+}
+
+
+def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
+    """Writes the tool into the new folder `directory/name` and returns the files, the tool's source first.
+
+    Nothing is written when anything is in the way.
+    """
+    _check(name, lang)
+    folder = directory / name
+    contents = {folder / file: text for file, text in _files(name, lang)}
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise SkeletonRefused(f"{folder} is in the way: it is not a folder; choose another name or move it")
+    taken = [path for path in contents if path.exists() or path.is_symlink()]
+    if taken:
+        listed = ", ".join(str(path) for path in taken)
+        raise SkeletonRefused(
+            f"nothing was written, because this exists: {listed}; choose another name or move it"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in contents.items():
+            with path.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            if text.startswith("#!"):
+                path.chmod(path.stat().st_mode | 0o111)
+    except OSError as problem:
+        raise SkeletonRefused(
+            f"{problem.filename or folder} cannot be written ({problem.strerror}); choose a folder that you may write to"
+        ) from problem
+    return list(contents)
+
+
+def executable(name: str, directory: Path) -> Path:
+    """What `narratoria call` and `check` are given; compiled languages have it only after their build."""
+    return directory / name / name
+
+
+def next_steps(name: str, lang: str, directory: Path) -> list[str]:
+    """The commands that make a newcomer's first five minutes, ready to paste."""
+    _check(name, lang)
+    language = LANGUAGES[lang]
+    steps = [f"cd {_quoted(str(directory / name))}"]
+    if language.build:
+        steps.append(language.build)
+    steps.append(_fill(language.test, name))
+    steps.append(f"narratoria check ./{name}")
+    steps.append(f'narratoria call ./{name} --input \'{{"name": "Ada"}}\'')
+    return steps
+
+
+def _check(name: str, lang: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise SkeletonRefused(
+            f"{name[:80]!r} cannot name a tool; use 1 to 64 of the characters a-z 0-9 _ - and begin with no dash,"
+            " for example 'lantern-keeper'"
+        )
+    if lang not in LANGUAGES:
+        raise SkeletonRefused(f"there is no skeleton in {lang[:80]!r}; choose one of: {', '.join(LANGUAGES)}")
+    if name in ("makefile", "test") and LANGUAGES[lang].build:
+        raise SkeletonRefused(
+            f"a program called {name!r} would get in the way of `make`; choose another name"
+        )
+
+
+def _files(name: str, lang: str) -> Iterator[tuple[str, str]]:
+    templates = files("narratoria.cli").joinpath("templates")
+    manifest = templates.joinpath("manifest.json.in")
+    sources = sorted(templates.joinpath(lang).iterdir(), key=_main_source_first)
+    for source in sources:
+        yield _fill(source.name.removesuffix(".in"), name), _fill(source.read_text(encoding="utf-8"), name)
+    yield f"{name}.tool.json", _fill(manifest.read_text(encoding="utf-8"), name)
+
+
+def _main_source_first(source: Traversable) -> tuple[bool, str]:
+    stem = source.name.removesuffix(".in")
+    return not (stem == "@NAME@" or stem in ("main.c", "main.go", "main.rs")), source.name
+
+
+def _fill(text: str, name: str) -> str:
+    return text.replace("@NAME@", name).replace("@MODULE@", name.replace("-", "_"))
+
+
+def _quoted(path: str) -> str:
+    return path if re.fullmatch(r"[\w./-]+", path) else "'" + path.replace("'", "'\\''") + "'"
