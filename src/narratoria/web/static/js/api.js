@@ -1,0 +1,48 @@
+/** The server's API, with errors a person can read. */
+
+export class ApiError extends Error {
+  constructor(message, status, suggestions = []) {
+    super(message);
+    this.status = status;
+    /** @type {string[]} */
+    this.suggestions = suggestions;
+  }
+}
+
+async function call(method, path, body, headers = {}) {
+  const raw = body instanceof Blob;
+  const init = { method, headers, body: raw ? body : body === undefined ? undefined : JSON.stringify(body) };
+  if (body !== undefined && !raw) init.headers = { ...headers, "Content-Type": "application/json" };
+  let response;
+  try {
+    response = await fetch(path, init);
+  } catch {
+    throw new ApiError("The server does not answer. Is `narratoria play` still running?", 0);
+  }
+  if (response.ok) return response.status === 204 || response.status === 202 ? null : response.json();
+  const problem = await response.json().catch(() => ({}));
+  const message = problem.message ?? problem.error ?? `The server answered ${response.status} to ${method} ${path}.`;
+  throw new ApiError(message, response.status, problem.suggestions);
+}
+
+const at = (id) => `/sessions/${encodeURIComponent(id)}`;
+
+export const api = {
+  stories: () => call("GET", "/stories"),
+  sessions: () => call("GET", "/sessions"),
+  create: (story) => call("POST", "/sessions", { story }),
+  session: (id) => call("GET", at(id)),
+  rename: (id, title) => call("PATCH", at(id), { title }),
+  remove: (id) => call("DELETE", at(id)),
+  importFile: (file) => call("POST", "/import", file, { "Content-Type": "application/octet-stream" }),
+  exportUrl: (id) => `${at(id)}/export`,
+  assetUrl: (hash) => `/assets/${encodeURIComponent(hash)}`,
+  prompt: (id, prompt, origin) => call("POST", `${at(id)}/prompt`, { prompt, origin }),
+  cancel: (id) => call("POST", `${at(id)}/cancel`, {}),
+  undo: (id) => call("POST", `${at(id)}/undo`, {}),
+  redo: (id) => call("POST", `${at(id)}/redo`, {}),
+  retry: (id, prompt) => call("POST", `${at(id)}/retry`, prompt === undefined ? {} : { prompt }),
+  branch: (id, turn) => call("POST", `${at(id)}/branch`, { turn }),
+  settings: (id) => call("GET", `${at(id)}/settings`),
+  saveSettings: (id, settings) => call("PUT", `${at(id)}/settings`, settings),
+};

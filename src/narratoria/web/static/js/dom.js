@@ -1,0 +1,113 @@
+/**
+ * Building elements. Text from a story, a tool or a person only ever enters by `textContent` or an attribute:
+ * nothing in this page parses markup.
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * @param {string} tag
+ * @param {Object<string, any>} [props] `class`, `text`, `on: {click: fn}`, `data: {}`; everything else is an attribute
+ * @param {...(Node|string|null|false|undefined)} children
+ * @returns {HTMLElement}
+ */
+export function h(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+/** The same for SVG. @returns {SVGElement} */
+export function s(tag, props = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), props, children);
+}
+
+function fill(node, props, children) {
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "class") node.setAttribute("class", value);
+    else if (name === "text") node.textContent = value;
+    else if (name === "on") for (const [type, listener] of Object.entries(value)) node.addEventListener(type, listener);
+    else if (name === "data") Object.assign(node.dataset, value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  for (const child of children) if (child || child === 0) node.append(child);
+  return node;
+}
+
+/** Set text only when it differs, so that a selection or a screen reader is not disturbed for nothing. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+export function setAttribute(node, name, value) {
+  if (value === null || value === false) node.removeAttribute(name);
+  else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
+}
+
+/**
+ * Make `parent` hold exactly `nodes`, in that order, moving as little as possible: a node that stays is never
+ * taken out, so playing media, focus and open details survive.
+ * @param {Element} parent
+ * @param {Node[]} nodes
+ */
+export function arrange(parent, nodes) {
+  const keep = new Set(nodes);
+  for (const child of [...parent.childNodes]) if (!keep.has(child)) child.remove();
+  let next = parent.firstChild;
+  for (const node of nodes) {
+    if (node === next) next = next.nextSibling;
+    else parent.insertBefore(node, next);
+  }
+}
+
+/** A list of keyed nodes: `make` once per key, `update` every time. */
+export class Keyed {
+  /** @param {Element} parent */
+  constructor(parent) {
+    this.parent = parent;
+    /** @type {Map<any, any>} */
+    this.parts = new Map();
+  }
+
+  /**
+   * @param {Iterable<any>} items
+   * @param {(item: any) => any} key
+   * @param {(item: any) => {node: Element, update?: (item: any) => void}} make
+   */
+  show(items, key, make) {
+    const seen = new Map();
+    for (const item of items) {
+      const id = key(item);
+      const part = this.parts.get(id) ?? make(item);
+      part.update?.(item);
+      seen.set(id, part);
+    }
+    this.parts = seen;
+    arrange(this.parent, [...seen.values()].map((part) => part.node));
+  }
+}
+
+export function clockTime(epoch) {
+  return new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+}
+
+export function duration(seconds) {
+  if (!(seconds > 0)) return "0 ms";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+export function fileSize(bytes) {
+  if (bytes < 1000) return `${bytes} B`;
+  const [value, unit] = bytes < 1e6 ? [bytes / 1e3, "kB"] : [bytes / 1e6, "MB"];
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${unit}`;
+}
+
+export function ago(epoch) {
+  const seconds = Date.now() / 1000 - epoch;
+  const words = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+  if (seconds < 60) return "just now";
+  if (seconds < 3600) return words.format(-Math.round(seconds / 60), "minute");
+  if (seconds < 86400) return words.format(-Math.round(seconds / 3600), "hour");
+  return words.format(-Math.round(seconds / 86400), "day");
+}

@@ -1,0 +1,354 @@
+/**
+ * The fold: records of the journal in, the world this page shows out.
+ *
+ * A live turn, a reload, a replay and a second viewer all take this path, so nothing else in the page may invent
+ * state of the game. Each thing carries `rev`, the number of the last change that touched it; a view redraws
+ * what has a newer `rev` than it has drawn.
+ */
+import { merge } from "./merge.js";
+
+/**
+ * @typedef {{seq: number, ts: number, turn: number|null, event: any}} JournalRecord
+ * @typedef {{level: string, message: string, fields?: object, ts: number}} LogLine
+ * @typedef {{
+ *   id: string, tool: string, toolId: string|null, plan: string|null, parent: string|null, turn: number,
+ *   status: "running"|"retrying"|"completed"|"failed"|"skipped"|"timeout", started: number, ended: number|null,
+ *   attempt: number, attempts: {attempt: number, started: number, ended: number|null, outcome: string, error?: string}[],
+ *   input: object, log: LogLine[], progress: number|null, errors: any[], summary: string, finished: any, rev: number,
+ * }} Call
+ * @typedef {{kind: string, id: string, call?: string, [rest: string]: any}} Item  something in the text of a turn
+ * @typedef {{
+ *   turn: number, prompt: string, origin: string, ts: number, items: Item[], choices: string[], narrator: string,
+ *   passedOver: Object<string, string>, plans: string[], calls: string[], refusals: any[], patches: object[],
+ *   before: any, after: any, outcome: string|null, undone: boolean, rev: number,
+ * }} Turn
+ */
+
+export function newWorld() {
+  return {
+    seq: 0,
+    rev: 0,
+    session: null,
+    /** @type {Map<number, Turn>} */ turns: new Map(),
+    /** @type {number|null} */ running: null,
+    /** @type {number[]} */ redo: [],
+    /** @type {Map<string, Call>} */ calls: new Map(),
+    plans: new Map(),
+    assets: new Map(),
+    skills: new Map(),
+    permissions: new Set(),
+    initial: {},
+    state: {},
+    /** patches of calls that have not committed, by sequence number */ pending: new Map(),
+    stateRev: 0,
+    assetsRev: 0,
+    sessionRev: 0,
+  };
+}
+
+/** @typedef {ReturnType<typeof newWorld>} World */
+
+/** @param {World} world @param {JournalRecord} record */
+export function fold(world, record) {
+  if (record.seq) {
+    if (record.seq <= world.seq) return;
+    world.seq = record.seq;
+  }
+  world.rev += 1;
+  handlers[record.event.type]?.(world, record.event, record);
+}
+
+/** The turns that count, in order. @param {World} world @returns {Turn[]} */
+export function activeTurns(world) {
+  return [...world.turns.values()].filter((turn) => !turn.undone);
+}
+
+/** @param {World} world @returns {Turn|null} */
+export function lastTurn(world) {
+  return activeTurns(world).findLast((turn) => turn.turn > 0 || turn.items.length) ?? null;
+}
+
+/** What the state would be if every running call succeeded. */
+export function provisionalState(world) {
+  let state = world.state;
+  for (const { patch } of world.pending.values()) state = merge(state, patch);
+  return state;
+}
+
+// --- turns ----------------------------------------------------------------------------------------------
+
+function newTurn(world, number, prompt = "", origin = "opening", ts = 0) {
+  const turn = {
+    turn: number, prompt, origin, ts, items: [], choices: [], narrator: "", passedOver: {}, plans: [], calls: [],
+    refusals: [], patches: [], before: world.state, after: world.state, outcome: null, undone: false, rev: world.rev,
+  };
+  world.turns.delete(number);
+  world.turns.set(number, turn);
+  return turn;
+}
+
+function turnOf(world, record) {
+  const number = record.turn ?? world.running ?? [...world.turns.keys()].at(-1) ?? 0;
+  const turn = world.turns.get(number) ?? newTurn(world, number, "", "opening", record.ts);
+  turn.rev = world.rev;
+  return turn;
+}
+
+function addItem(world, record, item) {
+  const turn = turnOf(world, record);
+  const at = turn.items.findIndex((other) => other.id === item.id);
+  if (at < 0) turn.items.push({ ...item, rev: world.rev });
+  else turn.items[at] = { ...turn.items[at], ...item, rev: world.rev };
+}
+
+/** The whole state again from what committed in the turns that count. */
+function refold(world) {
+  world.state = world.initial;
+  for (const turn of activeTurns(world)) {
+    turn.before = world.state;
+    for (const patch of turn.patches) world.state = merge(world.state, patch);
+    turn.after = world.state;
+  }
+  world.stateRev = world.rev;
+}
+
+// --- calls ----------------------------------------------------------------------------------------------
+
+function callOf(world, id, record) {
+  let call = world.calls.get(id);
+  if (!call) {
+    call = {
+      id, tool: id, toolId: null, plan: null, parent: null, turn: turnOf(world, record).turn, status: "running",
+      started: record.ts, ended: null, attempt: 0, attempts: [], input: {}, log: [], progress: null, errors: [],
+      summary: "", finished: null, rev: 0,
+    };
+    world.calls.set(id, call);
+    turnOf(world, record).calls.push(id);
+  }
+  call.rev = world.rev;
+  const turn = world.turns.get(call.turn);
+  if (turn) turn.rev = world.rev;
+  return call;
+}
+
+/** 002: every failure path restores. What a failed attempt showed is taken back. */
+function discard(world, id) {
+  const gone = new Set([id]);
+  for (const call of world.calls.values()) if (gone.has(call.parent)) gone.add(call.id);
+  for (const [seq, pending] of world.pending) if (gone.has(pending.call)) world.pending.delete(seq);
+  for (const [key, asset] of world.assets) if (gone.has(asset.call)) world.assets.delete(key);
+  const turn = world.turns.get(world.calls.get(id)?.turn);
+  if (turn) {
+    turn.items = turn.items.filter((item) => item.kind === "failure" || !gone.has(item.call));
+    if (gone.has(turn.choicesOf)) turn.choices = [];
+  }
+  world.stateRev = world.assetsRev = world.rev;
+}
+
+function closeAttempt(call, ts, outcome, error) {
+  const attempt = call.attempts.at(-1);
+  if (attempt && attempt.ended === null) Object.assign(attempt, { ended: ts, outcome, error });
+}
+
+const emitted = {
+  log(world, call, event, record) {
+    const progress = event.fields?.progress;
+    if (typeof progress === "number") call.progress = Math.min(1, Math.max(0, progress));
+    for (const message of event.message.split("\n")) {
+      call.log.push({ level: event.level, message, fields: event.fields, ts: record.ts });
+    }
+  },
+  state_patch(world, call, event, record) {
+    world.pending.set(record.seq, { call: call.id, patch: event.patch, turn: call.turn });
+    world.stateRev = world.rev;
+  },
+  ui_event(world, call, event, record) {
+    const choices = event.payload?.choices;
+    if (event.event === "narrative_choice" && Array.isArray(choices)) {
+      const turn = turnOf(world, record);
+      turn.choices = [...new Set([...turn.choices, ...choices.map(String)])];
+      turn.choicesOf = call.id;
+      return;
+    }
+    addItem(world, record, { kind: "ui", id: `ui-${record.seq}`, call: call.id, event: event.event, payload: event.payload });
+  },
+  error(world, call, event, record) {
+    call.errors.push(event);
+    call.log.push({ level: "error", message: `${event.errorCode}: ${event.errorMessage}`, fields: event.details, ts: record.ts });
+  },
+  done(world, call, event) {
+    call.summary = event.summary ?? "";
+  },
+  asset() {}, // shown once it is stored
+};
+
+// --- what each event does -------------------------------------------------------------------------------
+
+const handlers = {
+  session_started(world, event) {
+    world.session = event;
+    world.initial = world.state = event.state ?? {};
+    world.permissions = new Set(event.permissions ?? []);
+    world.sessionRev = world.stateRev = world.rev;
+  },
+  turn_started(world, event, record) {
+    const known = world.turns.get(event.turn);
+    world.running = event.turn;
+    world.redo = [];
+    world.sessionRev = world.rev;
+    if (known && !known.undone && known.outcome === null && known.prompt) return; // resumed after a crash
+    newTurn(world, event.turn, event.prompt, event.origin ?? "player", record.ts);
+  },
+  narrator_chosen(world, event, record) {
+    const turn = turnOf(world, record);
+    turn.narrator = event.narrator;
+    Object.assign(turn.passedOver, event.passedOver);
+  },
+  narration_delta(world, event, record) {
+    const id = `narration-${event.attempt ?? 1}`;
+    const text = turnOf(world, record).items.find((item) => item.id === id)?.text ?? "";
+    addItem(world, record, { kind: "narration", id, text: text + event.text, final: false });
+  },
+  narration(world, event, record) {
+    const turn = turnOf(world, record);
+    const id = `narration-${event.attempt ?? 1}`;
+    turn.items = turn.items.filter((item) => item.kind !== "narration" || item.final || item.id === id);
+    if (event.narrator) turn.narrator = event.narrator;
+    addItem(world, record, { kind: "narration", id, text: event.text, final: true });
+  },
+  plan_made(world, event, record) {
+    const id = event.plan.requestId;
+    const turn = turnOf(world, record);
+    world.plans.set(id, {
+      id, plan: event.plan, attempt: event.attempt, narrator: event.narrator ?? "", turn: turn.turn,
+      status: "running", failed: [], duration: 0, started: record.ts, rev: world.rev,
+    });
+    if (!turn.plans.includes(id)) turn.plans.push(id);
+  },
+  plan_refused(world, event, record) {
+    turnOf(world, record).refusals.push(event);
+  },
+  call_started(world, event, record) {
+    const call = callOf(world, event.call, record);
+    closeAttempt(call, record.ts, "failed");
+    Object.assign(call, {
+      tool: event.tool, toolId: event.toolId ?? null, plan: event.plan ?? null, parent: event.parent ?? null,
+      input: event.input ?? {}, attempt: event.attempt ?? 1, status: "running", ended: null, progress: null,
+    });
+    call.attempts.push({ attempt: call.attempt, started: record.ts, ended: null, outcome: "running" });
+  },
+  call_emitted(world, event, record) {
+    emitted[event.event.type]?.(world, callOf(world, event.call, record), event.event, record);
+  },
+  asset_stored(world, event, record) {
+    const key = `${event.call}/${event.assetId}`;
+    const asset = { ...event, key, turn: turnOf(world, record).turn, ts: record.ts };
+    world.assets.set(key, asset);
+    world.assetsRev = world.rev;
+    addItem(world, record, { kind: "asset", id: `asset-${key}`, call: event.call, asset });
+  },
+  asset_denied(world, event, record) {
+    const call = callOf(world, event.call, record);
+    call.log.push({ level: "warn", message: `asset ${event.assetId} was refused: ${event.reason}`, ts: record.ts });
+    addItem(world, record, {
+      kind: "notice", id: `denied-${record.seq}`, call: event.call, level: "warn",
+      message: `${call.tool} made something that cannot be shown: ${event.reason}`,
+    });
+  },
+  call_retrying(world, event, record) {
+    const call = callOf(world, event.call, record);
+    closeAttempt(call, record.ts, "failed", event.error);
+    call.status = "retrying";
+    call.log.push({
+      level: "warn", ts: record.ts,
+      message: `attempt ${event.attempt} failed (${event.errorCode}: ${event.error}); next in ${event.delay} s`,
+    });
+    discard(world, event.call);
+  },
+  call_finished(world, event, record) {
+    const call = callOf(world, event.call, record);
+    call.tool = event.tool;
+    call.toolId ??= event.toolId ?? null;
+    call.status = event.state;
+    call.ended = record.ts;
+    call.attempt = event.attempts ?? call.attempt;
+    call.finished = event;
+    if (event.ok) call.progress = call.progress === null ? null : 1;
+    closeAttempt(call, record.ts, event.state, event.error);
+    if (event.ok) return;
+    discard(world, event.call);
+    if (event.state === "skipped" || call.parent) return;
+    addItem(world, record, { kind: "failure", id: `failure-${event.call}`, call: event.call });
+  },
+  committed(world, event, record) {
+    const turn = turnOf(world, record);
+    for (const change of event.changes) {
+      const patch = typeof change === "number" ? world.pending.get(change)?.patch : change.patch;
+      if (typeof change === "number") world.pending.delete(change);
+      else if (change.change === "permission") changePermission(world, change);
+      if (!patch) continue;
+      turn.patches.push(patch);
+      world.state = merge(world.state, patch);
+    }
+    turn.after = world.state;
+    world.stateRev = world.rev;
+  },
+  plan_finished(world, event, record) {
+    const plan = world.plans.get(event.plan);
+    turnOf(world, record);
+    if (plan) {
+      const { success, failed = [], duration = 0 } = event;
+      Object.assign(plan, { status: success ? "completed" : "failed", failed, duration, rev: world.rev });
+    }
+  },
+  skill_health(world, event) {
+    world.skills.set(event.skill, event);
+    world.sessionRev = world.rev;
+  },
+  choices(world, event, record) {
+    Object.assign(turnOf(world, record), { choices: event.choices, choicesOf: null });
+  },
+  notice(world, event, record) {
+    addItem(world, record, { kind: "notice", id: `notice-${record.seq}`, ...event });
+  },
+  notification(world, event, record) {
+    addItem(world, record, { kind: "ui", id: `ui-${record.seq}`, event: event.event, payload: event.payload });
+  },
+  turn_committed(world, event, record) {
+    const turn = turnOf(world, record);
+    turn.outcome = event.outcome ?? "completed";
+    if (world.running === event.turn) world.running = null;
+    for (const [seq, pending] of world.pending) if (pending.turn === turn.turn) world.pending.delete(seq);
+    for (const id of turn.calls) endOpenCall(world, world.calls.get(id), record);
+    world.sessionRev = world.stateRev = world.rev;
+  },
+  turn_undone(world, event) {
+    markUndone(world, event.turn, true);
+    world.redo.push(event.turn);
+  },
+  turn_redone(world, event) {
+    markUndone(world, event.turn, false);
+    world.redo = world.redo.filter((turn) => turn !== event.turn);
+  },
+};
+
+function markUndone(world, number, undone) {
+  const turn = world.turns.get(number);
+  if (turn) Object.assign(turn, { undone, rev: world.rev });
+  if (world.running === number) world.running = null;
+  world.assetsRev = world.sessionRev = world.rev;
+  refold(world);
+}
+
+/** A cancelled turn leaves calls that never finished; they must not look as if they still ran. */
+function endOpenCall(world, call, record) {
+  if (!call || call.ended !== null) return;
+  closeAttempt(call, record.ts, "failed", "stopped with the turn");
+  Object.assign(call, { status: "failed", ended: record.ts, rev: world.rev });
+}
+
+function changePermission(world, change) {
+  if (change.granted) world.permissions.add(change.permission);
+  else world.permissions.delete(change.permission);
+  world.sessionRev = world.rev;
+}

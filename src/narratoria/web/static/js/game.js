@@ -1,0 +1,124 @@
+/**
+ * One open story: its world, kept current by the stream, and what a player can do in it.
+ * Views are told once per animation frame, however many records came in between.
+ */
+import { api } from "./api.js";
+import { attempt, askText, snackbar } from "./dialogs.js";
+import { activeTurns, fold, lastTurn, newWorld } from "./fold.js";
+import { Stream } from "./stream.js";
+
+export class Game {
+  /** @param {string} id */
+  constructor(id) {
+    this.id = id;
+    this.world = newWorld();
+    this.connection = "connecting";
+    /** Between a click and the first record of its turn; the server has not said anything yet. */
+    this.sending = false;
+    /** Called with this game, once a frame. @type {((game: Game) => void)[]} */
+    this.views = [];
+    this.frame = 0;
+  }
+
+  start() {
+    this.stream = new Stream(this.id, {
+      after: () => this.world.seq,
+      records: (records) => this.#take(records),
+      snapshot: (records) => {
+        this.world = newWorld();
+        this.#take(records);
+      },
+      status: (status) => {
+        this.connection = status;
+        this.changed();
+      },
+    });
+  }
+
+  #take(records) {
+    for (const record of records) fold(this.world, record);
+    if (this.world.running !== null) this.sending = false;
+    this.changed();
+  }
+
+  changed() {
+    if (this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      for (const view of this.views) view(this);
+    });
+  }
+
+  get busy() {
+    return this.sending || this.world.running !== null;
+  }
+
+  /** @param {string} prompt @param {"player"|"choice"} origin @returns {Promise<boolean>} whether it was taken */
+  async send(prompt, origin) {
+    if (this.busy || !prompt.trim()) return false;
+    return this.#begin(() => api.prompt(this.id, prompt, origin));
+  }
+
+  async cancel() {
+    await attempt(() => api.cancel(this.id));
+    this.sending = false;
+    this.changed();
+  }
+
+  async undo() {
+    const done = await attempt(() => api.undo(this.id).then(() => true));
+    if (done) snackbar("The last turn is undone.", { label: "Redo", run: () => this.redo() });
+  }
+
+  async redo() {
+    await attempt(() => api.redo(this.id));
+  }
+
+  async retry(prompt) {
+    await this.#begin(() => api.retry(this.id, prompt));
+  }
+
+  async editAndRetry(turn) {
+    const prompt = await askText("Say it differently", "Your words", turn.prompt, "Retry with this");
+    if (!prompt) return;
+    if (await this.#undoAfter(turn.turn)) await this.retry(prompt);
+  }
+
+  async retryFrom(turn) {
+    if (await this.#undoAfter(turn.turn)) await this.retry();
+  }
+
+  /** Take back `turn` and everything after it. */
+  async undoTo(turn) {
+    if (await this.#undoAfter(turn.turn)) await this.undo();
+  }
+
+  async branch(turn) {
+    const made = await attempt(() => api.branch(this.id, turn.turn));
+    if (made) location.assign(`/play/${encodeURIComponent(made.id)}#narrative`);
+  }
+
+  async branchHere() {
+    const turn = lastTurn(this.world);
+    if (turn) await this.branch(turn);
+  }
+
+  async #undoAfter(number) {
+    const later = activeTurns(this.world).filter((turn) => turn.turn > number).length;
+    for (let count = 0; count < later; count += 1) {
+      if (!(await attempt(() => api.undo(this.id).then(() => true)))) return false;
+    }
+    return true;
+  }
+
+  async #begin(request) {
+    this.sending = true;
+    this.changed();
+    const taken = await attempt(() => request().then(() => true));
+    if (!taken) {
+      this.sending = false;
+      this.changed();
+    }
+    return Boolean(taken);
+  }
+}

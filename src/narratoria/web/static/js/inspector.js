@@ -1,0 +1,79 @@
+/** The state as raw JSON: search in it, copy it. */
+import { snackbar } from "./dialogs.js";
+import { h, setText } from "./dom.js";
+import { icon } from "./icons.js";
+
+const MOST_MATCHES = 2000;
+
+export class Inspector {
+  constructor() {
+    this.text = "";
+    this.matches = [];
+    this.at = -1;
+    this.search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search the JSON" });
+    this.count = h("span", { class: "quiet", "aria-live": "polite" });
+    const copy = h("button", { class: "button text small", on: { click: () => this.#copy() } }, icon("copy"), h("span", { text: "Copy" }));
+    this.pre = h("pre", { class: "json", tabindex: "0", role: "group", "aria-label": "State as JSON" });
+    this.node = h("div", { class: "inspector" }, h("div", { class: "inspector-bar" }, this.search, this.count, copy), this.pre);
+    this.search.addEventListener("input", () => this.#find());
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      this.#step(event.shiftKey ? -1 : 1);
+    });
+  }
+
+  show(state) {
+    if (state === this.state) return;
+    this.state = state;
+    this.text = JSON.stringify(state, null, 2);
+    setText(this.pre, this.text);
+    this.#find();
+  }
+
+  #find() {
+    const words = this.search.value.toLowerCase();
+    const node = this.pre.firstChild;
+    this.matches = [];
+    this.at = -1;
+    const text = this.text.toLowerCase();
+    for (let at = words ? text.indexOf(words) : -1; at >= 0 && this.matches.length < MOST_MATCHES; at = text.indexOf(words, at + words.length)) {
+      const range = new Range();
+      range.setStart(node, at);
+      range.setEnd(node, at + words.length);
+      this.matches.push(range);
+    }
+    this.#paint();
+    if (this.matches.length) this.#step(1, false);
+    else setText(this.count, words ? "Not found" : "");
+  }
+
+  /** Marks are drawn over the text, not put into it: the selection and the copy stay clean. */
+  #paint() {
+    if (!globalThis.Highlight) return;
+    CSS.highlights.set("found", new Highlight(...this.matches));
+    CSS.highlights.set("found-here", new Highlight(...this.matches.slice(this.at, this.at + 1).filter(() => this.at >= 0)));
+  }
+
+  #step(by, scroll = true) {
+    const { length } = this.matches;
+    if (!length) return;
+    this.at = (this.at + by + length) % length;
+    setText(this.count, `${this.at + 1} of ${length}${length === MOST_MATCHES ? " or more" : ""}`);
+    this.#paint();
+    if (!scroll) return;
+    const box = this.matches[this.at].getBoundingClientRect();
+    const frame = this.pre.getBoundingClientRect();
+    this.pre.scrollTop += box.top - frame.top - frame.height / 2;
+  }
+
+  async #copy() {
+    try {
+      await navigator.clipboard.writeText(this.text);
+      snackbar("The state is on the clipboard.");
+    } catch {
+      getSelection().selectAllChildren(this.pre);
+      snackbar("The browser does not allow copying here; the text is selected, press Ctrl+C.");
+    }
+  }
+}

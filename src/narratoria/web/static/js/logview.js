@@ -1,0 +1,108 @@
+/**
+ * A log of any length: only the lines in sight exist as elements. Rows have one height, so the place of a line is
+ * a multiplication; the rows in use are written again as one scrolls.
+ */
+import { clockTime, h, setText } from "./dom.js";
+
+const ROW = 22;
+const SPARE = 6;
+const TALLEST = 16;
+const LEVELS = ["debug", "info", "warn", "error"];
+
+export class LogView {
+  /** @param {string} name @param {import("./fold.js").LogLine[]} lines it only ever grows */
+  constructor(name, lines) {
+    this.lines = lines;
+    this.level = 0;
+    this.words = "";
+    /** indices of the lines that pass the filter; null while everything does */
+    this.matches = null;
+    this.scanned = 0;
+    this.following = true;
+    this.rows = [];
+    this.canvas = h("div", { class: "log-canvas" });
+    this.scroller = h("div", { class: "log", role: "group", "aria-label": `Log of ${name}`, tabindex: "0" }, this.canvas);
+    this.count = h("span", { class: "quiet log-count" });
+    this.node = h("div", { class: "log-view" }, this.#bar(name), this.scroller);
+    this.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    new ResizeObserver(() => this.draw()).observe(this.scroller);
+  }
+
+  #bar(name) {
+    const level = h("select", { "aria-label": `Least level shown for ${name}` }, ...LEVELS.map((value, index) => h("option", { value: index, text: index ? `${value} and above` : "every level" })));
+    level.addEventListener("change", () => { this.level = Number(level.value); this.#refilter(); });
+    const search = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter the log of ${name}` });
+    search.addEventListener("input", () => { this.words = search.value.toLowerCase(); this.#refilter(); });
+    return h("div", { class: "log-bar" }, level, search, this.count);
+  }
+
+  #refilter() {
+    this.matches = this.level || this.words ? [] : null;
+    this.scanned = 0;
+    this.update();
+  }
+
+  #passes(line) {
+    return LEVELS.indexOf(line.level) >= this.level && (!this.words || line.message.toLowerCase().includes(this.words));
+  }
+
+  /** Take in what the log has gained. */
+  update() {
+    if (this.matches) {
+      for (; this.scanned < this.lines.length; this.scanned += 1) {
+        if (this.#passes(this.lines[this.scanned])) this.matches.push(this.scanned);
+      }
+    }
+    const total = this.matches?.length ?? this.lines.length;
+    if (total !== this.total) {
+      this.total = total;
+      this.canvas.style.height = `${total * ROW}px`;
+      this.scroller.style.height = `${Math.min(Math.max(total, 1), TALLEST) * ROW + 16}px`;
+      const lines = total === 1 ? "1 line" : `${total.toLocaleString("en")} lines`;
+      setText(this.count, this.matches ? `${lines} of ${this.lines.length.toLocaleString("en")}` : lines);
+    }
+    if (this.following) this.scroller.scrollTop = total * ROW;
+    this.draw();
+  }
+
+  #scrolled() {
+    const { scrollTop, clientHeight, scrollHeight } = this.scroller;
+    this.following = scrollTop + clientHeight >= scrollHeight - ROW;
+    this.draw();
+  }
+
+  draw() {
+    const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW) - SPARE);
+    const fits = Math.ceil((this.scroller.clientHeight || TALLEST * ROW) / ROW) + 2 * SPARE;
+    const last = Math.min(this.total ?? 0, first + fits);
+    while (this.rows.length < last - first) this.rows.push(new Row(this.canvas));
+    this.rows.forEach((row, index) => {
+      const at = first + index;
+      row.show(at < last ? this.lines[this.matches ? this.matches[at] : at] : null, at);
+    });
+  }
+}
+
+class Row {
+  constructor(canvas) {
+    this.time = h("time");
+    this.message = h("span", { class: "message" });
+    this.extra = h("span", { class: "fields" });
+    this.node = h("div", { class: "log-line" }, this.time, this.message, this.extra);
+    canvas.append(this.node);
+    this.line = undefined;
+  }
+
+  show(line, at) {
+    if (this.line === line && this.at === at) return;
+    this.node.hidden = !line;
+    this.line = line;
+    if (!line) return;
+    if (this.at !== at) this.node.style.transform = `translateY(${at * ROW}px)`;
+    this.at = at;
+    this.node.className = `log-line ${line.level}`;
+    setText(this.time, clockTime(line.ts));
+    setText(this.message, line.message);
+    setText(this.extra, line.fields ? JSON.stringify(line.fields) : "");
+  }
+}

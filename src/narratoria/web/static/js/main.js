@@ -1,0 +1,23 @@
+/** Which page this is: `/` is the library, `/play/<session>` a story; `/settings` opens the dialog on the library. */
+import { h } from "./dom.js";
+import { Game } from "./game.js";
+import { icon } from "./icons.js";
+import { LibraryView } from "./library.js";
+import { openSettings } from "./settings.js";
+import { Shell } from "./shell.js";
+
+const root = document.getElementById("app");
+const session = /^\/play\/([^/]+)\/?$/.exec(location.pathname)?.[1];
+
+if (session) {
+  const game = new Game(decodeURIComponent(session));
+  new Shell(game).mount(root);
+  game.start();
+} else {
+  const library = new LibraryView();
+  const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(null) } }, icon("sliders"));
+  root.classList.add("no-rail");
+  root.replaceChildren(h("div", { class: "stage" }, h("header", { class: "bar" }, h("span", { class: "bar-title" }), settings), h("main", { id: "main" }, library.node)));
+  library.load();
+  if (location.pathname === "/settings") openSettings(null);
+}

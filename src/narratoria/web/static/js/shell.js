@@ -1,0 +1,94 @@
+/** The frame around a story: navigation, title, banner; and which view is shown. */
+import { api } from "./api.js";
+import { AssetsView } from "./assets.js";
+import { Composer } from "./composer.js";
+import { h, setText } from "./dom.js";
+import { icon } from "./icons.js";
+import { openSettings } from "./settings.js";
+import { StateView } from "./stateview.js";
+import { StoryView } from "./story.js";
+import { ToolsView } from "./tools.js";
+
+const VIEWS = [["narrative", "Narrative", "book"], ["tools", "Tools", "wrench"], ["assets", "Assets", "image"], ["state", "State", "tree"]];
+const BANNERS = {
+  offline: "The server does not answer. Your story is safe; this page goes on by itself as soon as the server is back.",
+  expired: "This page is no longer signed in. Open the address that `narratoria play` printed when it started.",
+  gone: "This story is not on the server any more.",
+};
+
+export class Shell {
+  /** @param {import("./game.js").Game} game */
+  constructor(game) {
+    this.game = game;
+    this.story = new StoryView(game);
+    this.composer = new Composer(game);
+    const narrative = h("div", { class: "narrative" }, this.story.node, this.composer.node);
+    this.views = {
+      narrative: { node: narrative, update: () => { this.story.update(); this.composer.update(); } },
+      tools: new ToolsView(game),
+      assets: new AssetsView(game),
+      state: new StateView(game),
+    };
+    this.title = h("h1", { class: "bar-title", dir: "auto" });
+    this.banner = h("div", { class: "banner", role: "alert", hidden: true });
+    this.links = VIEWS.map(([name, label, symbol]) => h("a", { class: "nav-link", href: `#${name}` }, h("span", { class: "nav-icon" }, icon(symbol), h("i", { class: "badge", hidden: true, "aria-hidden": "true" })), h("span", { text: label })));
+    this.main = h("main", { id: "main", tabindex: "-1" }, ...Object.values(this.views).map((view) => view.node));
+    addEventListener("hashchange", () => this.#route());
+    game.views.push(() => this.update());
+  }
+
+  mount(root) {
+    const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(this.game) } }, icon("sliders"));
+    const home = h("a", { class: "icon-button home", href: "/", "aria-label": "Library" }, icon("home"));
+    root.replaceChildren(
+      h("nav", { class: "rail", "aria-label": "Views" }, ...this.links),
+      h("div", { class: "stage" }, h("header", { class: "bar" }, home, this.title, settings), this.banner, this.main));
+    this.#route();
+    this.#readTitle();
+  }
+
+  async #readTitle() {
+    try {
+      const { title, storyTitle } = await api.session(this.game.id);
+      this.named = title || storyTitle;
+      this.update();
+    } catch (error) {
+      if (error.status === 404) this.game.connection = "gone";
+      this.update();
+    }
+  }
+
+  #route() {
+    const [name, rest] = location.hash.slice(1).split("/");
+    this.current = Object.hasOwn(this.views, name) ? name : "narrative";
+    this.argument = rest ? decodeURIComponent(rest) : null;
+    for (const [key, view] of Object.entries(this.views)) view.node.hidden = key !== this.current;
+    VIEWS.forEach(([key], index) => (key === this.current ? this.links[index].setAttribute("aria-current", "page") : this.links[index].removeAttribute("aria-current")));
+    this.update();
+  }
+
+  update() {
+    const { world, connection } = this.game;
+    this.views[this.current].update();
+    if (this.argument && world.calls.has(this.argument)) {
+      this.views[this.current].show?.(this.argument);
+      this.argument = null;
+    }
+    const title = this.named || world.session?.title || world.session?.story || "";
+    setText(this.title, title);
+    const view = VIEWS.find(([key]) => key === this.current)[1];
+    document.title = title ? `${title} · ${view} · Narratoria` : "Narratoria";
+    const banner = BANNERS[connection];
+    this.banner.hidden = !banner;
+    setText(this.banner, banner ?? "");
+    this.#badges(world);
+  }
+
+  #badges(world) {
+    const running = world.running !== null && world.turns.get(world.running)?.calls.some((id) => world.calls.get(id).ended === null);
+    this.links[1].querySelector(".badge").hidden = !running;
+    if (this.current === "assets") this.seenAssets = world.assets.size;
+    this.seenAssets ??= world.session ? world.assets.size : undefined;
+    this.links[2].querySelector(".badge").hidden = !(world.assets.size > this.seenAssets);
+  }
+}

@@ -1,0 +1,107 @@
+/** The state view: the tree, what each turn changed, and the raw JSON. */
+import { h, setAttribute } from "./dom.js";
+import { activeTurns, provisionalState } from "./fold.js";
+import { icon } from "./icons.js";
+import { Inspector } from "./inspector.js";
+import { diff, pointer, touched } from "./merge.js";
+import { StateTree } from "./statetree.js";
+
+const LONGEST_VALUE = 120;
+
+export class StateView {
+  /** @param {import("./game.js").Game} game */
+  constructor(game) {
+    this.game = game;
+    this.chosen = null;
+    this.tree = new StateTree();
+    this.inspector = new Inspector();
+    this.empty = h("div", { class: "empty" }, icon("tree"), h("h2", { text: "The world is still blank" }),
+      h("p", { text: "What tools learn and change about the world is kept here: things carried, places found, doors opened." }));
+    this.select = h("select", { id: "state-turn", on: { change: () => { this.chosen = this.select.value === "" ? null : Number(this.select.value); this.drawn = -1; this.update(); } } });
+    this.changes = h("div", { class: "changes" });
+    const changesPanel = h("div", { class: "panel", role: "tabpanel", id: "panel-changes", "aria-labelledby": "tab-changes" },
+      h("div", { class: "inspector-bar" }, h("label", { for: "state-turn", class: "visually-hidden", text: "Turn compared" }), this.select), this.changes);
+    const jsonPanel = h("div", { class: "panel", role: "tabpanel", id: "panel-json", "aria-labelledby": "tab-json", hidden: true }, this.inspector.node);
+    this.panels = { changes: changesPanel, json: jsonPanel };
+    this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Look at the state as" }, this.#tab("changes", "Changes by turn"), this.#tab("json", "Raw JSON"));
+    this.content = h("div", { class: "state-content" },
+      h("section", { class: "card", "aria-label": "Tree" }, this.tree.node), h("section", { class: "card", "aria-label": "Changes and JSON" }, this.tabs, changesPanel, jsonPanel));
+    this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" },
+      h("header", { class: "view-head" }, h("h1", { text: "State" })), this.empty, this.content));
+  }
+
+  #tab(name, label) {
+    const first = name === "changes";
+    const tab = h("button", { role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, "aria-selected": String(first), tabindex: first ? 0 : -1, text: label });
+    tab.addEventListener("click", () => this.#choose(name));
+    tab.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+      event.preventDefault();
+      this.#choose(name === "changes" ? "json" : "changes").focus();
+    });
+    return tab;
+  }
+
+  #choose(name) {
+    for (const [key, panel] of Object.entries(this.panels)) {
+      const tab = this.tabs.querySelector(`#tab-${key}`);
+      setAttribute(tab, "aria-selected", String(key === name));
+      setAttribute(tab, "tabindex", key === name ? 0 : -1);
+      panel.hidden = key !== name;
+    }
+    this.drawn = -1;
+    this.update();
+    return this.tabs.querySelector(`#tab-${name}`);
+  }
+
+  update() {
+    const { world } = this.game;
+    if (this.drawn === world.stateRev) return;
+    this.drawn = world.stateRev;
+    const state = provisionalState(world);
+    const blank = !Object.keys(state).length;
+    this.empty.hidden = !blank;
+    this.content.hidden = blank;
+    const turns = activeTurns(world);
+    const last = turns.at(-1);
+    const changed = last ? pathsOf(diff(last.before, last.after)) : new Set();
+    const provisional = new Set();
+    for (const { patch } of world.pending.values()) touched(patch, "", provisional);
+    this.tree.show(state, changed, provisional);
+    if (this.panels.json.hidden) this.#showChanges(turns);
+    else this.inspector.show(state);
+  }
+
+  #showChanges(turns) {
+    const list = turns.filter((turn) => turn.patches.length);
+    const key = list.map((turn) => turn.turn).join();
+    if (key !== this.optionsKey) {
+      this.optionsKey = key;
+      this.select.replaceChildren(h("option", { value: "", text: "Newest change" }), ...list.toReversed().map((turn) => h("option", { value: turn.turn, text: `Turn ${turn.turn} · ${turn.prompt.slice(0, 40)}` })));
+      this.select.value = this.chosen ?? "";
+    }
+    const turn = list.find((one) => one.turn === this.chosen) ?? list.at(-1);
+    const found = turn ? diff(turn.before, turn.after) : [];
+    this.changes.replaceChildren(...(found.length ? found.map(changeRow) : [h("p", { class: "quiet", text: "No turn has changed the state yet." })]));
+  }
+}
+
+function pathsOf(differences) {
+  const paths = new Set();
+  for (const { path } of differences) {
+    for (let depth = 1; depth <= path.length; depth += 1) paths.add(path.slice(0, depth).map((key) => `/${pointer(key)}`).join(""));
+  }
+  return paths;
+}
+
+function short(value) {
+  const text = JSON.stringify(value) ?? "";
+  return text.length > LONGEST_VALUE ? `${text.slice(0, LONGEST_VALUE)}…` : text;
+}
+
+function changeRow({ path, kind, before, after }) {
+  return h("div", { class: `change ${kind}` },
+    h("span", { class: "change-kind", text: { added: "new", removed: "gone", changed: "changed" }[kind] }),
+    h("span", { class: "change-path", dir: "auto", text: path.join(" › ") }),
+    kind === "added" ? "" : h("del", { text: short(before) }), kind === "removed" ? "" : h("ins", { text: short(after) }));
+}

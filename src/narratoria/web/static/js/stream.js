@@ -1,0 +1,85 @@
+/**
+ * The one connection a tab holds: server-sent events, taken up again after the last record seen.
+ *
+ * The browser's own reconnection cannot tell a stopped server from a refused cookie, so a broken stream is closed
+ * and opened again here, with `?after=` in place of the `Last-Event-ID` header.
+ */
+
+const FIRST_DELAY = 500;
+const LONGEST_DELAY = 8000;
+/** HTTP/1.1 allows about six streams a host: a tab nobody looks at gives its own back. */
+const HIDDEN_GRACE = 60_000;
+
+export class Stream {
+  /**
+   * @param {string} session
+   * @param {{
+   *   after: () => number,
+   *   records: (records: import("./fold.js").JournalRecord[]) => void,
+   *   snapshot: (records: import("./fold.js").JournalRecord[]) => void,
+   *   status: (status: "connecting"|"live"|"offline"|"expired"|"gone") => void,
+   * }} listener
+   */
+  constructor(session, listener) {
+    this.session = session;
+    this.listener = listener;
+    this.delay = FIRST_DELAY;
+    /** @type {EventSource|null} */
+    this.source = null;
+    this.timer = 0;
+    document.addEventListener("visibilitychange", () => this.#visibility());
+    addEventListener("online", () => this.retryNow());
+    this.#open();
+  }
+
+  retryNow() {
+    if (this.source) return;
+    clearTimeout(this.timer);
+    this.#open();
+  }
+
+  #open() {
+    const source = new EventSource(`/sessions/${encodeURIComponent(this.session)}/events?after=${this.listener.after()}`);
+    this.source = source;
+    source.onopen = () => {
+      this.delay = FIRST_DELAY;
+      this.listener.status("live");
+    };
+    source.onmessage = (message) => {
+      const data = JSON.parse(message.data);
+      this.listener.records(Array.isArray(data) ? data : [data]);
+    };
+    source.addEventListener("snapshot", (message) => this.listener.snapshot(JSON.parse(message.data).records));
+    source.onerror = () => this.#broken();
+  }
+
+  #close() {
+    this.source?.close();
+    this.source = null;
+  }
+
+  async #broken() {
+    this.#close();
+    const status = await this.#diagnose();
+    this.listener.status(status);
+    if (status === "gone" || this.source) return;
+    this.timer = setTimeout(() => this.#open(), this.delay * (0.75 + Math.random() / 2));
+    this.delay = Math.min(LONGEST_DELAY, this.delay * 2);
+  }
+
+  async #diagnose() {
+    try {
+      const response = await fetch(`/sessions/${encodeURIComponent(this.session)}`, { cache: "no-store" });
+      if (response.status === 401 || response.status === 403) return "expired";
+      return response.status === 404 ? "gone" : "offline";
+    } catch {
+      return "offline";
+    }
+  }
+
+  #visibility() {
+    clearTimeout(this.hiddenTimer);
+    if (document.hidden) this.hiddenTimer = setTimeout(() => { clearTimeout(this.timer); this.#close(); }, HIDDEN_GRACE);
+    else this.retryNow();
+  }
+}

@@ -1,0 +1,53 @@
+/** What ran when: a row per call, a bar per attempt. */
+import { duration, h, Keyed, setAttribute, setText } from "./dom.js";
+
+export class Timeline {
+  /** @param {(call: string) => void} choose */
+  constructor(choose) {
+    this.choose = choose;
+    this.rows = h("div", { class: "gantt-rows" });
+    this.axis = h("div", { class: "gantt-axis", "aria-hidden": "true" }, h("span", { text: "0" }), h("span"), h("span"));
+    this.node = h("div", { class: "gantt", role: "group", "aria-label": "Timeline" }, this.rows, this.axis);
+    this.keyed = new Keyed(this.rows);
+  }
+
+  /** @param {import("./fold.js").Call[]} calls */
+  update(calls) {
+    const now = Date.now() / 1000;
+    const started = calls.filter((call) => call.attempts.length);
+    const from = Math.min(...started.map((call) => call.started));
+    const to = Math.max(from + 0.001, ...started.map((call) => call.ended ?? now));
+    this.keyed.show(started, (call) => call.id, () => this.#row());
+    for (const part of this.keyed.parts.values()) part.draw(from, to, now);
+    setText(this.axis.children[1], duration((to - from) / 2));
+    setText(this.axis.children[2], duration(to - from));
+  }
+
+  #row() {
+    const name = h("span", { class: "gantt-name" });
+    const track = h("span", { class: "gantt-track" });
+    const node = h("button", { class: "gantt-row" }, name, track);
+    const part = {
+      node,
+      update: (call) => {
+        part.call = call;
+        setText(name, call.tool);
+        while (track.children.length < call.attempts.length) track.append(h("i"));
+      },
+      draw: (from, to, now) => {
+        const span = to - from;
+        part.call.attempts.forEach((attempt, index) => {
+          const bar = track.children[index];
+          const end = attempt.ended ?? now;
+          bar.className = attempt.outcome;
+          bar.style.left = `${(100 * (attempt.started - from)) / span}%`;
+          bar.style.width = `${(100 * Math.max(0, end - attempt.started)) / span}%`;
+        });
+        const { tool, status, started, ended } = part.call;
+        setAttribute(node, "aria-label", `${tool}: ${status}, from ${duration(started - from)} for ${duration((ended ?? now) - started)}`);
+      },
+    };
+    node.addEventListener("click", () => this.choose(part.call.id));
+    return part;
+  }
+}

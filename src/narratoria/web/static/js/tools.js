@@ -1,0 +1,129 @@
+/** The tools view: for a turn, the plans with their pictures, the timeline, and every call. */
+import { CallCard } from "./callcard.js";
+import { planPicture } from "./dag.js";
+import { h, Keyed, setAttribute, setText } from "./dom.js";
+import { activeTurns } from "./fold.js";
+import { icon } from "./icons.js";
+import { Timeline } from "./timeline.js";
+
+/** With few calls in a turn there is room to show what each of them did. */
+const FEW = 3;
+const TICK = 200;
+
+export class ToolsView {
+  /** @param {import("./game.js").Game} game */
+  constructor(game) {
+    this.game = game;
+    /** @type {number|null} the chosen turn; null follows the newest */
+    this.chosen = null;
+    this.select = h("select", { id: "tools-turn", on: { change: () => { this.chosen = this.select.value === "" ? null : Number(this.select.value); this.update(); } } });
+    this.empty = h("div", { class: "empty" }, icon("wrench"), h("h2", { text: "No tool has run yet" }),
+      h("p", { text: "When the narrator plans something, every call appears here with its progress, its log and how it ended." }));
+    this.planList = h("div", { class: "plans" });
+    this.plans = new Keyed(this.planList);
+    this.timeline = new Timeline((id) => this.reveal(id));
+    this.timelineCard = h("section", { class: "card timeline-card" }, h("h2", { text: "Timeline" }), this.timeline.node);
+    this.callList = h("div", { class: "calls" });
+    this.calls = new Keyed(this.callList);
+    this.callsTitle = h("h2", { text: "Calls" });
+    this.content = h("div", { class: "tools-content" }, this.planList, this.timelineCard, this.callsTitle, this.callList);
+    this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" },
+      h("header", { class: "view-head" }, h("h1", { text: "Tools" }), h("label", { for: "tools-turn", class: "visually-hidden", text: "Turn shown" }), this.select),
+      this.empty, this.content));
+    this.opened = new Set();
+    setInterval(() => this.#tick(), TICK);
+  }
+
+  /** Deep link: #tools/<call>. */
+  show(call) {
+    if (call && this.game.world.calls.has(call)) this.reveal(call);
+  }
+
+  reveal(id) {
+    const { world } = this.game;
+    const call = world.calls.get(id);
+    if (!call) return;
+    const newest = this.#turns().at(-1);
+    this.chosen = newest?.turn === call.turn ? null : call.turn;
+    this.update();
+    const card = this.calls.parts.get(id);
+    if (!card) return;
+    card.open();
+    card.node.scrollIntoView({ block: "nearest" });
+    card.summary.focus({ preventScroll: true });
+  }
+
+  #turns() {
+    return activeTurns(this.game.world).filter((turn) => turn.calls.length || turn.plans.length || turn.refusals.length);
+  }
+
+  update() {
+    const { world } = this.game;
+    const turns = this.#turns();
+    this.#options(turns);
+    const turn = turns.find((one) => one.turn === this.chosen) ?? turns.at(-1);
+    this.empty.hidden = Boolean(turn);
+    this.content.hidden = this.select.hidden = !turn;
+    if (!turn) return;
+    const calls = turn.calls.map((id) => world.calls.get(id));
+    const plans = turn.plans.map((id) => world.plans.get(id));
+    this.plans.show([...turn.refusals.map((refusal) => ({ refusal })), ...plans], (plan) => plan.refusal ?? plan, (plan) => (plan.refusal ? refusalCard(plan.refusal) : this.#planCard(plan)));
+    this.timelineCard.hidden = !calls.some((call) => call.attempts.length);
+    if (!this.timelineCard.hidden) this.timeline.update(calls);
+    this.callsTitle.hidden = !calls.length;
+    this.calls.show(calls, (call) => call.id, (call) => new CallCard(call));
+    for (const call of calls) this.#openAtFirst(call, calls.length);
+  }
+
+  /** What is worth looking at is open when it first appears; after that the reader decides. */
+  #openAtFirst(call, count) {
+    const worth = count <= FEW || call.status === "running" || call.status === "failed" || call.status === "timeout";
+    if (!worth || this.opened.has(call.id)) return;
+    this.opened.add(call.id);
+    this.calls.parts.get(call.id).open();
+  }
+
+  #options(turns) {
+    const key = turns.map((turn) => turn.turn).join();
+    if (key !== this.optionsKey) {
+      this.optionsKey = key;
+      const label = (turn) => `Turn ${turn.turn}${turn.prompt ? ` · ${turn.prompt.slice(0, 48)}` : ""}`;
+      this.select.replaceChildren(h("option", { value: "", text: "Newest turn" }), ...turns.toReversed().map((turn) => h("option", { value: turn.turn, text: label(turn) })));
+    }
+    this.select.value = this.chosen ?? "";
+  }
+
+  #planCard(plan) {
+    const callOf = (toolId) => [...this.game.world.calls.values()].findLast((call) => call.plan === plan.id && call.toolId === toolId);
+    const picture = planPicture(plan.plan, (toolId) => this.reveal(callOf(toolId)?.id));
+    const state = h("span", { class: "chip" });
+    const disabled = plan.plan.disabledSkills ?? [];
+    const frame = plan.plan.tools?.length ? h("div", { class: "dag-frame", tabindex: "0", role: "group", "aria-label": "Picture of the plan" }, picture.node) : h("p", { class: "quiet", text: "This plan only tells; it calls no tool." });
+    const node = h("section", { class: "card" },
+      h("header", { class: "card-head" }, h("h2", { text: plan.attempt > 1 ? `Plan, attempt ${plan.attempt}` : "Plan" }),
+        h("span", { class: "quiet", text: plan.narrator && `by ${plan.narrator}` }), state),
+      frame,
+      disabled.length ? h("p", { class: "quiet", text: `Left out after failing: ${disabled.join(", ")}` }) : "",
+      h("details", { class: "sub" }, h("summary", { text: "Plan JSON" }), h("pre", { tabindex: "0", text: JSON.stringify(plan.plan, null, 2) })));
+    return {
+      node,
+      update: () => {
+        setAttribute(state, "class", `chip ${plan.status}`);
+        setText(state, { running: "Running", completed: "Completed", failed: "Failed" }[plan.status]);
+        picture.update((toolId) => callOf(toolId)?.status ?? "waiting");
+      },
+    };
+  }
+
+  #tick() {
+    const { world } = this.game;
+    if (world.running !== null && !document.hidden && this.node.checkVisibility()) this.update();
+  }
+}
+
+function refusalCard(refusal) {
+  const node = h("section", { class: "card notice error" }, icon("warn"),
+    h("div", {}, h("p", { text: `Attempt ${refusal.attempt}${refusal.narrator ? ` by ${refusal.narrator}` : ""} gave nothing to run.` }),
+      h("ul", {}, ...refusal.problems.map((text) => h("li", { dir: "auto", text })))));
+  return { node };
+}
