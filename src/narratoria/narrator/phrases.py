@@ -1,0 +1,281 @@
+"""What a clause is made of: its verb, its noun phrases with their prepositions, its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from narratoria.narrator.clauses import Clause, Token, join
+from narratoria.narrator.entities import EntityFinder, Mention
+from narratoria.narrator.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    FILLERS,
+    NOUNISH,
+    NUMBERS,
+    PARTICLES,
+    PEOPLE_PRONOUNS,
+    PLACE_PRONOUNS,
+    PREPOSITIONS,
+    PRONOUNS,
+    QUESTION_WORDS,
+    SUBJECTS,
+    VERBS,
+    stem,
+)
+
+_LIGHT_VERBS: Final = frozenset("take have give make do get run perform conduct pay has had took".split())
+_PHRASAL: Final = frozenset(
+    "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write look "
+    "lay hand push note cut roll tear wake power pack fill crank dial blow".split()
+)
+_ME: Final = frozenset({"me", "us", "myself", "everyone", "everybody"})
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A noun phrase, or a subordinate clause that fills its place."""
+
+    prep: str  # "" for an object without one
+    start: int  # token indices in the clause, without determiners, end exclusive
+    end: int
+    text: str
+    mention: Mention | None = None
+    quoted: bool = False
+    pronoun: str | None = None
+    joined: bool = False  # it continues a list: "the cup and the rope"
+    clausal: bool = False  # "to call the bank", "where she was"
+    owner: bool = False  # the pronoun is possessive: "its log"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    value: float
+    start: int
+    end: int
+    unit: str  # stem of the word after it
+    before: str  # the word before it
+
+
+@dataclass(slots=True)
+class Reading:
+    """A clause, taken apart."""
+
+    tokens: tuple[Token, ...]
+    verb: str
+    particle: str
+    phrases: list[Phrase]
+    quantities: list[Quantity]
+    stems: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return join(self.tokens)
+
+    @property
+    def masked(self) -> str:
+        """The clause without its nouns: "unlock it with something". What is left is the deed."""
+        words: list[str] = []
+        spans = {phrase.start: phrase for phrase in self.phrases}
+        index = 0
+        while index < len(self.tokens):
+            phrase = spans.get(index)
+            if phrase is None:
+                if self.tokens[index].low not in DETERMINERS:
+                    words.append(self.tokens[index].low)
+                index += 1
+            else:
+                if not phrase.joined:
+                    words.append("something" if phrase.prep else "it")
+                index = phrase.end
+        return " ".join(words)
+
+
+def read(clause: Clause, finder: EntityFinder) -> Reading:
+    tokens = clause.tokens
+    verb, particle, index = _head(tokens)
+    phrases = _phrases(tokens, index, verb, finder)
+    if verb in _LIGHT_VERBS and phrases:
+        verb, phrases = _unfold_light_verb(tokens, verb, phrases)
+    if not particle and verb:
+        particle = next((t.low for t in tokens[-1:] if t.low in PARTICLES and len(tokens) > 2), "")
+    return Reading(
+        tokens, verb, particle, phrases, list(_quantities(tokens)), [stem(token.low) for token in tokens]
+    )
+
+
+def _head(tokens: Sequence[Token]) -> tuple[str, str, int]:
+    """The verb, its particle, and where the rest begins; no verb in questions and statements."""
+    at = 0
+    while at < len(tokens) and tokens[at].low in FILLERS and not tokens[at].quoted and len(tokens) > at + 1:
+        at += 1
+    first = tokens[at].low
+    known = first in VERBS or first in NOUNISH or first.endswith("ing")
+    if tokens[at].quoted or not first[0].isalpha() or first in QUESTION_WORDS or first in SUBJECTS:
+        return "", "", at
+    if first in AUXILIARIES and first not in ("do", "have") or first in DETERMINERS or first in PREPOSITIONS:
+        return "", "", at
+    if not known and len(tokens) > at + 1:
+        following = tokens[at + 1].low
+        if following not in DETERMINERS and following not in PREPOSITIONS and following not in PRONOUNS:
+            return "", "", at
+    rest = at + 1
+    if rest < len(tokens) and tokens[rest].low in PARTICLES and not tokens[rest].quoted:
+        particle = tokens[rest].low
+        if particle not in PREPOSITIONS or first in _PHRASAL or rest + 1 == len(tokens):
+            return first, particle, rest + 1
+    return first, "", rest
+
+
+def _phrases(tokens: Sequence[Token], index: int, verb: str, finder: EntityFinder) -> list[Phrase]:
+    phrases: list[Phrase] = []
+    prep, joined = "", False
+    start: int | None = None
+
+    def flush(end: int) -> None:
+        nonlocal start, joined
+        if start is not None and end > start:
+            phrases.extend(_finish(tokens, start, end, prep, joined, finder, asks=not verb))
+        start, joined = None, False
+
+    while index < len(tokens):
+        token = tokens[index]
+        word = token.low
+        if token.quoted:
+            flush(index)
+            phrases.append(Phrase(prep, index, index + 1, token.text, quoted=True, joined=joined))
+            prep, joined = "", False
+        elif word in QUESTION_WORDS and index > 0 and verb:
+            flush(index)
+            phrases.append(_clausal(tokens, index, prep or word))
+            return phrases
+        elif word == "to" and _starts_infinitive(tokens, index + 1, finder):
+            flush(index)
+            phrases.append(_clausal(tokens, index + 1, "to"))
+            return phrases
+        elif word in PREPOSITIONS:
+            flush(index)
+            prep = word
+        elif word in ("and", ",", "or", "&", "plus"):
+            had = start is not None or (phrases and phrases[-1].end == index)
+            flush(index)
+            joined = bool(had)
+            prep = phrases[-1].prep if phrases and joined else prep
+        elif word in AUXILIARIES or word in QUESTION_WORDS or not word[0].isalnum():
+            flush(index)
+            prep = ""
+        elif word in DETERMINERS and not _stands_alone(tokens, index):
+            if start is not None:
+                flush(index)
+                prep = ""
+            if word in ("its", "her", "his", "their"):
+                phrases.append(Phrase(prep, index, index + 1, word, pronoun=word, owner=True))
+        elif word in PRONOUNS or word in PLACE_PRONOUNS:
+            flush(index)
+            phrases.append(Phrase(prep, index, index + 1, word, pronoun=word, joined=joined))
+            prep, joined = "", False
+        elif word in _ME or word in SUBJECTS:
+            flush(index)
+        elif start is None:
+            start = index
+        index += 1
+    flush(len(tokens))
+    return phrases
+
+
+def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
+    """"that" in "open that" is a pronoun, in "open that door" a determiner."""
+    following = tokens[index + 1].low if index + 1 < len(tokens) else ""
+    return tokens[index].low in PRONOUNS and (
+        not following or following in PREPOSITIONS or following in ("and", ",", "again") or following in PARTICLES
+    )
+
+
+def _starts_infinitive(tokens: Sequence[Token], index: int, finder: EntityFinder) -> bool:
+    if index >= len(tokens) or tokens[index].quoted:
+        return False
+    word = tokens[index].low
+    if word not in VERBS and word not in NOUNISH or finder.find(tokens, index, index + 1):
+        return False
+    return index + 1 < len(tokens) and tokens[index + 1].low not in ("module", "room")
+
+
+def _clausal(tokens: Sequence[Token], start: int, prep: str) -> Phrase:
+    return Phrase(prep, start, len(tokens), _written(tokens, start, len(tokens)), clausal=True)
+
+
+def _finish(
+    tokens: Sequence[Token], start: int, end: int, prep: str, joined: bool, finder: EntityFinder, *, asks: bool
+) -> list[Phrase]:
+    while start < end and tokens[start].low in FILLERS:
+        start += 1
+    while end > start and (tokens[end - 1].low in FILLERS or tokens[end - 1].low in PARTICLES):
+        end -= 1
+    if start == end:
+        return []
+    mention = finder.find(tokens, start, end)
+    if asks and not mention and end - start > 1 and (mention := finder.find(tokens, start, end - 1)):
+        end -= 1  # "does the blood match …": in a question the verb follows its subject
+    if mention and mention.end < end - 1 and (extra := finder.find(tokens, mention.end, end)):
+        # "send Lindqvist flowers", "tell Mara hermit secrets": two things side by side are two phrases.
+        first = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
+        return [first, Phrase("", extra.start, end, _written(tokens, extra.start, end), extra)]
+    return [Phrase(prep, start, end, _written(tokens, start, end), mention, joined=joined)]
+
+
+def _written(tokens: Sequence[Token], start: int, end: int) -> str:
+    """The player's own spelling and capitals, except where a typo was mended."""
+    words = [t.text if t.quoted or t.text.casefold() == t.low else t.low for t in tokens[start:end]]
+    return " ".join(words)
+
+
+def _unfold_light_verb(tokens: Sequence[Token], verb: str, phrases: list[Phrase]) -> tuple[str, list[Phrase]]:
+    """"take a closer look at the door" says look, "have a word with Mara" says word."""
+    first = phrases[0]
+    article = any(token.low in ("a", "an", "some") for token in tokens[1 : first.start])
+    noun = tokens[first.end - 1].low
+    deed = noun in VERBS or noun in NOUNISH or noun in ("word", "nap", "chat", "sweep", "peek", "conversation")
+    if first.prep or first.quoted or first.pronoun or first.mention or not article or not deed:
+        return verb, phrases
+    return noun, phrases[1:]
+
+
+def _quantities(tokens: Sequence[Token]) -> list[Quantity]:
+    found: list[Quantity] = []
+    index = 0
+    while index < len(tokens):
+        value, width = _number_at(tokens, index)
+        if width:
+            unit = next((stem(t.low) for t in tokens[index + width : index + width + 1]), "")
+            before = tokens[index - 1].low if index else ""
+            found.append(Quantity(value, index, index + width, unit, before))
+        index += max(width, 1)
+    return found
+
+
+def _number_at(tokens: Sequence[Token], index: int) -> tuple[float, int]:
+    word = tokens[index].low
+    following = [token.low for token in tokens[index + 1 : index + 3]]
+    if tokens[index].quoted:
+        return 0.0, 0
+    if word[0].isdigit():
+        return float(word.replace(",", ".")), 1
+    if word == "half" and following[:1] in (["an"], ["a"]):
+        return 0.5, 2
+    if word in ("a", "an") and following[:1] in (["hour"], ["minute"], ["second"], ["dozen"], ["couple"], ["hundred"]):
+        return (float(NUMBERS.get(following[0], 1)), 2 if following[0] in NUMBERS else 1)
+    if word not in NUMBERS or word in ("one",) and not following:
+        return 0.0, 0
+    value, width = NUMBERS[word], 1
+    if following[:1] == ["hundred"]:
+        value, width = value * 100, 2
+    elif value >= 20 and value % 10 == 0 and following and 0 < NUMBERS.get(following[0].lstrip("-"), 0) < 10:
+        value, width = value + NUMBERS[following[0]], 2
+    return float(value), width
+
+
+def is_person_pronoun(pronoun: str) -> bool:
+    return pronoun in PEOPLE_PRONOUNS
+
+

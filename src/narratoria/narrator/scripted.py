@@ -1,0 +1,232 @@
+"""The scripted narrator: rules in a story's data turn what a player types into a plan.
+
+It is the stub of 000 §14.1.2, and enough to play a whole story without any model.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from narratoria.events import JsonObject
+from narratoria.narrator.phrases import clauses, readings, with_verb
+from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.narrator.rules import CallTemplate, Case, Rule, Rules, Texts, fill
+from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.state import merge, plain
+
+OUT_OF_REACH: Final = "That is out of reach just now."
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One clause of the prompt, understood."""
+
+    rule: Rule
+    case: Case
+    groups: Mapping[str, str]
+    state: Mapping[str, Any]
+    available: bool
+
+
+class ScriptedNarrator:
+    """Plans by rules; raises `NoMatch` where they have nothing to say.
+
+    `new_id` makes the plan's requestId.
+    """
+
+    name = "rules"
+
+    def __init__(self, rules: Rules, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        self.rules = rules
+        self._new_id = new_id
+
+    @classmethod
+    def load(cls, path: Path, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> ScriptedNarrator:
+        """From a `narrator.toml`; raise `StoryInvalid` when it has a mistake."""
+        return cls(Rules.load(path), new_id=new_id)
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        actions = list(self._understand(request))
+        if not actions:
+            raise NoMatch(f"no rule fits {_short(request.prompt)!r}")
+        calls = _Sheet(self.rules, request)
+        for action in actions:
+            if action.available:
+                calls.add(action)
+        calls.close(actions)
+        return PlanDocument(
+            request_id=self._new_id(),
+            narrative=_narrative(actions, len(request.history)) or None,
+            tools=calls.planned,
+            disabled_skills=sorted(request.disabled_skills),
+            metadata=PlanMetadata(
+                generation_attempt=request.attempt,
+                parent_plan_id=request.parent_plan.request_id if request.parent_plan else None,
+            ),
+        )
+
+    def _understand(self, request: NarratorRequest) -> Iterator[Action]:
+        """The longest runs of clauses some rule fits, left to right; what no rule fits is passed over.
+
+        A later clause is judged by the state the earlier ones are expected to leave.
+        """
+        pieces = clauses(request.prompt, self.rules.tongue)
+        disabled = _disabled_tools(request)
+        state: JsonObject = plain(request.state)
+        verb: tuple[str, ...] = ()
+        at = 0
+        while at < len(pieces):
+            for end in range(len(pieces), at, -1):
+                words, action = self._fit(pieces[at:end], verb, state, disabled)
+                if action is not None:
+                    break
+            if action is None:
+                at += 1
+                continue
+            yield action
+            at, verb = end, words
+            if action.available:
+                for change in (action.case.expect, action.case.patch):
+                    state = merge(state, fill(change, action.groups, state))
+
+    def _fit(
+        self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
+    ) -> tuple[tuple[str, ...], Action | None]:
+        joined = " ".join(pieces)
+        plain = readings(joined, self.rules.tongue)
+        if len(pieces) > 1:
+            plain += readings(" and ".join(pieces), self.rules.tongue)
+        # "take the oil and the wick": a clause without a verb borrows one, as a last resort.
+        borrowed = with_verb(verb, joined, self.rules.tongue) if len(pieces) == 1 else []
+        for options in (plain, borrowed):
+            for rule in self.rules.rules:
+                for words in options:
+                    action = _try(rule, words, state, disabled)
+                    if action is not None:
+                        return words, action
+        return (), None
+
+
+def _try(
+    rule: Rule, words: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
+) -> Action | None:
+    groups = rule.match(words)
+    fitting = [] if groups is None else [case for case in rule.cases if case.when.holds(state)]
+    if groups is None or not fitting:
+        return None
+    for case in fitting:
+        if not any(call.required and call.tool in disabled for call in case.calls):
+            return Action(rule, case, groups, state, available=True)
+    return Action(rule, fitting[0], groups, state, available=False)
+
+
+class _Sheet:
+    """The calls of one plan while they are being collected."""
+
+    def __init__(self, rules: Rules, request: NarratorRequest) -> None:
+        self.planned: list[PlannedCall] = []
+        self._rules = rules
+        self._attempt = request.attempt
+        self._disabled = _disabled_tools(request)
+        self._frontier: list[str] = []  # what the next action waits for
+
+    def add(self, action: Action) -> None:
+        """An action waits for the one before it: "I light the torch and examine the door" needs the light."""
+        before = [] if action.rule.independent else self._frontier
+        names: dict[str, str] = {}
+        calls = [call for call in action.case.calls if call.tool not in self._disabled]
+        for call in calls:
+            after = [names[other] for other in call.after if other in names]
+            names[call.id] = self._plan(call, after or before, action)
+        waited_for = {other for call in calls for other in call.after}
+        ends = [call for call in calls if call.id not in waited_for]
+        needed = [call for call in ends if call.required] or ends
+        last = [names[call.id] for call in needed]
+        if action.case.patch:
+            last = [self._stage({"patch": action.case.patch}, last or before, action)]
+        self._frontier = last or self._frontier
+
+    def close(self, actions: list[Action]) -> None:
+        """Choices of the last action that has some, and the calls every plan of this story ends with."""
+        done = [action for action in actions if action.available]
+        offering = [action for action in done if action.case.choices]
+        before = [call.tool_id for call in self.planned]
+        if offering:
+            choices = list(offering[-1].case.choices)
+            self._stage({"choices": choices}, before, offering[-1], required=False)
+        if done and all(action.case.closing for action in done):
+            for call in self._rules.closing:
+                if call.tool not in self._disabled:
+                    self._plan(call, before, done[-1])
+
+    def _stage(
+        self, given: JsonObject, dependencies: list[str], action: Action, *, required: bool = True
+    ) -> str:
+        call = CallTemplate(id="stage", tool=self._rules.stage, input=given, required=required)
+        return self._plan(call, dependencies, action)
+
+    def _plan(self, call: CallTemplate, dependencies: list[str], action: Action) -> str:
+        used = {planned.tool_id for planned in self.planned}
+        tool_id = f"{call.id}{self._attempt}"
+        number = 2
+        while tool_id in used:
+            tool_id, number = f"{call.id}{self._attempt}-{number}", number + 1
+        self.planned.append(
+            PlannedCall(
+                tool_id=tool_id,
+                tool_path=tool_path(call.tool, self._rules.root),
+                input=fill(call.input, action.groups, action.state),
+                dependencies=list(dependencies),
+                required=call.required,
+                async_=call.run_async,
+                retry_policy=call.retry,
+            )
+        )
+        return tool_id
+
+
+def tool_path(tool: str, root: Path | None) -> str:
+    """`tools/NAME` where the story has such a file; otherwise the name of a registered tool."""
+    if "/" in tool or (root is not None and not (root / "tools" / tool).is_file()):
+        return tool
+    return f"tools/{tool}"
+
+
+def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
+    """000 §13.3: skill names the plan must not select; a tool counts by its own name and by its skill's."""
+    by_skill = {card.name for card in request.tools if card.skill in request.disabled_skills}
+    named = request.disabled_skills | by_skill
+    return named | {f"tools/{name}" for name in named}
+
+
+def _narrative(actions: list[Action], turn: int) -> str:
+    lost = [action for action in actions if not action.available]
+    done = [action for action in actions if action.available]
+    said: list[str] = []
+    for action in lost:
+        text = action.case.unavailable
+        said.append(_choose(text, action, turn) if text is not None else OUT_OF_REACH)
+    for position, action in enumerate(done):
+        case = action.case
+        text = case.narrative
+        if position and case.then is not None:
+            text = case.then
+        elif lost and not position and case.instead is not None:
+            text = case.instead
+        said.append(_choose(text, action, turn))
+    pieces = [piece for piece in dict.fromkeys(said) if piece]
+    long = any("\n\n" in piece or len(piece) > 160 for piece in pieces)
+    return ("\n\n" if long else " ").join(pieces)
+
+
+def _choose(texts: Texts, action: Action, turn: int) -> str:
+    """One of the variants: another each turn, the same one when a turn is replayed."""
+    return str(fill(texts[turn % len(texts)], action.groups, action.state)) if texts else ""
+
+
+def _short(prompt: str) -> str:
+    return prompt if len(prompt) <= 80 else prompt[:79] + "…"

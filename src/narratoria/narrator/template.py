@@ -1,0 +1,115 @@
+"""The last resort: a narrator that never fails and needs nothing.
+
+000 §13.6: after five failed generations the player gets template-based narration, and can go on.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.plan import PlanDocument, PlanMetadata
+
+_LOOKED_AT: Final = 2_000
+_QUOTED: Final = 60
+
+# Each line must read well after any prompt, in any story, and say nothing that could be untrue of the world.
+_UNSURE: Final = (
+    "You turn the thought over, and it will not settle into anything your hands can do.",
+    "The moment passes. Whatever you meant, the world has not taken it up.",
+    "You begin, hesitate, and find you are standing exactly where you were.",
+    "It is a good thought. Just now there is no way into it.",
+    "You stay as you are and listen. Nothing answers, but nothing has been lost either.",
+    "For a breath or two nothing moves. Something simpler, perhaps, and nearer to hand.",
+)
+_SILENT: Final = (
+    "You say nothing, and the silence goes on around you.",
+    "You wait. Time goes by, as it does.",
+    "You hold still. Whatever comes next will have to come from you.",
+)
+_THWARTED: Final = (
+    "You cannot manage that just now. You let it be, for the moment, and look about you for another way.",
+    "It does not come off. You get your breath back; the rest of it is as you left it.",
+    "Something gives at the wrong moment and the attempt comes to nothing. Nothing is the worse for it.",
+    "You try, and then try differently, and then stop. There will be another way.",
+)
+_HALF_DONE: Final = (
+    "Part of it you manage; the rest will not be done today.",
+    "You get some way with it, and no further.",
+)
+_QUESTION: Final = (
+    "There is no one here to say. You will have to find out by trying.",
+    "The question stays in the air a while and goes out like breath.",
+)
+_OFFER: Final = (
+    "“{words}”: you have the words for it, but not the way. Not yet.",
+    "“{words}.” You say it half aloud, to hear whether it sounds possible. Not from here.",
+)
+
+
+class TemplateNarrator:
+    """Answers any prompt with a plan that has no calls and a narrative that leaves the way open."""
+
+    name = "template"
+
+    def __init__(self, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        self._new_id = new_id
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        return PlanDocument(
+            request_id=self._new_id(),
+            narrative=narrate(request),
+            disabled_skills=sorted(request.disabled_skills),
+            metadata=PlanMetadata(
+                generation_attempt=request.attempt,
+                parent_plan_id=request.parent_plan.request_id if request.parent_plan else None,
+            ),
+        )
+
+
+def narrate(request: NarratorRequest) -> str:
+    """A line for this prompt, after what was tried; another one than the turn before."""
+    prompt = request.prompt[:_LOOKED_AT]
+    words = _speakable(prompt)
+    lines = _lines(request, prompt, words)
+    said = {turn.narrative for turn in request.history[-2:]}
+    # The checksum spreads prompts; a counter alone would repeat one order in every session.
+    start = zlib.crc32(prompt.encode("utf-8", "replace")) + len(request.history)
+    options = [lines[(start + step) % len(lines)].format(words=words) for step in range(len(lines))]
+    chosen = next((line for line in options if not any(line in text for text in said)), options[0])
+    return f"{chosen} {_place(request.state)}".rstrip()
+
+
+def _lines(request: NarratorRequest, prompt: str, words: str) -> Sequence[str]:
+    trace = request.last_trace
+    if trace is not None and not trace.success:
+        return _HALF_DONE if any(result.ok for result in trace.tool_results) else _THWARTED
+    if not words:
+        return _SILENT
+    if prompt.rstrip().endswith("?"):
+        return _QUESTION
+    return (*_UNSURE, *_OFFER) if len(words) <= _QUOTED else _UNSURE
+
+
+def _speakable(prompt: str) -> str:
+    """The prompt as something that can be quoted in a sentence, or nothing when it is not speech."""
+    kept = "".join(char if unicodedata.category(char)[0] in "LMNPSZ" else " " for char in prompt)
+    text = " ".join(kept.split()).strip("\"'“”.,;:!? ")
+    letters = sum(char.isalpha() for char in text)
+    if not letters or letters * 2 < len(text) or "�" in text:
+        return ""
+    return text
+
+
+def _place(state: Mapping[str, Any]) -> str:
+    """Where the story says the player is, when it says so in words."""
+    place = state.get("place")
+    if isinstance(place, Mapping):
+        place = place.get("title")
+        if isinstance(place, str) and 0 < len(place) <= _QUOTED:
+            return f"You are still {place}."
+    return ""

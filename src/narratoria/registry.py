@@ -1,0 +1,103 @@
+"""The catalogue of tools (004 `ToolRegistry`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from narratoria.errors import NarratoriaError, ToolValidationError
+from narratoria.tool import Tool, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from narratoria.contract import PreconditionResult
+    from narratoria.executor import ToolExecutor
+    from narratoria.session.draft import Draft
+    from narratoria.session.session import Session
+
+ENTRY_POINT_GROUP = "narratoria.tools"
+
+
+class ToolRegistry:
+    """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
+
+    def __init__(self, tools: Iterable[Tool[Any, Any]] = ()) -> None:
+        self._tools: dict[str, Tool[Any, Any]] = {}
+        self._executor: ToolExecutor | None = None
+        self.register_all(tools)
+
+    def register(self, tool: Tool[Any, Any]) -> None:
+        if not isinstance(tool, Tool):
+            raise ToolValidationError(f"not a tool: {tool!r}; decorate the function with @tool, or make a Tool(…)")
+        if tool.name in self._tools:
+            raise ToolValidationError(
+                f"tool {tool.name!r} is already registered; unregister it first, or give one of them another name"
+            )
+        self._tools[tool.name] = tool
+
+    def register_all(self, tools: Iterable[Tool[Any, Any]]) -> None:
+        for one in tools:
+            self.register(one)
+
+    def register_entry_points(self) -> list[str]:
+        """Register what installed packages offer under `narratoria.tools`: a tool, or a function giving several."""
+        added: list[str] = []
+        for point in entry_points(group=ENTRY_POINT_GROUP):
+            offered = point.load()
+            if callable(offered) and not isinstance(offered, Tool):
+                offered = offered()
+            for one in [offered] if isinstance(offered, Tool) else offered:
+                self.register(one)
+                added.append(one.name)
+        return added
+
+    def unregister(self, name: str) -> None:
+        self._tools.pop(_fold(name), None)
+
+    def get(self, name: str) -> Tool[Any, Any] | None:
+        return self._tools.get(name) or self._tools.get(_fold(name))
+
+    def has(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def list(self) -> list[Tool[Any, Any]]:
+        return [*self._tools.values()]
+
+    def search(self, pattern: str) -> list[Tool[Any, Any]]:
+        """The tools whose name or description matches a regular expression, whatever the case."""
+        try:
+            found = re.compile(pattern, re.IGNORECASE)
+        except re.error as error:
+            raise NarratoriaError(f"search pattern {pattern!r} is not a regular expression: {error}") from None
+        return [one for one in self.list() if found.search(one.name) or found.search(one.description)]
+
+    def __iter__(self) -> Iterator[Tool[Any, Any]]:
+        return iter(self.list())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @property
+    def executor(self) -> ToolExecutor:
+        """The pipeline over this catalogue."""
+        if self._executor is None:
+            from narratoria.executor import ToolExecutor  # a layer above: only its default instance is wanted here
+
+            self._executor = ToolExecutor(self)
+        return self._executor
+
+    async def execute(
+        self, name: str, args: Mapping[str, Any], *, session: Session | Draft | None = None
+    ) -> ToolResult[Any]:
+        """Run a tool through the pipeline; with no session given, in a fresh one."""
+        return await self.executor.execute(name, args, session=session)
+
+    async def validate_preconditions(self, tool: Tool[Any, Any], context: ToolContext) -> PreconditionResult:
+        from narratoria.contract import validate
+
+        return await validate(tool, context)
+
+
+def _fold(name: str) -> str:
+    return name.replace(":", "_") if isinstance(name, str) else ""

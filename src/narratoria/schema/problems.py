@@ -1,0 +1,261 @@
+"""What is wrong with arguments, in words that name the path first: `inner.count: expected int, got "x"`."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import jsonschema_rs
+import msgspec
+
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.schema.dumping import dump
+
+Schema: TypeAlias = dict[str, Any]
+Validator: TypeAlias = jsonschema_rs.Draft202012Validator
+Path: TypeAlias = Sequence[str | int]
+
+MAX_PROBLEMS: Final = 20  # as many as a person reads; arguments may have a hundred thousand keys
+MAX_SHOWN: Final = 60
+
+_NAMES: Final = {"integer": "int"}
+_LIMITS: Final[Mapping[str, str]] = {
+    "minimum": "{} or more",
+    "maximum": "{} or less",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+    "minProperties": "at least {} keys",
+    "maxProperties": "at most {} keys",
+}
+
+
+def compile_schema(schema: Schema, name: str) -> Validator:
+    """A validator that never looks outside the schema, not for a `$ref` either."""
+    try:
+        return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, retriever=_refuse)
+    except ValueError as error:
+        raise ToolValidationError(
+            f"{of_tool(name)}parameters are not a JSON Schema: {_fault(error)}"
+        ) from None
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} is outside the schema; copy what it refers to into $defs")
+
+
+def _fault(error: ValueError) -> str:
+    message = getattr(error, "message", str(error))
+    return f"{show_path(getattr(error, 'instance_path', ())) or 'at the top'}: {message}"
+
+
+def of_tool(name: str) -> str:
+    return f"tool {name!r}: " if name else ""
+
+
+def as_object(arguments: Any) -> dict[str, Any]:
+    if isinstance(arguments, Mapping):
+        return dict(arguments)
+    raise ArgumentsInvalid([f"arguments: expected an object, got {show(arguments)}"])
+
+
+def fits(validator: Validator, arguments: dict[str, Any]) -> bool:
+    try:
+        return validator.is_valid(arguments)
+    except ValueError:  # a date or a UUID from a Python caller: judge what it is as JSON
+        return validator.is_valid(_as_json(arguments))
+
+
+def find_problems(validator: Validator, schema: Schema, arguments: dict[str, Any]) -> list[str]:
+    """Every way in which the arguments do not fit, up to a readable number."""
+    try:
+        errors = validator.iter_errors(arguments)
+    except ValueError:
+        errors = validator.iter_errors(_as_json(arguments))
+    lines = (line for error in errors for line in _explain(error, schema))
+    found = list(itertools.islice(lines, MAX_PROBLEMS + 1))
+    if len(found) > MAX_PROBLEMS:
+        found[MAX_PROBLEMS:] = ["and more"]
+    return found
+
+
+def _as_json(arguments: dict[str, Any]) -> Any:
+    """The arguments of a Python caller as JSON, or why they cannot be."""
+    try:
+        plain = dump(arguments)
+    except (ToolValidationError, TypeError, ValueError, RecursionError) as error:
+        raise ArgumentsInvalid([f"arguments: not JSON: {error}"]) from None
+    try:
+        jsonschema_rs.is_valid(True, plain)
+    except ValueError as error:
+        raise ArgumentsInvalid([f"arguments: not JSON: {error}"]) from None
+    return plain
+
+
+def from_msgspec(error: Exception, arguments: dict[str, Any]) -> str:
+    """msgspec's one error, `Expected `int`, got `float` - at `$.a[0]``, in our words."""
+    if isinstance(error, RecursionError):
+        return "arguments: nested too deeply"
+    text, _, place = str(error).partition(" - at `")
+    place = place.rstrip("`").removeprefix("$").removeprefix(".") or "arguments"
+    return f"{place}: {re.sub('`', '', text[:1].lower() + text[1:])}"
+
+
+# --- wording -------------------------------------------------------------------------------------------
+
+
+def _explain(error: jsonschema_rs.ValidationError, schema: Schema) -> Iterator[str]:
+    kind, path = error.kind, error.instance_path
+    keyword = kind.name
+    if keyword in ("additionalProperties", "unevaluatedProperties"):
+        yield from _unknown_keys(kind.unexpected, path, _known_keys(schema, error.schema_path))  # type: ignore[attr-defined]
+    elif keyword == "required":
+        yield f"{show_path([*path, kind.property])}: missing; it is required"  # type: ignore[attr-defined]
+    elif keyword in ("anyOf", "oneOf") and (branches := getattr(kind, "context", None)):
+        yield from _explain_branches(error, branches, schema)
+    else:
+        yield f"{show_path(path) or 'arguments'}: {_wording(error)}"
+
+
+def _wording(error: jsonschema_rs.ValidationError) -> str:
+    kind: Any = error.kind
+    keyword = kind.name
+    got = f", got {show(error.instance)}"
+    if keyword == "type":
+        return f"expected {_either(_NAMES.get(name, name) for name in sorted(kind.types))}{got}"
+    if keyword == "enum":
+        options = [show(option) for option in kind.options[:MAX_PROBLEMS]]
+        return f"expected one of {', '.join(options)}{', …' if len(kind.options) > MAX_PROBLEMS else ''}{got}"
+    if keyword == "const":
+        return f"expected {show(kind.expected_value)}{got}"
+    if keyword in _LIMITS:
+        return f"expected {_LIMITS[keyword].format(kind.limit)}{got}"
+    if keyword == "multipleOf":
+        return f"expected a multiple of {kind.multiple_of}{got}"
+    if keyword == "pattern":
+        return f"expected text matching {kind.pattern}{got}"
+    if keyword == "format":
+        return f"expected a {kind.format}{got}"
+    if keyword == "uniqueItems":
+        return "expected no item twice"
+    return shorten(error.message, 200)
+
+
+def _explain_branches(
+    error: jsonschema_rs.ValidationError, branches: list[list[jsonschema_rs.ValidationError]], schema: Schema
+) -> Iterator[str]:
+    """Of several alternatives, speak of those whose shape the value has; else of all the shapes it may have."""
+    path = error.instance_path
+    near = [
+        branch for branch in branches if branch and not any(_is_of_other_type(one, path) for one in branch)
+    ]
+    if len(near) == 1:
+        for one in near[0]:
+            yield from _explain(one, schema)
+    elif near or not all(branches):
+        yield f"{show_path(path) or 'arguments'}: {_wording(error)}"
+    else:
+        names = {name for branch in branches for one in branch for name in getattr(one.kind, "types", ())}
+        expected = _either(sorted(_NAMES.get(name, name) for name in names))
+        yield f"{show_path(path) or 'arguments'}: expected {expected}, got {show(error.instance)}"
+
+
+def _is_of_other_type(error: jsonschema_rs.ValidationError, path: Path) -> bool:
+    """The value is of another type than the alternative, or carries another tag."""
+    if error.kind.name == "type":
+        return error.instance_path == path
+    is_tag = error.kind.name in ("const", "enum") and len(getattr(error.kind, "options", [0])) == 1
+    return is_tag and len(error.instance_path) == len(path) + 1
+
+
+def _unknown_keys(unexpected: list[str], path: Path, known: list[str]) -> Iterator[str]:
+    if len(known) > MAX_PROBLEMS:
+        known = [*known[:MAX_PROBLEMS], "…"]
+    listed = f"known: {', '.join(known)}" if known else "none is expected here"
+    for key in unexpected[: MAX_PROBLEMS // 2]:
+        yield f"{show_path([*path, shorten(key, MAX_SHOWN)])}: unknown key; {listed}"
+    if len(unexpected) > MAX_PROBLEMS // 2:
+        rest = len(unexpected) - MAX_PROBLEMS // 2
+        yield f"{show_path(path) or 'arguments'}: and {rest} more unknown keys"
+
+
+def _known_keys(schema: Schema, keyword_path: Path) -> list[str]:
+    """The keys declared where the keyword that refused one stands, in allOf, anyOf, … beside it too."""
+    place: Any = schema
+    for part in keyword_path[:-1]:
+        try:
+            place = place[part]
+        except (LookupError, TypeError):
+            return []
+    return list(dict.fromkeys(key for part in in_place(place, schema) for key in part.get("properties", ())))
+
+
+def in_place(place: Any, root: Schema) -> list[Schema]:
+    """The schema at a place and those that judge the same value with it: `$ref`, `allOf`, `anyOf`, …"""
+    parts: list[Schema] = []
+    waiting = [place]
+    while waiting:
+        part = waiting.pop(0)
+        if not isinstance(part, dict) or any(part is seen for seen in parts):
+            continue
+        parts.append(part)
+        waiting += [one for keyword in ("allOf", "anyOf", "oneOf") for one in part.get(keyword, ())]
+        waiting += [part[keyword] for keyword in ("then", "else") if keyword in part]
+        waiting += list(part.get("dependentSchemas", {}).values())
+        waiting.append(_referred(part.get("$ref"), root))
+    return parts
+
+
+def _referred(reference: Any, root: Schema) -> Any:
+    """What a `$ref` inside the same schema points at; None for any other."""
+    if reference == "#":
+        return root
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    place: Any = root
+    for part in reference[2:].split("/"):
+        part = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, list) and part.isdecimal() and int(part) < len(place):
+            place = place[int(part)]
+        elif isinstance(place, dict) and part in place:
+            place = place[part]
+        else:
+            return None
+    return place
+
+
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(dict.fromkeys(names)) or "something else"
+
+
+def show_path(path: Path) -> str:
+    """['inner', 'counts', 0] as `inner.counts[0]`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def show(value: Any) -> str:
+    """The value as JSON when it is short, else what it is; never the whole of something large."""
+    if isinstance(value, str):
+        return msgspec.json.encode(shorten(value, MAX_SHOWN)).decode()
+    if isinstance(value, Mapping | list | tuple) and len(value) > 3:
+        return (
+            f"an object of {len(value)} keys"
+            if isinstance(value, Mapping)
+            else f"an array of {len(value)} items"
+        )
+    if isinstance(value, Mapping | list | tuple | int | float | bool | None):
+        try:
+            return shorten(msgspec.json.encode(value, enc_hook=repr).decode(), MAX_SHOWN)
+        except (RecursionError, TypeError, ValueError, OverflowError):
+            return "an object" if isinstance(value, Mapping) else shorten(type(value).__name__, MAX_SHOWN)
+    return type(value).__name__
+
+
+def shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,183 @@
+"""Parameters declared by a JSON Schema: processes with a manifest, tools of a remote server (004 `Schema`)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.schema.problems import (
+    Schema,
+    as_object,
+    compile_schema,
+    find_problems,
+    fits,
+    in_place,
+    of_tool,
+    show,
+    show_path,
+)
+
+_DIALECT: Final = "json-schema.org/"
+
+
+def parser_for_schema(
+    schema: Mapping[str, Any], *, name: str = ""
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A function that checks arguments against the schema and returns them with its defaults filled in."""
+    strict = closed(schema, name=name)
+    validator = compile_schema(strict, name)
+    has_defaults = _mentions_default(strict)
+    if has_defaults:
+        _check_defaults(strict, strict, (), name)
+
+    def parse(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        given = as_object(arguments)
+        if has_defaults:
+            given = _fill(given, strict, strict, ())
+        if not fits(validator, given):
+            raise ArgumentsInvalid(find_problems(validator, strict, given))
+        return given
+
+    return parse
+
+
+# --- unknown keys --------------------------------------------------------------------------------------
+
+
+def closed(schema: Mapping[str, Any], *, name: str = "") -> Schema:
+    """A copy of the schema that refuses undeclared keys wherever it declares any and does not say otherwise.
+
+    An object that declares no keys at all (`{"type": "object"}`) is free-form and stays so.
+    """
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        got = show(schema.get("type")) if isinstance(schema, Mapping) else show(schema)
+        raise ToolValidationError(
+            f'{of_tool(name)}parameters need "type": "object" at the top (004), got {got}'
+        )
+    strict: Schema = copy.deepcopy(dict(schema))
+    if _DIALECT in str(strict.get("$schema", "")):
+        del strict["$schema"]  # older drafts are read as 2020-12, the one dialect this runtime speaks
+    compile_schema(strict, name)  # refuse a bad schema before walking it
+    _close(strict, strict, [])
+    return strict
+
+
+def _close(place: Any, root: Schema, done: list[Any]) -> None:
+    if not isinstance(place, dict) or any(place is one for one in done):
+        return
+    done.append(place)
+    parts = in_place(place, root)
+    declared = [key for part in parts for key in part.get("properties", ())]
+    if any("properties" in part or "patternProperties" in part for part in parts):
+        if len(parts) == 1:
+            if "unevaluatedProperties" not in place:
+                place.setdefault("additionalProperties", False)
+        else:
+            # Only this keyword sees what $ref, allOf, anyOf … declare together; it needs the alternatives that
+            # declare nothing to stay free-form.
+            for part in parts:
+                _open_alternatives(part)
+            place.setdefault("unevaluatedProperties", False)
+    for part in parts:
+        for key, child in part.get("properties", {}).items():
+            if (
+                declared.count(key) == 1
+            ):  # declared in pieces: closing one piece would refuse the other's keys
+                _close(child, root, done)
+        for child in _other_children(part):
+            _close(child, root, done)
+
+
+def _open_alternatives(part: Schema) -> None:
+    for branch in (*part.get("anyOf", ()), *part.get("oneOf", ())):
+        if isinstance(branch, dict) and branch.get("type") == "object" and "properties" not in branch:
+            branch.setdefault("additionalProperties", True)
+
+
+def _other_children(part: Schema) -> Iterator[Any]:
+    yield from part.get("patternProperties", {}).values()
+    yield from part.get("prefixItems", ())
+    for keyword in ("additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems"):
+        yield part.get(keyword)
+
+
+# --- defaults ------------------------------------------------------------------------------------------
+
+
+def _fill(value: Any, place: Any, root: Schema, through: tuple[int, ...]) -> Any:
+    """A copy of the value with the defaults of missing keys, at every depth that is declared unconditionally.
+
+    `through` holds the schemas whose default we are inside of: a default that contains itself is taken once.
+    """
+    for part in _unconditional(place, root):
+        if isinstance(value, dict):
+            value = _fill_object(value, part, root, through)
+        elif isinstance(value, list):
+            first = part.get("prefixItems", ())
+            rest = part.get("items")
+            value = [
+                _fill(item, first[index] if index < len(first) else rest, root, through)
+                for index, item in enumerate(value)
+            ]
+    return value
+
+
+def _fill_object(
+    value: dict[str, Any], part: Schema, root: Schema, through: tuple[int, ...]
+) -> dict[str, Any]:
+    filled = dict(value)
+    declared = part.get("properties", {})
+    for key, child in declared.items():
+        if key in filled:
+            filled[key] = _fill(filled[key], child, root, through)
+        elif isinstance(child, dict) and "default" in child and id(child) not in through:
+            default = copy.deepcopy(child["default"])
+            filled[key] = _fill(default, child, root, (*through, id(child)))
+    others = part.get("additionalProperties")
+    if isinstance(others, dict):
+        filled.update(
+            (key, _fill(filled[key], others, root, through)) for key in value if key not in declared
+        )
+    return filled
+
+
+def _unconditional(place: Any, root: Schema) -> list[Schema]:
+    """The parts that always apply: the place itself, what it refers to, and its allOf."""
+    if not isinstance(place, dict):
+        return []
+    always = {key: place[key] for key in ("$ref", "allOf") if key in place}
+    if not always:
+        return [place]
+    optional = [one for part in in_place(place, root) for one in _alternatives(part)]
+    return [part for part in in_place(place, root) if not any(part is one for one in optional)]
+
+
+def _alternatives(part: Schema) -> list[Any]:
+    chosen = [*part.get("anyOf", ()), *part.get("oneOf", ()), *part.get("dependentSchemas", {}).values()]
+    return [*chosen, part.get("then"), part.get("else")]
+
+
+def _mentions_default(part: Any) -> bool:
+    if isinstance(part, dict):
+        return "default" in part or any(map(_mentions_default, part.values()))
+    return isinstance(part, list) and any(map(_mentions_default, part))
+
+
+def _check_defaults(place: Any, root: Schema, path: tuple[str, ...], name: str) -> None:
+    """A default that its own schema refuses would be blamed on the caller."""
+    if not isinstance(place, dict):
+        return
+    for key, child in place.get("properties", {}).items():
+        here = (*path, key)
+        if isinstance(child, dict) and "default" in child:
+            scope = {keyword: root[keyword] for keyword in ("$defs", "definitions") if keyword in root}
+            validator = compile_schema({**scope, **child}, name)
+            default = _fill(child["default"], child, root, (id(child),))
+            problems = find_problems(validator, {**scope, **child}, default)
+            if problems:
+                raise ToolValidationError(
+                    f"{of_tool(name)}the default of {show_path(here)} does not fit: {'; '.join(problems)}"
+                )
+        _check_defaults(child, root, here, name)

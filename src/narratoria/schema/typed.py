@@ -1,0 +1,242 @@
+"""Parameters declared as a dataclass or a Struct (002 "Dataclass-only schemas"; ours adds Structs)."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.schema.problems import (
+    Schema,
+    Validator,
+    as_object,
+    compile_schema,
+    find_problems,
+    fits,
+    from_msgspec,
+    of_tool,
+)
+
+
+def schema_for(type_: Any, *, name: str = "") -> Schema:
+    """JSON Schema 2020-12 of a dataclass, a Struct or None, closed to unknown keys at every depth.
+
+    Descriptions come from class docstrings, from `field(metadata={"description": …})`, and with other constraints
+    from `Annotated[…, msgspec.Meta(…)]`.
+    """
+    if type_ is None or type_ is type(None):
+        return {"type": "object", "properties": {}, "additionalProperties": False}
+    if not _is_object_type(type_):
+        raise ToolValidationError(
+            f"{of_tool(name)}parameters must be a dataclass, a msgspec.Struct or None, got {_type_name(type_)}; "
+            f"declare a frozen dataclass, or pass parameters=<JSON Schema>"
+        )
+    try:
+        types = [
+            type_,
+            *(one for one in _dataclasses_in(msgspec.inspect.type_info(type_)) if one is not type_),
+        ]
+        references, components = msgspec.json.schema_components(types)
+    except (TypeError, NameError, ValueError, AttributeError) as error:
+        raise ToolValidationError(f"{of_tool(name)}{_type_name(type_)} has no JSON Schema: {error}") from None
+    names = [reference["$ref"].rpartition("/")[2] for reference in references]
+    for one, component_name in zip(types, names, strict=True):
+        _describe_fields(one, components[component_name])
+    _close(components)
+    root: Schema = dict(components[names[0]])
+    if not _mentions(components, f"#/$defs/{names[0]}"):
+        del components[names[0]]
+    if components:
+        root["$defs"] = components
+    return root
+
+
+def _is_object_type(type_: Any) -> bool:
+    origin = typing.get_origin(type_) or type_
+    return isinstance(origin, type) and (
+        dataclasses.is_dataclass(origin) or issubclass(origin, msgspec.Struct)
+    )
+
+
+def _type_name(type_: Any) -> str:
+    return getattr(type_, "__qualname__", None) or repr(type_)
+
+
+def _dataclasses_in(info: Any) -> list[Any]:
+    """The dataclasses a type is made of, itself included, in the order met."""
+    found: list[Any] = []
+    waiting, seen = [info], set()
+    while waiting:
+        node = waiting.pop(0)
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, msgspec.inspect.DataclassType) and node.cls not in found:
+            found.append(node.cls)
+        waiting += _parts(node)
+    return found
+
+
+def _parts(node: Any) -> Iterator[Any]:
+    for part in getattr(node, "__struct_fields__", ()):
+        value = getattr(node, part)
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, msgspec.inspect.Type | msgspec.inspect.Field):
+                yield one
+
+
+def _describe_fields(type_: Any, component: Schema) -> None:
+    origin = typing.get_origin(type_) or type_
+    if not dataclasses.is_dataclass(origin):
+        return
+    for field in dataclasses.fields(origin):
+        described = component["properties"].get(field.name)
+        if described is not None and "description" in field.metadata:
+            described["description"] = field.metadata["description"]
+
+
+def _close(part: Any) -> None:
+    if isinstance(part, dict):
+        if isinstance(part.get("properties"), dict) and part.get("type") == "object":
+            part.setdefault("additionalProperties", False)
+        for value in part.values():
+            _close(value)
+    elif isinstance(part, list):
+        for value in part:
+            _close(value)
+
+
+def _mentions(part: Any, reference: str) -> bool:
+    if isinstance(part, dict):
+        return part.get("$ref") == reference or any(_mentions(value, reference) for value in part.values())
+    return isinstance(part, list) and any(_mentions(value, reference) for value in part)
+
+
+# --- parsing -------------------------------------------------------------------------------------------
+
+
+def parser_for(type_: Any, *, name: str = "") -> Callable[[Mapping[str, Any]], Any]:
+    """A function from raw arguments to the type; it raises `ArgumentsInvalid` with every problem it finds."""
+    schema = schema_for(type_, name=name)
+    validator = compile_schema(schema, name)
+    if type_ is None or type_ is type(None):
+        return _nothing_parser(schema, validator)
+    if _is_plain_dataclass(type_, schema):
+        return _flat_parser(type_, schema, validator)
+    return _deep_parser(type_, schema, validator)
+
+
+def _refusal(
+    schema: Schema, validator: Validator, arguments: dict[str, Any], error: Exception | None = None
+) -> ArgumentsInvalid:
+    problems = find_problems(validator, schema, arguments)
+    if (
+        not problems and error is not None
+    ):  # what a schema cannot say: 1.0 for an int, a __post_init__'s refusal
+        problems = [from_msgspec(error, arguments)]
+    return ArgumentsInvalid(problems)
+
+
+def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], None]:
+    def parse(arguments: Mapping[str, Any]) -> None:
+        if as_object(arguments):
+            raise _refusal(schema, validator, as_object(arguments))
+
+    return parse
+
+
+def _deep_parser(type_: Any, schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], Any]:
+    """msgspec ignores unknown keys of dataclasses, so the schema, closed at every depth, judges those."""
+
+    def parse(arguments: Mapping[str, Any]) -> Any:
+        given = arguments if type(arguments) is dict else as_object(arguments)
+        try:
+            value = msgspec.convert(given, type_)
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise _refusal(schema, validator, given, error) from None
+        if not fits(validator, given):
+            raise _refusal(schema, validator, given)
+        return value
+
+    return parse
+
+
+def _is_plain_dataclass(type_: Any, schema: Schema) -> bool:
+    """Whether filling `__dict__` makes the same instance as the generated `__init__` would."""
+    return (
+        isinstance(type_, type)
+        and dataclasses.is_dataclass(type_)
+        and "$defs" not in schema
+        and not hasattr(type_, "__post_init__")
+        and type_.__dictoffset__ != 0
+        and type_.__new__ is object.__new__
+        and all(field.init and not hasattr(msgspec.Struct, field.name) for field in dataclasses.fields(type_))
+        and not any("__slots__" in vars(one) for one in type_.__mro__[:-1])
+        and not _holds_objects(schema)
+    )
+
+
+def _holds_objects(schema: Schema) -> bool:
+    """An object inside, such as a TypedDict, whose keys a flat check would not see."""
+    return any(_mentions_properties(one) for one in schema["properties"].values())
+
+
+def _mentions_properties(part: Any) -> bool:
+    if isinstance(part, dict):
+        return "properties" in part or any(map(_mentions_properties, part.values()))
+    return isinstance(part, list) and any(map(_mentions_properties, part))
+
+
+def _flat_parser(
+    type_: type[Any], schema: Schema, validator: Validator
+) -> Callable[[Mapping[str, Any]], Any]:
+    """The common case, at half the cost: msgspec is three times as fast on a Struct as on a dataclass, and it
+    forbids unknown keys there. So the arguments go through a Struct of the same fields; the assignments are
+    generated, as dataclasses generate theirs."""
+    twin = msgspec.defstruct(type_.__name__, _twin_fields(type_), kw_only=True, forbid_unknown_fields=True)
+    names = [field.name for field in dataclasses.fields(type_)]
+    source = "\n".join(
+        ["def parse(arguments):",
+         "    try:",
+         "        parsed = convert(arguments, twin)",
+         "    except (ValidationError, RecursionError) as error:",
+         "        return reparse(arguments, error)",
+         "    made = new(type_)",
+         *(["    fields = made.__dict__"] if names else []),
+         *(f"    fields[{name!r}] = parsed.{name}" for name in names),
+         "    return made"]
+    )  # fmt: skip
+
+    def reparse(arguments: Any, error: Exception) -> Any:
+        given = as_object(arguments)
+        if type(arguments) is not dict:  # a Mapping of another kind, which msgspec does not read
+            return parse(given)
+        raise _refusal(schema, validator, given, error) from None
+
+    scope: dict[str, Any] = {
+        "convert": msgspec.convert, "twin": twin, "ValidationError": msgspec.ValidationError,
+        "reparse": reparse, "new": object.__new__, "type_": type_,
+    }  # fmt: skip
+    exec(source, scope)  # noqa: S102 - field names are identifiers, nothing else enters the text
+    parse: Callable[[Mapping[str, Any]], Any] = scope["parse"]
+    return parse
+
+
+def _twin_fields(type_: type[Any]) -> Iterable[tuple[str, Any] | tuple[str, Any, Any]]:
+    hints = typing.get_type_hints(type_, include_extras=True)
+    for field in dataclasses.fields(type_):
+        if field.default is not dataclasses.MISSING:
+            # a factory also for plain defaults: msgspec copies or refuses mutable ones
+            yield field.name, hints[field.name], msgspec.field(default_factory=_always(field.default))
+        elif field.default_factory is not dataclasses.MISSING:
+            yield field.name, hints[field.name], msgspec.field(default_factory=field.default_factory)
+        else:
+            yield field.name, hints[field.name]
+
+
+def _always(value: Any) -> Callable[[], Any]:
+    return lambda: value

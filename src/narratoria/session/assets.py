@@ -1,0 +1,155 @@
+"""Assets: files that tools wrote, checked and copied into a content-addressed store (000 §4.3, §7).
+
+A copy under the hash of its bytes outlives the tool's own file, so a session can be replayed and exported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from narratoria.errors import AssetRefused
+from narratoria.events import Asset, AssetStored
+
+# RFC 6838 §4.2 restricted names; parameters may follow.
+_MEDIA_TYPE: Final = re.compile(
+    r"(application|audio|font|haptics|image|message|model|multipart|text|video|x-[a-z0-9-]+)"
+    r"/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
+    r"(\s*;\s*[A-Za-z0-9!#$&^_.+-]+=(\"[^\"\\]*\"|[A-Za-z0-9!#$&^_.+-]+))*"
+)
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+DEFAULT_CAP: Final = 256 * 1024 * 1024
+
+
+def is_media_type(text: str) -> bool:
+    return _MEDIA_TYPE.fullmatch(text) is not None
+
+
+class AssetStore:
+    """Files by the SHA-256 of their content, under one folder."""
+
+    def __init__(self, root: Path | None = None, *, cap: int = DEFAULT_CAP) -> None:
+        self._root = root
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self.cap = cap
+
+    @property
+    def root(self) -> Path:
+        if self._root is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="narratoria-assets-")
+            self._root = Path(self._temporary.name)
+        return self._root
+
+    def path_of(self, digest: str) -> Path:
+        """Where the content with this hash lies; raises `KeyError` where there is none."""
+        if not _HASH.fullmatch(digest):
+            raise KeyError(digest)
+        path = self.root / digest[:2] / digest
+        if not path.is_file():
+            raise KeyError(digest)
+        return path
+
+    def __contains__(self, digest: str) -> bool:
+        try:
+            self.path_of(digest)
+        except KeyError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        for path in sorted(self.root.glob("??/*")):
+            if _HASH.fullmatch(path.name):
+                yield path.name
+
+    def discard(self, digest: str) -> int:
+        """Remove a file nobody refers to; returns the bytes freed."""
+        path = self.path_of(digest)
+        size = path.stat().st_size
+        path.unlink()
+        return size
+
+    def accept(self, call: str, asset: Asset, base: Path | None = None) -> AssetStored:
+        """Check the file an event speaks of and keep a copy; raise `AssetRefused` with the reason."""
+        if not asset.asset_id.strip():
+            raise AssetRefused("asset: assetId is empty; give each asset a name of its own")
+        if not is_media_type(asset.media_type):
+            raise AssetRefused(
+                f"asset {asset.asset_id!r}: {asset.media_type!r} is not a media type; use one like image/png"
+            )
+        path = Path(asset.path) if base is None else base / asset.path
+        digest, size = self._copy(asset.asset_id, path)
+        return AssetStored(
+            call=call,
+            asset_id=asset.asset_id,
+            kind=asset.kind,
+            media_type=asset.media_type,
+            hash=digest,
+            size=size,
+            name=path.name,
+            metadata=asset.metadata,
+        )
+
+    def add_bytes(self, content: bytes) -> str:
+        """Keep content that is already at hand (an import) and return its hash."""
+        digest = hashlib.sha256(content).hexdigest()
+        if digest not in self:
+            with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
+                copy.write(content)
+            self._settle(Path(copy.name), digest)
+        return digest
+
+    def _copy(self, asset_id: str, path: Path) -> tuple[str, int]:
+        # O_NONBLOCK: opening a FIFO nobody writes to must not hang; it is then refused as not a regular file.
+        try:
+            source = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        except (OSError, ValueError) as error:
+            raise AssetRefused(_why_unreadable(asset_id, path, error)) from None
+        with os.fdopen(source, "rb", buffering=0) as reader:
+            status = os.fstat(reader.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise AssetRefused(f"asset {asset_id!r}: {path} is not a regular file; write one and name it")
+            if status.st_size > self.cap:
+                raise AssetRefused(
+                    f"asset {asset_id!r}: {path} has {status.st_size:,} bytes, more than the cap of {self.cap:,}"
+                )
+            hasher, size = hashlib.sha256(), 0
+            with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
+                try:
+                    while chunk := reader.read(1 << 20):
+                        size += len(chunk)
+                        if size > self.cap:
+                            raise AssetRefused(f"asset {asset_id!r}: {path} grew past the cap of {self.cap:,} bytes")
+                        hasher.update(chunk)
+                        copy.write(chunk)
+                except BaseException:
+                    Path(copy.name).unlink(missing_ok=True)
+                    raise
+        digest = hasher.hexdigest()
+        self._settle(Path(copy.name), digest)
+        return digest, size
+
+    def _incoming(self) -> Path:
+        folder = self.root / "incoming"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _settle(self, copy: Path, digest: str) -> None:
+        target = self.root / digest[:2] / digest
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy.replace(target)  # atomic: a reader sees the whole file or none
+
+
+def _why_unreadable(asset_id: str, path: Path, error: OSError | ValueError) -> str:
+    reasons: dict[type[Exception], str] = {
+        FileNotFoundError: "does not exist; write the file before emitting the event",
+        PermissionError: "is not readable by the runtime; check its permissions",
+        IsADirectoryError: "is a directory; name a file",
+    }
+    reason = reasons.get(type(error), f"cannot be opened: {getattr(error, 'strerror', None) or error}")
+    return f"asset {asset_id!r}: {path} {reason}"

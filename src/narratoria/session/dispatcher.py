@@ -1,0 +1,67 @@
+"""In-process publish and subscribe. A subscriber that fails is reported, never thrown at the publisher."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+logger = logging.getLogger("narratoria")
+
+E = TypeVar("E")
+Handler = Callable[[Any], None]
+
+
+class ToolInvoked(msgspec.Struct, frozen=True):
+    """Telemetry of one call (002, dispatch step 8)."""
+
+    tool: str
+    call_id: str
+    session_id: str
+    params: Any
+    result: Any
+    duration: float
+    attempts: int
+
+
+class SubscriberFailed(msgspec.Struct, frozen=True):
+    """Published when a subscriber raised; subscribe to it to see them."""
+
+    event: Any
+    error: str
+
+
+class Dispatcher:
+    """Subscribers by event type; `object` hears everything."""
+
+    __slots__ = ("_handlers",)
+
+    def __init__(self) -> None:
+        self._handlers: dict[type, tuple[Handler, ...]] = {}
+
+    def subscribe(self, event_type: type[E], handler: Callable[[E], None]) -> Callable[[], None]:
+        """Call `handler` with every event of exactly this type; returns what unsubscribes it."""
+        self._handlers[event_type] = (*self._handlers.get(event_type, ()), handler)
+
+        def unsubscribe() -> None:
+            left = tuple(one for one in self._handlers.get(event_type, ()) if one is not handler)
+            self._handlers[event_type] = left
+
+        return unsubscribe
+
+    def publish(self, event: Any) -> None:
+        handlers = self._handlers
+        if not handlers:
+            return
+        for handler in (*handlers.get(type(event), ()), *handlers.get(object, ())):
+            try:
+                handler(event)
+            except Exception as error:
+                self._report(event, error)
+
+    def _report(self, event: Any, error: Exception) -> None:
+        logger.exception("a subscriber of %s failed", type(event).__name__)
+        if not isinstance(event, SubscriberFailed):
+            self.publish(SubscriberFailed(event, f"{type(error).__name__}: {error}"))

@@ -1,0 +1,305 @@
+"""A draft: what one attempt of a call has done so far, visible to itself and to nobody else.
+
+A draft holds operations, not copies. Reads look through it to the session (or to the draft of the enclosing call),
+so siblings that commit meanwhile show through. Committing hands the operations on, in the order they were made;
+discarding forgets them. Nothing is ever restored as a whole, so no sibling's work can be erased.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Set
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from narratoria.errors import AssetRefused
+from narratoria.events import (
+    Asset,
+    AssetDenied,
+    AssetStored,
+    CallEmitted,
+    EffectApplied,
+    JsonObject,
+    MemoryChange,
+    Notice,
+    StatePatch,
+    ToolEvent,
+)
+from narratoria.session.dispatcher import Dispatcher
+from narratoria.session.memory import Memory, MemoryDraft
+from narratoria.session.resources import ResourceContext
+from narratoria.session.slices import Slice
+from narratoria.state import StateChange, StateView, change_to_patch
+
+if TYPE_CHECKING:
+    from narratoria.session.session import Session
+
+T = TypeVar("T")
+
+
+class PatchMade:
+    """A patch, and the record that carries it in the journal (0 where there is none)."""
+
+    __slots__ = ("patch", "seq")
+
+    def __init__(self, patch: JsonObject) -> None:
+        self.patch = patch
+        self.seq = 0
+
+
+class StateChanged:
+    """A state effect, evaluated when the draft is committed, so that two parallel increments give 2."""
+
+    __slots__ = ("change", "path", "value")
+
+    def __init__(self, path: str, change: StateChange, value: Any) -> None:
+        self.path = path
+        self.change = change
+        self.value = value
+
+
+class AssetMade:
+    __slots__ = ("seq", "stored")
+
+    def __init__(self, stored: AssetStored) -> None:
+        self.stored = stored
+        self.seq = 0
+
+
+class Dispatched:
+    __slots__ = ("event",)
+
+    def __init__(self, event: Any) -> None:
+        self.event = event
+
+
+class PermissionSet:
+    __slots__ = ("granted", "permission")
+
+    def __init__(self, permission: str, granted: bool) -> None:
+        self.permission = permission
+        self.granted = granted
+
+
+class Notified:
+    __slots__ = ("event", "payload")
+
+    def __init__(self, event: str, payload: Any) -> None:
+        self.event = event
+        self.payload = payload
+
+
+Operation = PatchMade | StateChanged | AssetMade | Dispatched | PermissionSet | Notified | MemoryChange
+
+
+class Draft:
+    """The session as one attempt of a call sees and changes it."""
+
+    __slots__ = (
+        "_asset_ids", "_memory", "_resources", "_slices", "depth", "effects", "events", "loop", "operations", "parent",
+        "root",
+    )  # fmt: skip
+
+    def __init__(self, parent: Session | Draft) -> None:
+        self.parent = parent
+        self.root: Session = parent.root
+        self.depth: int = parent.depth + 1
+        self.operations: list[Operation] = []
+        self.events: list[ToolEvent] = []
+        self.effects: list[EffectApplied] = []
+        self.loop: asyncio.AbstractEventLoop | None = None  # set while a worker thread runs the handler
+        self._memory: MemoryDraft | None = None
+        self._resources: ResourceContext | None = None
+        self._slices: dict[type, tuple[Any, ...]] | None = None
+        self._asset_ids: set[str] | None = None
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        return self.root.id
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        return self.root.dispatcher
+
+    @property
+    def state(self) -> StateView:
+        """The state with this draft's patches laid over it, and those of the drafts around it."""
+        layers = self._layers()
+        return StateView(self.root.tree, layers) if layers else self.root.state
+
+    def _layers(self) -> list[JsonObject]:
+        above = self.parent._layers() if isinstance(self.parent, Draft) else []
+        for operation in self.operations:
+            if isinstance(operation, PatchMade):
+                above.append(operation.patch)
+            elif isinstance(operation, StateChanged):
+                view = StateView(self.root.tree, list(above))
+                above.append(change_to_patch(view, operation.path, operation.change, operation.value))
+        return above
+
+    @property
+    def memory(self) -> Memory:
+        if self._memory is None:
+            self._memory = MemoryDraft(self.parent.memory, self.operations.append)
+        return self._memory
+
+    @property
+    def resources(self) -> ResourceContext:
+        if self._resources is None:
+            above = self.parent.resources if isinstance(self.parent, Draft) else None
+            self._resources = ResourceContext(self.root.resources, above)
+        return self._resources
+
+    @property
+    def completed_tools(self) -> Set[str]:
+        return self.root.completed_tools
+
+    @property
+    def permissions(self) -> frozenset[str]:
+        granted = set(self.parent.permissions)
+        for operation in self.operations:
+            if isinstance(operation, PermissionSet):
+                (granted.add if operation.granted else granted.discard)(operation.permission)
+        return frozenset(granted)
+
+    def has_permission(self, permission: str) -> bool:
+        return permission in self.permissions
+
+    def has_tool(self, name: str) -> bool:
+        return self.root.has_tool(name)
+
+    def __getitem__(self, slice_type: type[T]) -> Slice[T]:
+        return Slice(self._values(slice_type))
+
+    def _values(self, slice_type: type) -> tuple[Any, ...]:
+        if self._slices is not None and slice_type in self._slices:
+            return self._slices[slice_type]
+        return self.parent[slice_type].all()
+
+    # --- changing --------------------------------------------------------------------------------------
+
+    def emit(self, call_id: str, event: ToolEvent) -> None:
+        """Take an event of the protocol, from a process or from the handler's own verbs."""
+        if type(event) is Asset:
+            self.add_asset(call_id, event, self.accept_asset(call_id, event))
+            return
+        operation = None
+        if type(event) is StatePatch:
+            operation = PatchMade(event.patch)
+            self.operations.append(operation)
+        self._publish(call_id, event, operation)
+
+    def _publish(self, call_id: str, event: ToolEvent, operation: PatchMade | None = None) -> None:
+        self.events.append(event)
+        if not self.root.recording:
+            return
+
+        def record() -> None:
+            seq = self.root.record(CallEmitted(call=call_id, event=event))
+            if operation is not None:
+                operation.seq = seq
+
+        self._on_loop(record)
+
+    def _on_loop(self, action: Callable[[], None]) -> None:
+        """Records are written by the loop's thread alone; a worker thread hands them over in order."""
+        if self.loop is None:
+            action()
+        else:
+            self.loop.call_soon_threadsafe(action)
+
+    def accept_asset(self, call_id: str, event: Asset, base: Path | None = None) -> AssetStored | AssetDenied:
+        """Check and copy the file. Touches nothing but the store, so it may run in a thread."""
+        known = self._asset_ids = self._asset_ids or set()
+        if event.asset_id in known:
+            reason = f"asset {event.asset_id!r}: this id was already used in the same invocation; ids must be unique"
+            return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
+        try:
+            stored = self.root.assets.accept(call_id, event, base)
+        except AssetRefused as refusal:
+            return AssetDenied(call=call_id, asset_id=event.asset_id, reason=str(refusal))
+        known.add(event.asset_id)
+        return stored
+
+    def add_asset(self, call_id: str, event: Asset, outcome: AssetStored | AssetDenied) -> None:
+        self._publish(call_id, event)
+        if isinstance(outcome, AssetDenied):
+            self._on_loop(lambda: self._refuse(outcome))
+            return
+        operation = AssetMade(outcome)
+        self.operations.append(operation)
+
+        def record() -> None:
+            operation.seq = self.root.record(outcome)
+
+        self._on_loop(record)
+
+    def _refuse(self, denied: AssetDenied) -> None:
+        self.root.record(denied)
+        self.report(denied.reason, level="warn")
+
+    def add_state_change(self, path: str, change: StateChange, value: Any = None) -> None:
+        """A state effect. Tried on the state as it is seen now, so that a misfit fails the call, then evaluated
+        again at the commit."""
+        change_to_patch(self.state, path, change, value)
+        self.operations.append(StateChanged(path, change, value))
+
+    def dispatch(self, event: Any) -> None:
+        """Reduce an event into the typed slices, and tell the dispatcher once it is committed."""
+        reduced = dict(self.root.slices.reduce(self._values, event))
+        self._slices = {**(self._slices or {}), **reduced}
+        self.operations.append(Dispatched(event))
+
+    def grant(self, permission: str) -> None:
+        self.operations.append(PermissionSet(permission, True))
+
+    def revoke(self, permission: str) -> None:
+        self.operations.append(PermissionSet(permission, False))
+
+    def notify(self, event: str, payload: Any = None) -> None:
+        """Publish a notification when, and only if, this draft is committed."""
+        self.operations.append(Notified(event, payload))
+
+    # --- speaking --------------------------------------------------------------------------------------
+
+    def report(self, message: str, *, level: str = "warn") -> None:
+        notice = Notice(level="warn" if level == "warn" else "error", message=message)
+        self._on_loop(lambda: self.root.notice(notice))
+
+    def beat(self, call_id: str) -> None:
+        self.root.beat(call_id)
+
+    async def drain(self) -> None:
+        """Wait until the session's slowest subscriber has room again."""
+        await self.root.drain()
+
+    # --- ending ----------------------------------------------------------------------------------------
+
+    def _hand_up(self, parent: Draft) -> None:
+        """A composed call is one transaction: its parts commit into its draft, and only that into the session."""
+        parent.operations.extend(self.operations)
+        parent.effects.extend(self.effects)
+        if self._slices:
+            parent._slices = {**(parent._slices or {}), **self._slices}
+        if self._memory is not None:
+            for operation in self.operations:
+                if isinstance(operation, MemoryChange):
+                    parent.memory.apply(operation)
+
+    def commit(self, call_id: str) -> None:
+        """Make what this draft holds part of the session, or of the enclosing call's draft."""
+        if isinstance(self.parent, Draft):
+            self._hand_up(self.parent)
+        elif self.operations or self.effects:
+            self.root.commit(call_id, self.operations, self.effects)
+        if self._resources is not None:
+            self._resources.commit()
+
+    def discard(self) -> None:
+        """Forget everything. Only resources need an act; operations are simply dropped."""
+        self.operations = []
+        self._slices = None
+        if self._resources is not None:
+            self._resources.discard()

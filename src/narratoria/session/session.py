@@ -1,0 +1,256 @@
+"""The session: one world, changed by commits only, and the stream of everything that happens in it."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from narratoria.events import (
+    AnyRuntimeEvent,
+    AssetStored,
+    Change,
+    Committed,
+    EffectApplied,
+    JsonObject,
+    MemoryChange,
+    Notice,
+    Notification,
+    PatchChange,
+    PermissionChange,
+    SliceChange,
+)
+from narratoria.session.assets import AssetStore
+from narratoria.session.dispatcher import Dispatcher
+from narratoria.session.draft import (
+    AssetMade,
+    Dispatched,
+    Draft,
+    Notified,
+    Operation,
+    PatchMade,
+    PermissionSet,
+    StateChanged,
+)
+from narratoria.session.memory import Memory
+from narratoria.session.resources import ResourceRegistry
+from narratoria.session.slices import Reducer, Slice, SliceStore
+from narratoria.state import StateView, apply, change_to_patch, merge, plain
+
+logger = logging.getLogger("narratoria")
+T = TypeVar("T")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One entry of the journal: what happened, when, and in which turn."""
+
+    seq: int
+    ts: float
+    turn: int | None
+    event: AnyRuntimeEvent
+
+
+class Sink(Protocol):
+    """Where records go: a journal, a viewer. A sink that is `full` slows the tools until it has room."""
+
+    def push(self, record: Record) -> None: ...
+
+    @property
+    def full(self) -> bool: ...
+
+    async def wait(self) -> None: ...
+
+
+class Session:
+    """A world: state, typed slices, memory, permissions, assets, resources, and its stream of records."""
+
+    def __init__(
+        self,
+        id: str | None = None,  # noqa: A002 - the name everybody expects
+        *,
+        state: JsonObject | None = None,
+        permissions: Iterable[str] = (),
+        assets: AssetStore | None = None,
+        resources: ResourceRegistry | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.id = id or uuid.uuid4().hex
+        self.tree: JsonObject = merge(None, state or {})
+        self.state = StateView(self.tree)
+        self.dispatcher = Dispatcher()
+        self.memory = Memory(clock)
+        self.slices = SliceStore()
+        self.resources = resources or ResourceRegistry()
+        self.assets = assets or AssetStore()
+        self.asset_records: dict[int, AssetStored] = {}
+        self.completed_tools: set[str] = set()
+        self.turn: int | None = None
+        self.clock = clock
+        self.seq = 0
+        self.calls = 0
+        self.beats: dict[str, float] = {}
+        self._granted = frozenset(permissions)
+        self._sinks: tuple[Sink, ...] = ()
+        self.has_tool: Callable[[str], bool] = lambda name: False  # the registry in use answers this
+
+    depth = 0  # of nested calls: a draft is one deeper than what it was opened on
+
+    @property
+    def root(self) -> Session:
+        """The session itself; a draft answers with the session it belongs to."""
+        return self
+
+    # --- the stream --------------------------------------------------------------------------------------
+
+    @property
+    def recording(self) -> bool:
+        """Whether anybody listens; without a sink nothing is built that nobody would read."""
+        return bool(self._sinks)
+
+    def attach(self, sink: Sink) -> Callable[[], None]:
+        """Send every later record to `sink`; returns what detaches it."""
+        self._sinks = (*self._sinks, sink)
+
+        def detach() -> None:
+            self._sinks = tuple(one for one in self._sinks if one is not sink)
+
+        return detach
+
+    def record(self, event: AnyRuntimeEvent) -> int:
+        """Put an event on the stream and return its sequence number."""
+        self.seq += 1
+        if self._sinks:
+            record = Record(self.seq, self.clock(), self.turn, event)
+            for sink in self._sinks:
+                sink.push(record)
+        return self.seq
+
+    async def drain(self) -> None:
+        for sink in self._sinks:
+            if sink.full:
+                await sink.wait()
+
+    def notice(self, notice: Notice) -> None:
+        """Say something a person should know, to the log and to the stream."""
+        logger.log(logging.INFO if notice.level == "info" else logging.WARNING, "%s", notice.message)
+        self.record(notice)
+
+    def beat(self, call_id: str) -> None:
+        self.beats[call_id] = time.monotonic()
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def permissions(self) -> frozenset[str]:
+        return self._granted
+
+    def has_permission(self, permission: str) -> bool:
+        return permission in self._granted
+
+    def __getitem__(self, slice_type: type[T]) -> Slice[T]:
+        return Slice(self.slices.get(slice_type))
+
+    def snapshot(self) -> JsonObject:
+        """The state as plain data, a copy."""
+        data: JsonObject = plain(self.state)
+        return data
+
+    # --- changing outside a call ---------------------------------------------------------------------------
+
+    def register_reducer(self, event_type: type, reducer: Reducer, *, slice_type: type | None = None) -> None:
+        """Let `reducer(values, event)` make the slice of `slice_type` (the event's own type by default)."""
+        self.slices.register(event_type, reducer, slice_type or event_type)
+
+    def patch(self, patch: JsonObject) -> None:
+        self.commit("", [PatchMade(patch)])
+
+    def dispatch(self, event: Any) -> None:
+        self.commit("", [Dispatched(event)])
+
+    def grant(self, *permissions: str) -> None:
+        self.commit("", [PermissionSet(permission, True) for permission in permissions])
+
+    def revoke(self, *permissions: str) -> None:
+        self.commit("", [PermissionSet(permission, False) for permission in permissions])
+
+    def draft(self) -> Draft:
+        return Draft(self)
+
+    # --- committing ----------------------------------------------------------------------------------------
+
+    def commit(self, call: str, operations: list[Operation], effects: list[EffectApplied] | None = None) -> None:
+        """Make a draft's operations part of the session: all of them, in order, or none."""
+        recording = bool(self._sinks)
+        changes: list[int | Change] = []
+        inverse: list[Change] = []
+        reduced: list[tuple[type, tuple[Any, ...]]] = []
+        kept_assets: list[int] = []
+        published: list[Any] = []
+        try:
+            for operation in operations:
+                if type(operation) is PatchMade:
+                    inverse.append(PatchChange(apply(self.tree, operation.patch)))
+                    changes.append(operation.seq or PatchChange(operation.patch))
+                elif type(operation) is AssetMade:
+                    self.asset_records[operation.seq] = operation.stored
+                    kept_assets.append(operation.seq)
+                    changes.append(operation.seq)
+                elif type(operation) is Notified:
+                    published.append(Notification(event=operation.event, payload=operation.payload))
+                elif type(operation) is Dispatched:
+                    published.append(operation.event)
+                    for slice_type, values in self.slices.reduce(self.slices.get, operation.event):
+                        old = self.slices.get(slice_type)
+                        reduced.append((slice_type, old))
+                        self.slices.put(slice_type, values)
+                        if recording:
+                            changes.append(self.slices.encoded(slice_type, values))
+                            inverse.append(self.slices.encoded(slice_type, old))
+                else:
+                    change = self._evaluate(operation)
+                    changes.append(change)
+                    inverse.extend(reversed(self.apply_change(change)))
+        except BaseException:
+            for change in reversed(inverse):
+                if not isinstance(change, SliceChange):
+                    self.apply_change(change)
+            for slice_type, values in reversed(reduced):
+                self.slices.put(slice_type, values)
+            for seq in kept_assets:
+                del self.asset_records[seq]
+            raise
+        if recording and (changes or effects):
+            inverse.reverse()
+            self.record(Committed(call=call, changes=changes, inverse=inverse, effects=effects or []))
+        for event in published:
+            if isinstance(event, Notification):
+                self.record(event)
+            self.dispatcher.publish(event)
+
+    def _evaluate(self, operation: Operation) -> Change:
+        """The plain change an operation amounts to on the session as it is now."""
+        if isinstance(operation, StateChanged):
+            return PatchChange(change_to_patch(self.tree, operation.path, operation.change, operation.value))
+        if isinstance(operation, PermissionSet):
+            return PermissionChange(operation.permission, operation.granted)
+        assert isinstance(operation, MemoryChange)  # noqa: S101 - the others are handled by commit
+        return operation
+
+    # --- the fold: how recorded changes make a session -----------------------------------------------------
+
+    def apply_change(self, change: Change) -> list[Change]:
+        """Apply one recorded change; return the changes that take it back."""
+        if isinstance(change, PatchChange):
+            return [PatchChange(apply(self.tree, change.patch))]
+        if isinstance(change, MemoryChange):
+            return list(self.memory.apply(change))
+        if isinstance(change, PermissionChange):
+            before = change.permission in self._granted
+            only = frozenset({change.permission})
+            self._granted = self._granted | only if change.granted else self._granted - only
+            return [PermissionChange(change.permission, before)]
+        return [self.slices.load(change)]

@@ -1,0 +1,259 @@
+"""The state tree: merging, comparing and looking up. Pure functions over JSON data, and a read-only view.
+
+`merge` is RFC 7396 on objects (000 §4.2). A state never holds a null member: nulls remove keys, also inside an
+object that is newly added. So the inverse of any change is itself a merge patch, which is how a turn is undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, overload
+
+from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject
+
+MISSING: Final = object()
+
+StateChange: TypeAlias = Literal["set", "clear", "increment", "decrement"]
+
+
+class StateError(NarratoriaError):
+    """A change does not fit the state it meets."""
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """What `target` becomes under `patch` (RFC 7396 §2). Neither is changed; untouched parts are shared."""
+    if not isinstance(patch, dict):
+        return patch
+    result = target.copy() if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            result[key] = merge(result.get(key), value)
+        else:
+            result[key] = value
+    return result
+
+
+def diff(before: Any, after: Any) -> Any:
+    """The smallest patch with `merge(before, patch) == after`, for objects without null members."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after
+    patch: JsonObject = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        old = before.get(key, MISSING)
+        if isinstance(old, dict) and isinstance(value, dict):
+            nested = diff(old, value)
+            if nested:
+                patch[key] = nested
+        elif old is MISSING or not _same(old, value):
+            patch[key] = value
+    return patch
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: 1, 1.0 and true are three values, also inside arrays."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+def apply(root: JsonObject, patch: JsonObject) -> JsonObject:
+    """Merge `patch` into `root` in place and return the inverse patch, at the cost of the patch alone.
+
+    Nothing of the rest of the tree is copied, however wide; the inverse holds what was replaced, by reference.
+    """
+    inverse: JsonObject = {}
+    for key, value in patch.items():
+        old = root.get(key, MISSING)
+        if value is None:
+            if old is not MISSING:
+                inverse[key] = old
+                del root[key]
+        elif isinstance(value, dict):
+            if isinstance(old, dict):
+                nested = apply(old, value)
+                if nested:
+                    inverse[key] = nested
+            else:
+                inverse[key] = None if old is MISSING else old
+                root[key] = merge(None, value)
+        else:
+            inverse[key] = None if old is MISSING else old
+            root[key] = value
+    return inverse
+
+
+def revert(root: JsonObject, inverse: JsonObject) -> None:
+    """Take back an `apply` that was the last change to `root`; replaced subtrees are put back, not copied."""
+    for key, old in inverse.items():
+        if old is None:
+            root.pop(key, None)
+        elif isinstance(old, dict) and isinstance(current := root.get(key), dict):
+            revert(current, old)
+        else:
+            root[key] = old
+
+
+def split_path(path: str | Sequence[str | int]) -> list[str | int]:
+    """`inventory.torch.lit` in parts; a key that itself holds a dot is given by a sequence."""
+    return list(path.split(".")) if isinstance(path, str) else list(path)
+
+
+def lookup(data: Any, path: str | Sequence[str | int], default: Any = None) -> Any:
+    """What stands at `path` in `data`, or `default`. Array elements are named by their index."""
+    node = data
+    for part in split_path(path):
+        if isinstance(node, Mapping):
+            node = node.get(part, MISSING)
+        elif isinstance(node, Sequence) and not isinstance(node, str | bytes):
+            try:
+                node = node[int(part)]
+            except (ValueError, IndexError):
+                return default
+        else:
+            return default
+        if node is MISSING:
+            return default
+    return node
+
+
+def patch_at(path: str | Sequence[str | int], value: Any) -> JsonObject:
+    """The patch that sets (or with None removes) the one value at `path`."""
+    parts = split_path(path)
+    patch: Any = value
+    for part in reversed(parts):
+        patch = {str(part): patch}
+    if not isinstance(patch, dict):
+        raise StateError("an empty path names no value")
+    return patch
+
+
+def change_to_patch(data: Any, path: str, change: StateChange, value: Any = None) -> JsonObject:
+    """A state effect (004) as the patch it amounts to on `data` as it is now."""
+    if change == "set":
+        return patch_at(path, value)
+    if change == "clear":
+        return patch_at(path, None)
+    current = lookup(data, path, 0)
+    step = 1 if value is None else value
+    if not _is_number(current) or not _is_number(step):
+        raise StateError(
+            f"cannot {change} {path!r}: it holds {current!r} and the step is {step!r}; both must be numbers"
+        )
+    return patch_at(path, current + step if change == "increment" else current - step)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# --- reading without copying -------------------------------------------------------------------------------
+
+
+class StateView(Mapping[str, Any]):
+    """A read-only view of a tree with patches laid over it: what a draft sees before it is committed.
+
+    Lookups walk the layers, so a draft of a state of any width costs nothing to open and nothing to drop.
+    """
+
+    __slots__ = ("_base", "_layers")
+
+    def __init__(self, base: JsonObject, layers: Sequence[JsonObject] = ()) -> None:
+        self._base = base
+        self._layers = layers
+
+    def __getitem__(self, key: str) -> Any:
+        value = self._base.get(key, MISSING)
+        layers: list[JsonObject] = []
+        for layer in self._layers:
+            change = layer.get(key, MISSING)
+            if change is MISSING:
+                continue
+            if isinstance(change, dict):
+                if not isinstance(value, dict):
+                    value, layers = {}, []
+                layers.append(change)
+            else:
+                value, layers = (MISSING if change is None else change), []
+        if value is MISSING:
+            raise KeyError(key)
+        return StateView(value, layers) if isinstance(value, dict) else _read_only(value)
+
+    def __iter__(self) -> Iterator[str]:
+        if not self._layers:
+            yield from self._base
+            return
+        seen = dict.fromkeys(self._base)
+        for layer in self._layers:
+            seen.update(dict.fromkeys(layer))
+        yield from (key for key in seen if key in self)
+
+    def __contains__(self, key: object) -> bool:
+        for layer in reversed(self._layers):
+            if key in layer:
+                return layer[key] is not None
+        return key in self._base
+
+    def __len__(self) -> int:
+        return len(self._base) if not self._layers else sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return repr(plain(self))
+
+
+class ListView(Sequence[Any]):
+    """A read-only array inside a `StateView`."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self._items = items
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> ListView: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return ListView(self._items[index])
+        return _read_only(self._items[index])
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ListView):
+            return self._items == other._items
+        return self._items == other
+
+    __hash__ = None  # type: ignore[assignment]  # compares by content, like a list
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+def _read_only(value: Any) -> Any:
+    if isinstance(value, dict):
+        return StateView(value)
+    if isinstance(value, list):
+        return ListView(value)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Ordinary JSON data from a view, a copy that may be changed."""
+    if isinstance(value, StateView):
+        return {key: plain(value[key]) for key in value}
+    if isinstance(value, ListView):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value

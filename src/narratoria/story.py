@@ -1,0 +1,356 @@
+"""A story is a folder: `story.toml`, `narrator.toml`, `tools/`, `lore/`. One is read here, all are found."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import platformdirs
+
+from narratoria.errors import StoryInvalid
+from narratoria.events import JsonObject
+from narratoria.narrator.rules import Rules, read_toml, unknown_key
+from narratoria.narrator.scripted import ScriptedNarrator
+
+MANIFEST_SUFFIX: Final = ".tool.json"
+NARRATORS: Final = ("rules", "local", "llm", "template")
+_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_TOOL_NAME: Final = re.compile(r"[a-z0-9_-]{1,64}")
+_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
+
+@dataclass(frozen=True, slots=True)
+class StoryTool:
+    """An executable in the story's `tools/`, and the manifest beside it."""
+
+    name: str
+    path: Path
+    manifest: JsonObject = field(default_factory=dict)
+
+    @property
+    def description(self) -> str:
+        return str(self.manifest.get("description", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What the player sees before the first prompt."""
+
+    narrative: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """A picture in the story's folder, or a tool that draws one. At most one of the two is set."""
+
+    picture: Path | None = None
+    alt: str = ""
+    tool: str | None = None
+    input: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A story that can be played."""
+
+    root: Path
+    id: str
+    title: str
+    premise: str
+    opening: Opening
+    rules: Rules | None
+    author: str = ""
+    note: str = ""
+    language: str = "en"
+    narrators: tuple[str, ...] = ("rules", "template")
+    cover: Cover = Cover()
+    state: JsonObject = field(default_factory=dict)
+    permissions: tuple[str, ...] = ()
+    tools: tuple[StoryTool, ...] = ()
+    lore: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Story:
+        """Read the folder at `path`; raise `StoryInvalid` that names the file, the key and the fix."""
+        root = Path(path)
+        if not root.is_dir():
+            raise StoryInvalid(f"{root}: no such folder; a story is a folder with a story.toml in it")
+        root = root.resolve()
+        tools = tuple(_tools(root / "tools"))
+        reader = _StoryFile(root / "story.toml")
+        narrators = reader.narrators()
+        rules = _rules(root, tools, needed="rules" in narrators)
+        return cls(
+            root=root,
+            id=reader.id(),
+            title=reader.text("title", required=True),
+            premise=reader.text("premise", required=True),
+            author=reader.text("author"),
+            note=reader.text("note"),
+            language=reader.language(),
+            opening=reader.opening(),
+            cover=reader.cover({tool.name for tool in tools}),
+            narrators=narrators,
+            rules=rules,
+            state=reader.state(),
+            permissions=reader.strings("permissions"),
+            tools=tools,
+            lore=_lore(root / "lore"),
+        )
+
+    def scripted_narrator(self) -> ScriptedNarrator:
+        """The narrator of the story's own `narrator.toml`."""
+        if self.rules is None:
+            raise StoryInvalid(f"{self.root / 'narrator.toml'}: no such file; this story has no rules")
+        return ScriptedNarrator(self.rules)
+
+    def tool(self, name: str) -> StoryTool:
+        for tool in self.tools:
+            if tool.name == name:
+                return tool
+        raise KeyError(name)
+
+
+def ending_of(state: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The (id, title) of the ending the story has come to: state `ending`, set by a rule or a tool."""
+    ending = state.get("ending")
+    if not isinstance(ending, Mapping) or not isinstance(ending.get("id"), str):
+        return None
+    title = ending.get("title")
+    return ending["id"], title if isinstance(title, str) else ending["id"]
+
+
+# --- finding -------------------------------------------------------------------------------------------
+
+
+def home() -> Path:
+    """Where a person's own stories and sessions are: NARRATORIA_HOME, or the platform's user data."""
+    chosen = os.environ.get("NARRATORIA_HOME")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("narratoria")
+
+
+def story_folders() -> list[Path]:
+    """The shelves, a person's own first. In a wheel they lie in the package, in a checkout beside `src`."""
+    package = Path(__file__).resolve().parent
+    shipped = package / "stories"
+    return [home() / "stories", shipped if shipped.is_dir() else package.parents[1] / "stories"]
+
+
+def find_stories(
+    folders: Sequence[Path] | None = None,
+    *,
+    on_invalid: Callable[[Path, StoryInvalid], None] = lambda path, error: None,
+) -> list[Story]:
+    """Every story that can be played, by title. One that cannot goes to `on_invalid` and hides no other.
+
+    Where two have one id, the first shelf wins: a person may keep a changed copy of a shipped story.
+    """
+    found: dict[str, Story] = {}
+    for folder in story_folders() if folders is None else folders:
+        for path in sorted(folder.glob("*/story.toml")):
+            try:
+                story = Story.load(path.parent)
+            except StoryInvalid as error:
+                on_invalid(path.parent, error)
+            else:
+                found.setdefault(story.id, story)
+    return sorted(found.values(), key=lambda story: story.title)
+
+
+def open_story(name: str | Path) -> Story:
+    """A story by its folder or by its id; `StoryInvalid` lists those there are."""
+    path = Path(name)
+    if (path / "story.toml").is_file():
+        return Story.load(path)
+    broken: dict[str, StoryInvalid] = {}
+
+    def note(where: Path, error: StoryInvalid) -> None:
+        broken.setdefault(where.name, error)
+
+    stories = find_stories(on_invalid=note)
+    for story in stories:
+        if story.id == str(name):
+            return story
+    if str(name) in broken:
+        raise broken[str(name)]
+    known = ", ".join(story.id for story in stories) or "none"
+    raise StoryInvalid(
+        f"{name}: neither a folder with a story.toml nor the id of a story (there are: {known})"
+    )
+
+
+# --- reading story.toml --------------------------------------------------------------------------------
+
+_KEYS: Final = (
+    "id", "title", "author", "premise", "note", "language", "narrator", "permissions", "opening", "cover",
+    "state",
+)  # fmt: skip
+
+
+class _StoryFile:
+    """`story.toml`, key by key."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data = read_toml(path)
+        self._known(self.data, _KEYS, "")
+
+    def fail(self, key: str, problem: str) -> StoryInvalid:
+        return StoryInvalid(f"{self.path}: key {key!r}: {problem}")
+
+    def _known(self, table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
+        for key in table:
+            if key not in known:
+                raise self.fail(prefix + key, unknown_key(key, known))
+
+    def _table(self, key: str, known: Sequence[str]) -> dict[str, Any]:
+        table = self.data.get(key, {})
+        if not isinstance(table, dict):
+            raise self.fail(key, f"expected a table, written [{key}], got {table!r}")
+        self._known(table, known, f"{key}.")
+        return table
+
+    def _text(self, table: Mapping[str, Any], key: str, name: str, *, required: bool = False) -> str:
+        value = table.get(key, "")
+        if not isinstance(value, str):
+            raise self.fail(name, f"expected a string, got {value!r}")
+        if required and not value.strip():
+            raise self.fail(name, f'missing; add {key} = "…"')
+        return "\n\n".join(" ".join(block.split()) for block in value.split("\n\n")).strip()
+
+    def _strings(self, table: Mapping[str, Any], key: str, name: str) -> tuple[str, ...]:
+        items = table.get(key, [])
+        if not isinstance(items, list) or not all(isinstance(item, str) and item.strip() for item in items):
+            raise self.fail(name, f"expected a list of strings, got {items!r}")
+        return tuple(items)
+
+    def text(self, key: str, *, required: bool = False) -> str:
+        return self._text(self.data, key, key, required=required)
+
+    def strings(self, key: str) -> tuple[str, ...]:
+        return self._strings(self.data, key, key)
+
+    def id(self) -> str:
+        value = self.text("id") or self.path.parent.name
+        if not _ID.fullmatch(value):
+            raise self.fail("id", f"{value!r} is not an id; use small letters, digits, - and _")
+        return value
+
+    def language(self) -> str:
+        value = self.text("language") or "en"
+        if not _LANGUAGE.fullmatch(value):
+            raise self.fail("language", f"{value!r} is not a language tag; use one such as en or pt-BR")
+        return value
+
+    def narrators(self) -> tuple[str, ...]:
+        names = self.strings("narrator") or ("rules", "template")
+        for name in names:
+            if name not in NARRATORS:
+                raise self.fail("narrator", f"{name!r} is no narrator; known are {', '.join(NARRATORS)}")
+        return names
+
+    def opening(self) -> Opening:
+        table = self._table("opening", ("narrative", "choices"))
+        narrative = self._text(table, "narrative", "opening.narrative", required=True)
+        return Opening(narrative, self._strings(table, "choices", "opening.choices"))
+
+    def state(self) -> JsonObject:
+        table = self.data.get("state", {})
+        if not isinstance(table, dict):
+            raise self.fail("state", f"expected a table, written [state], got {table!r}")
+        return {key: _json_state(value, self, f"state.{key}") for key, value in table.items()}
+
+    def cover(self, tools: set[str]) -> Cover:
+        table = self._table("cover", ("picture", "alt", "tool", "input"))
+        picture = self._text(table, "picture", "cover.picture")
+        tool = self._text(table, "tool", "cover.tool")
+        given = table.get("input", {})
+        if picture and tool:
+            raise self.fail("cover", "has a picture and a tool; keep one")
+        if not isinstance(given, dict):
+            raise self.fail("cover.input", f"expected a table, got {given!r}")
+        if tool and tool not in tools:
+            raise self.fail(
+                "cover.tool", f"tools/{tool} does not exist; there are {', '.join(sorted(tools))}"
+            )
+        path = (self.path.parent / picture).resolve() if picture else None
+        if path is not None and not (path.is_file() and path.is_relative_to(self.path.parent)):
+            raise self.fail("cover.picture", f"{picture!r} is no file inside the story's folder")
+        return Cover(path, self._text(table, "alt", "cover.alt"), tool or None, given)
+
+
+def _json_state(value: Any, reader: _StoryFile, path: str) -> Any:
+    """TOML has dates, JSON has not."""
+    if isinstance(value, dict):
+        return {key: _json_state(item, reader, f"{path}.{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_state(item, reader, f"{path}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise reader.fail(path, f"{value} is a date, which state cannot hold; write it as a string")
+
+
+# --- the rest of the folder ----------------------------------------------------------------------------
+
+
+def _rules(root: Path, tools: Sequence[StoryTool], *, needed: bool) -> Rules | None:
+    path = root / "narrator.toml"
+    if not needed and not path.is_file():
+        return None
+    rules = Rules.load(path)
+    names = {tool.name for tool in tools}
+    for tool in sorted(rules.tools):
+        if "/" in tool and not (root / tool).is_file():
+            raise StoryInvalid(f"{path}: tool {tool!r}: there is no such file in {root}")
+        if tool == rules.stage and tool not in names:
+            raise StoryInvalid(
+                f"{path}: 'set' and 'choices' of rules need tools/{tool}, which does not exist; "
+                f"copy it from the lighthouse story, or name another with the key 'stage'"
+            )
+    return rules
+
+
+def _tools(folder: Path) -> Iterator[StoryTool]:
+    """Every file that can be run. What begins with `_` or `.` is the tools' own, as are folders."""
+    for path in sorted(folder.glob("*")):
+        manifest = path.with_name(path.name + MANIFEST_SUFFIX)
+        if path.name.endswith(MANIFEST_SUFFIX):
+            tool = path.with_name(path.name.removesuffix(MANIFEST_SUFFIX))
+            if not tool.is_file():
+                raise StoryInvalid(f"{path}: describes {tool.name!r}, which is not beside it")
+            continue
+        if path.name.startswith(("_", ".")) or not path.is_file():
+            continue
+        if not os.access(path, os.X_OK):
+            if manifest.is_file():
+                raise StoryInvalid(f"{path}: cannot be run; give it the run bit: chmod +x {path.name}")
+            continue
+        if not _TOOL_NAME.fullmatch(path.name):
+            raise StoryInvalid(f"{path}: a tool's name has small letters, digits, - and _ only; rename it")
+        yield StoryTool(path.name, path, _manifest(manifest) if manifest.is_file() else {})
+
+
+def _manifest(path: Path) -> JsonObject:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoryInvalid(f"{path}: not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise StoryInvalid(f"{path}: expected a JSON object")
+    name = path.name.removesuffix(MANIFEST_SUFFIX)
+    if data.get("name", name) != name:
+        raise StoryInvalid(f"{path}: key 'name': {data['name']!r}, but the tool beside it is {name!r}")
+    return data
+
+
+def _lore(folder: Path) -> dict[str, str]:
+    try:
+        return {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoryInvalid(f"{folder}: cannot be read: {error}") from None

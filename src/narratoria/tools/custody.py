@@ -1,0 +1,181 @@
+"""Custody of the processes our tools start: which calls run, and an end to whoever outlives its call.
+
+Every tool gets a cookie in its environment, this runtime's id and the number of the call, and its children
+inherit it. A group is killed with its leader; a daemon that left the group still has the cookie, and a sweep
+of `/proc`, shared by all calls that end within a moment, finds it. If we die ourselves, the guardian does it.
+
+A process that leaves its group *and* clears its environment escapes; only a container would hold it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+from narratoria.tools import guardian, platform
+
+SWEEP_DELAY: Final = 0.05
+SWEEP_PATIENCE: Final = 2.0
+
+
+class Custody:
+    """The calls of this process, and its guardian. There is one, shared by all loops and threads."""
+
+    def __init__(self) -> None:
+        self.runtime = os.urandom(8).hex()
+        # A tool may itself run narratoria: its tools are ours as well.
+        outer = os.environ.get(platform.COOKIE)
+        self._prefix = f"{outer}/{self.runtime}." if outer else f"{self.runtime}."
+        self._lock = threading.Lock()
+        self._last_call = 0
+        self._slots: dict[int, int] = {}  # call → its slot in the ledger
+        self._groups: dict[int, int] = {}  # call → its process group
+        self._free: list[int] = []
+        self._unreaped: list[int] = []
+        self._foreign: set[int] = set()
+        self._guardian = 0
+        self._lifeline = -1
+        self._ledger = -1
+        self._sweep_loop: asyncio.AbstractEventLoop | None = None
+
+    # --- calls ----------------------------------------------------------------------------------------
+
+    def begin(self) -> tuple[int, str]:
+        """A new call: its number and its cookie. Starts the guardian when there is none."""
+        with self._lock:
+            if not self._guardian or platform.reap(self._guardian) is not None:
+                self._start_guardian()
+            self._last_call += 1
+            call = self._last_call
+            self._slots[call] = self._free.pop() if self._free else len(self._slots)
+        return call, f"{self._prefix}{call}"
+
+    def entrust(self, call: int, group: int) -> None:
+        """Write a started group into the ledger."""
+        with self._lock:
+            self._groups[call] = group
+            self._note(self._slots[call], group)
+
+    def end(self, call: int, unreaped: int | None = None) -> None:
+        """The call is over and its group killed; whoever carries its cookie from now on is a stray.
+
+        `unreaped` is a leader that a KILL has not ended yet, hanging in the kernel: it is buried later.
+        """
+        with self._lock:
+            if unreaped is not None:
+                self._unreaped.append(unreaped)
+            slot = self._slots.pop(call)
+            if self._groups.pop(call, None) is not None:
+                self._note(slot, 0)
+            self._free.append(slot)
+
+    def _note(self, slot: int, group: int) -> None:
+        size = guardian.SLOT_BYTES
+        if self._ledger >= 0:
+            os.pwrite(self._ledger, group.to_bytes(size, "little"), slot * size)
+
+    # --- strays ---------------------------------------------------------------------------------------
+
+    def sweep_now(self, *, thorough: bool = False) -> list[int]:
+        """Kill the processes of ended calls and return their pids; `thorough` trusts no earlier look."""
+        with self._lock:
+            if thorough:
+                self._foreign.clear()
+            self._unreaped = [pid for pid in self._unreaped if platform.reap(pid) is None]
+            found = platform.carriers(self.runtime, self._foreign)
+            strays = [pid for pid, call in found if call not in self._slots]
+        for pid in strays:
+            platform.kill(pid)
+        return strays
+
+    def sweep_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Sweep a moment later, once for all calls that end until then."""
+        if self._sweep_loop is not loop:
+            self._sweep_loop = loop
+            loop.call_later(SWEEP_DELAY, self._sweep_in, loop)
+
+    def _sweep_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._sweep_loop = None
+        if self.sweep_now():
+            self.sweep_soon(loop)  # killing takes a moment, and it may have forked meanwhile
+
+    async def sweep(self) -> None:
+        """Return once no process of an ended call is alive."""
+        until = time.monotonic() + SWEEP_PATIENCE
+        # Strays are nobody's children here, so nothing tells us that they are gone.
+        while self.sweep_now(thorough=True) and time.monotonic() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+    # --- the guardian ---------------------------------------------------------------------------------
+
+    def _start_guardian(self) -> None:
+        self.forget_guardian()
+        self._ledger = platform.nameless_file()
+        read_end, self._lifeline = platform.pipe()
+        env = {name: value for name, value in os.environ.items() if name != platform.COOKIE}
+        argv = [sys.executable, "-I", "-S", str(Path(guardian.__file__).absolute()), self.runtime]
+        try:
+            ours = {guardian.LIFELINE: read_end, guardian.LEDGER: self._ledger}
+            self._guardian = platform.spawn_apart(argv, env, ours)
+        finally:
+            os.close(read_end)
+        for call, group in self._groups.items():
+            self._note(self._slots[call], group)
+
+    def forget_guardian(self, farewell: bytes = b"") -> None:
+        """Let go of the pipe, which sends the guardian on its last round."""
+        if self._lifeline >= 0:
+            if farewell:
+                with contextlib.suppress(BrokenPipeError):  # somebody killed it
+                    os.write(self._lifeline, farewell)
+            os.close(self._lifeline)
+            os.close(self._ledger)
+        self._guardian, self._lifeline, self._ledger = 0, -1, -1
+
+    def leave(self) -> None:
+        """The interpreter ends: the guardian looks once more and goes."""
+        self.forget_guardian(b"" if self._slots else guardian.FAREWELL)
+
+
+_ours: Custody | None = None
+_starting = threading.Lock()
+
+
+def custody() -> Custody:
+    """The custody of this process."""
+    global _ours
+    if _ours is None:
+        with _starting:
+            if _ours is None:
+                _ours = Custody()
+                atexit.register(_leave)
+                os.register_at_fork(after_in_child=_forked)
+    return _ours
+
+
+def _leave() -> None:
+    if _ours is not None:
+        _ours.leave()
+
+
+def _forked() -> None:
+    # A fork holds a copy of our end of the pipe: while it lived, the guardian would not see us die.
+    global _ours, _starting
+    if _ours is not None:
+        _ours.forget_guardian()
+        _ours = None
+        atexit.unregister(_leave)
+    _starting = threading.Lock()
+
+
+async def sweep() -> None:
+    """Return once no process of any ended call is alive, daemons that left their group included."""
+    if _ours is not None:
+        await _ours.sweep()

@@ -1,0 +1,339 @@
+"""What differs between systems: starting a process, learning of its end, finding who it left behind.
+
+Linux has the best of each: a pidfd that becomes readable at the exit, and `/proc/PID/environ`, which shows
+whose call a process belongs to even after it left its group. Elsewhere on POSIX the end is polled for and
+a process that leaves its group is lost; both kinds are tried by the tests.
+
+The guardian loads this file by its path, without the package around it: only the standard library here, and
+only what starts fast.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+LINUX = sys.platform.startswith("linux")
+COOKIE = "NARRATORIA_CALL"
+"""The environment variable which tells whose call a process is: `RUNTIME.CALL`, nested ones joined by `/`."""
+
+READ_AT_ONCE = 256 * 1024
+PIPE_BYTES = 1024 * 1024
+_F_SETPIPE_SZ = 1031
+
+
+# --- starting ------------------------------------------------------------------------------------------
+
+
+class Child:
+    """A started process, leader of its own group, and our ends of its three streams."""
+
+    __slots__ = ("pid", "stderr", "stdin", "stdout", "unsent")
+
+    def __init__(self, pid: int, stdin: int, unsent: memoryview, stdout: int, stderr: int) -> None:
+        self.pid = pid
+        self.stdin = stdin  # -1 once everything is written
+        self.unsent = unsent
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+def spawn(argv: list[str], stdin: bytes, env: Mapping[str, str], cwd: str | None = None) -> Child:
+    """Start `argv` in a new process group. What fits is already in its stdin; the rest is `unsent`.
+
+    posix_spawn, because it does not copy the page tables of a large parent. A pipe for stdin rather than a
+    file in memory: tools that wait for it with epoll (asyncio, libuv) refuse files.
+    """
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened += pipe()
+        in_read, in_write, out_read, out_write, err_read, err_write = opened
+        os.set_blocking(in_write, False)
+        sent = _write_some(in_write, stdin)
+        if cwd is None:
+            pid = _posix_spawn(argv, env, in_read, out_write, err_write)
+        else:
+            pid = _popen(argv, env, cwd, in_read, out_write, err_write)
+    except BaseException:
+        for fd in opened:
+            os.close(fd)
+        raise
+    os.close(in_read)
+    os.close(out_write)
+    os.close(err_write)
+    unsent = memoryview(stdin)[sent:]
+    if not unsent:
+        os.close(in_write)
+        in_write = -1
+    return Child(pid, in_write, unsent, out_read, err_read)
+
+
+def pipe() -> tuple[int, int]:
+    """A pipe whose ends cannot collide with the three streams, even when ours are closed."""
+    pair = os.pipe()
+    if min(pair) > 2:
+        return pair
+    import fcntl
+
+    moved = fcntl.fcntl(pair[0], fcntl.F_DUPFD_CLOEXEC, 3), fcntl.fcntl(pair[1], fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(pair[0])
+    os.close(pair[1])
+    return moved
+
+
+def nameless_file() -> int:
+    """A file that exists only as long as someone has it open."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("narratoria", os.MFD_CLOEXEC)
+    import tempfile
+
+    with tempfile.TemporaryFile(prefix="narratoria-") as file:
+        return os.dup(file.fileno())
+
+
+def _write_some(fd: int, data: bytes) -> int:
+    try:
+        return os.write(fd, data) if data else 0
+    except BlockingIOError:
+        return 0
+
+
+def _posix_spawn(argv: list[str], env: Mapping[str, str], stdin: int, stdout: int, stderr: int) -> int:
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        env,
+        file_actions=(
+            (os.POSIX_SPAWN_DUP2, stdin, 0),
+            (os.POSIX_SPAWN_DUP2, stdout, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+        ),
+        setpgroup=0,
+        # Python ignores SIGPIPE, and an ignored signal would be inherited.
+        setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+        setsigmask=(),
+    )
+
+
+def _popen(argv: list[str], env: Mapping[str, str], cwd: str, stdin: int, stdout: int, stderr: int) -> int:
+    # posix_spawn cannot change the directory; Popen can, and uses vfork as well.
+    import subprocess
+
+    process = subprocess.Popen(
+        argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, process_group=0
+    )
+    process.returncode = 0  # we reap it ourselves; an unset code makes its destructor complain
+    return process.pid
+
+
+def spawn_apart(argv: list[str], env: Mapping[str, str], descriptors: Mapping[int, int]) -> int:
+    """Start a process that shares nothing with us but `descriptors` (theirs → ours).
+
+    Its own session, so that Ctrl-C and a closed terminal pass it by, with those signals blocked from its
+    first instruction, and no standard output or error of ours held open.
+    """
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (1, 2)
+    ]
+    actions += [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in descriptors.items()]
+    blocked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    try:
+        return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=blocked)
+    except NotImplementedError:  # no POSIX_SPAWN_SETSID: a group of its own is the next best
+        return os.posix_spawn(argv[0], argv, env, file_actions=actions, setpgroup=0, setsigmask=blocked)
+
+
+def widen(pipe: int) -> None:
+    """Let a busy writer run ahead further than the usual 64 KiB, which halves the number of wake-ups."""
+    if not LINUX:
+        return
+    import fcntl
+
+    try:
+        fcntl.fcntl(pipe, _F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        return  # over the user's quota of pipe memory: the small pipe works as well
+
+
+def read_now(fd: int, size: int) -> bytes | None:
+    """What is there, b"" at the end, None when there is nothing yet; for descriptors that do not block."""
+    try:
+        return os.read(fd, size)
+    except BlockingIOError:
+        return None
+
+
+# --- ending --------------------------------------------------------------------------------------------
+
+
+def signal_group(pgid: int, number: int) -> None:
+    """Signal every member of a group; one that is gone is not an error."""
+    try:
+        os.killpg(pgid, number)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        # macOS answers so for a group of zombies; Linux when every member changed its user.
+        return
+
+
+def kill(pid: int) -> None:
+    """Kill one process, wherever it went; one that is gone, or became someone else's, is not an error."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def reap(pid: int, *, block: bool = False) -> int | None:
+    """The wait status of an ended child, None while it runs, -1 when someone else has taken it."""
+    try:
+        found, status = os.waitpid(pid, 0 if block else os.WNOHANG)
+    except ChildProcessError:
+        return -1
+    return status if found else None
+
+
+class PidfdWatch:
+    """Calls back once the process has ended; Linux only."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], None]) -> None:
+        self._loop = loop
+        self._fd = os.pidfd_open(pid)
+        self._ended = ended
+        loop.add_reader(self._fd, self._report)
+
+    def _report(self) -> None:
+        self.close()
+        self._ended()
+
+    def wait(self, seconds: float) -> None:
+        """Block until the end or until the time is up, without the loop."""
+        if self._fd >= 0:
+            poll = select.poll()
+            poll.register(self._fd, select.POLLIN)
+            poll.poll(seconds * 1000)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+
+class PollingWatch:
+    """Calls back soon after the process has ended; for systems without pidfds."""
+
+    FIRST = 0.001
+    SLOWEST = 0.02
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], None]) -> None:
+        self._loop = loop
+        self._pid = pid
+        self._ended = ended
+        self._timer = loop.call_later(self.FIRST, self._look, self.FIRST)
+
+    def _look(self, interval: float) -> None:
+        if _has_ended(self._pid):
+            self._ended()
+        else:
+            later = min(interval * 2, self.SLOWEST)
+            self._timer = self._loop.call_later(later, self._look, later)
+
+    def wait(self, seconds: float) -> None:
+        import time
+
+        until = time.monotonic() + seconds
+        while not _has_ended(self._pid) and time.monotonic() < until:
+            time.sleep(self.FIRST)
+
+    def close(self) -> None:
+        self._timer.cancel()
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a child is a zombie, or gone, without reaping it."""
+    if hasattr(os, "waitid"):
+        try:
+            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+    import subprocess  # macOS before Python 3.13
+
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False).stdout
+    return not state.strip() or state.lstrip().startswith(b"Z")
+
+
+def watch_exit(
+    loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], None]
+) -> PidfdWatch | PollingWatch:
+    """Call `ended` in the loop when the child is over."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            return PidfdWatch(loop, pid, ended)
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EINVAL):
+                raise
+    return PollingWatch(loop, pid, ended)
+
+
+# --- finding -------------------------------------------------------------------------------------------
+
+
+def carriers(runtime: str, skip: set[int] | None = None) -> Iterator[tuple[int, int]]:
+    """Processes of this user that carry a runtime's cookie, as (pid, call); nothing where /proc is missing.
+
+    `skip` holds processes known to be foreign and is brought up to date, so that looking again costs one
+    directory listing and the newcomers.
+    """
+    if not LINUX:
+        return
+    marker = f"{runtime}.".encode()
+    pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 (a guardian starts fast)
+    pids.discard(os.getpid())
+    if skip is not None:
+        skip &= pids
+        pids -= skip
+    me = os.geteuid()
+    for pid in pids:
+        environ = _environ(pid, me)
+        if not environ:
+            continue  # gone, a zombie, or just being executed: it is looked at again next time
+        at = environ.find(marker)
+        if at < 0:
+            if skip is not None:
+                skip.add(pid)
+            continue
+        digits = environ[at + len(marker) : at + len(marker) + 20]
+        yield pid, int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))] or b"0")
+
+
+def _environ(pid: int, user: int) -> bytes | None:
+    """The environment a process was started with; a word for it when it is not ours, None when it is gone."""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != user:  # noqa: PTH116
+            return b"foreign"
+        fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    except PermissionError:
+        return b"foreign"  # it changed its user, or may not be traced: nothing we could signal
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return None  # it ended while being read
+    finally:
+        os.close(fd)
