@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.conditions import Condition, ConditionError, condition
-from narratoria.narrator.phrases import ENGLISH, Language, Pattern, PatternError, language
+from narratoria.narrator.patterns import ENGLISH, Language, Pattern, PatternError, language
 from narratoria.plan import MAX_BACKOFF_MS, MAX_RETRIES, PlanRetry
 from narratoria.state import MISSING, lookup
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from narratoria.events import JsonObject
-from narratoria.narrator.phrases import clauses, readings, with_verb
+from narratoria.narrator.patterns import clauses, readings, with_verb
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
 from narratoria.narrator.rules import CallTemplate, Case, Rule, Rules, Texts, fill
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
@@ -96,12 +96,12 @@ class ScriptedNarrator:
     def _fit(
         self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
     ) -> tuple[tuple[str, ...], Action | None]:
-        joined = " ".join(pieces)
-        plain = readings(joined, self.rules.tongue)
+        together = " and ".join(pieces)
+        plain = readings(" ".join(pieces), self.rules.tongue)
         if len(pieces) > 1:
-            plain += readings(" and ".join(pieces), self.rules.tongue)
+            plain += readings(together, self.rules.tongue)
         # "take the oil and the wick": a clause without a verb borrows one, as a last resort.
-        borrowed = with_verb(verb, joined, self.rules.tongue) if len(pieces) == 1 else []
+        borrowed = with_verb(verb, together, self.rules.tongue)
         for options in (plain, borrowed):
             for rule in self.rules.rules:
                 for words in options:

@@ -1,0 +1,303 @@
+"""Phrase patterns: how a player's words are compared with what a story's author wrote.
+
+    (light|kindle) torch [with {tool}]
+    give {gift} to {who:keeper|child|old woman}
+    <look> at <door> ...
+
+`(a|b)` is a choice, `[a]` may be left out, `{name}` captures one to six words, `{name:a|b}` captures one of
+these, `<name>` is a list from the story's `[words]`, `...` is anything. Case, punctuation and articles do not
+count.
+
+A pattern becomes a small program, run over words with a set of visited (instruction, word) pairs: the time is
+bounded by the product of the two, so no pattern and no prompt can hang a turn. That is why there are no
+regular expressions here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+MAX_PROMPT_CHARS: Final = 2_000
+MAX_CLAUSES: Final = 8
+MAX_CAPTURED_WORDS: Final = 6
+MAX_PROGRAM: Final = 5_000
+
+
+class PatternError(ValueError):
+    """A phrase pattern cannot be read; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The small words that carry no meaning of their own."""
+
+    articles: frozenset[str]
+    lead: tuple[tuple[str, ...], ...]
+    trail: tuple[tuple[str, ...], ...]
+    joins: tuple[str, ...]
+
+
+def language(articles: str, lead: Sequence[str], trail: Sequence[str], joins: Sequence[str]) -> Language:
+    def phrases(items: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+        return tuple(sorted((tuple(plain_words(item)) for item in items), key=len, reverse=True))
+
+    return Language(frozenset(plain_words(articles)), phrases(lead), phrases(trail), tuple(joins))
+
+
+def plain_words(text: str) -> list[str]:
+    """Case folded, apostrophes closed up, everything else that is not a letter or a digit a gap."""
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("'", "").replace("’", "")
+    return re.findall(r"[^\W_]+", folded)
+
+
+ENGLISH: Final = language(
+    articles="a an the my some carefully slowly quickly quietly gently softly cautiously silently just very",
+    lead=[
+        "i", "i will", "ill", "i want to", "i would like to", "id like to", "i try to", "i attempt to",
+        "we", "try to", "i try and", "attempt to", "i decide to", "im going to", "i am going to", "let me",
+        "lets", "let us", "please", "ok", "okay", "well", "so", "then", "now", "next", "first", "finally",
+        "also", "can i", "could i", "may i", "can you", "could you", "can we", "i need to", "i have to",
+        "i must", "i should", "i go and", "go and", "proceed to", "i begin to", "i start to", "you",
+    ],
+    trail=["please", "now", "again", "too", "as well", "for me", "if i can", "first", "then", "next"],
+    joins=["and then", "then", "and", "before i", "after that", "&", "+"],
+)  # fmt: skip
+
+
+# --- the player's side -----------------------------------------------------------------------------------
+
+
+def meaningful(text: str, tongue: Language) -> tuple[str, ...]:
+    """The words of a clause without articles; all of them when nothing else is left."""
+    words = plain_words(text)
+    kept = tuple(word for word in words if word not in tongue.articles)
+    return kept or tuple(words)
+
+
+def bare(words: tuple[str, ...], tongue: Language) -> tuple[str, ...]:
+    """The clause without "I would like to" before it and "please" after it; never emptied."""
+    changed = True
+    while changed:
+        changed = False
+        for phrase in tongue.lead:
+            if len(words) > len(phrase) and words[: len(phrase)] == phrase:
+                words, changed = words[len(phrase) :], True
+                break
+        for phrase in tongue.trail:
+            if len(words) > len(phrase) and words[-len(phrase) :] == phrase:
+                words, changed = words[: -len(phrase)], True
+                break
+    return words
+
+
+def clauses(prompt: str, tongue: Language) -> list[str]:
+    """The parts of a prompt between full stops, commas and words such as "and", at most `MAX_CLAUSES`."""
+    joins = "|".join(
+        rf"\b{re.escape(join)}\b" if join[:1].isalnum() else re.escape(join) for join in tongue.joins
+    )
+    breaks = rf"[.,;:!?\n]+|{joins}" if joins else r"[.,;:!?\n]+"
+    pieces = re.split(breaks, prompt[:MAX_PROMPT_CHARS], flags=re.IGNORECASE)
+    return [piece for piece in pieces if plain_words(piece)][:MAX_CLAUSES]
+
+
+def readings(clause: str, tongue: Language) -> list[tuple[str, ...]]:
+    """The ways to read a clause: as it stands, and without its fillers."""
+    words = meaningful(clause, tongue)
+    return list(dict.fromkeys((words, bare(words, tongue))))
+
+
+def with_verb(verb: Sequence[str], clause: str, tongue: Language) -> list[tuple[str, ...]]:
+    """The clause behind the first one or two words of the clause before it."""
+    words = bare(meaningful(clause, tongue), tongue)
+    return [(*verb[:length], *words) for length in range(1, min(len(verb), 3))]
+
+
+# --- the author's side -----------------------------------------------------------------------------------
+
+_Op: TypeAlias = tuple[str, str, int, int]  # kind, text, jump, other jump
+_SYMBOL: Final = re.compile(r"\.\.\.|…|[()\[\]{}|<>:]|[^\s()\[\]{}|<>:…]+")
+
+
+class Pattern:
+    """One phrase pattern, ready to be compared."""
+
+    __slots__ = ("_program", "groups", "source")
+
+    def __init__(
+        self, source: str, vocabulary: Mapping[str, Sequence[str]] | None = None, tongue: Language = ENGLISH
+    ) -> None:
+        self.source = source
+        self.groups: set[str] = set()
+        self._program = _Compiler(source, vocabulary or {}, tongue, self.groups).program()
+
+    def match(self, words: Sequence[str]) -> dict[str, str] | None:
+        """What the groups captured when the pattern fits all of `words`, else None."""
+        seen: set[tuple[int, int]] = set()
+        stack: list[tuple[int, int, tuple[tuple[str, int], ...]]] = [(0, 0, ())]
+        while stack:
+            pc, position, marks = stack.pop()
+            if (pc, position) in seen:
+                continue
+            seen.add((pc, position))
+            kind, text, jump, other = self._program[pc]
+            if kind == "match":
+                if position == len(words):
+                    return _captures(words, marks)
+            elif kind == "word":
+                if position < len(words) and words[position] == text:
+                    stack.append((pc + 1, position + 1, marks))
+            elif kind == "any":
+                if position < len(words):
+                    stack.append((pc + 1, position + 1, marks))
+            elif kind == "mark":
+                stack.append((pc + 1, position, (*marks, (text, position))))
+            elif kind == "jump":
+                stack.append((jump, position, marks))
+            else:
+                stack.append((other, position, marks))
+                stack.append((jump, position, marks))
+        return None
+
+
+def _captures(words: Sequence[str], marks: tuple[tuple[str, int], ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    opened: dict[str, int] = {}
+    for name, position in marks:
+        if name in opened:
+            found[name] = " ".join(words[opened.pop(name) : position])
+        else:
+            opened[name] = position
+    return found
+
+
+class _Compiler:
+    """Recursive descent over the pattern's text, straight into the program."""
+
+    def __init__(
+        self, source: str, vocabulary: Mapping[str, Sequence[str]], tongue: Language, groups: set[str]
+    ) -> None:
+        self.source = source
+        self.vocabulary = vocabulary
+        self.tongue = tongue
+        self.groups = groups
+        self.symbols: list[str] = _SYMBOL.findall(source)
+        self.at = 0
+        self.code: list[_Op] = []
+
+    def program(self) -> list[_Op]:
+        if not any(plain_words(symbol) for symbol in self.symbols):
+            raise PatternError(f"{self.source!r} has no words")
+        self.sequence()
+        if self.at < len(self.symbols):
+            raise PatternError(f"{self.source!r}: {self.symbols[self.at]!r} is not opened")
+        self.emit("match")
+        return self.code
+
+    def emit(self, kind: str, text: str = "", jump: int = 0, other: int = 0) -> int:
+        if len(self.code) >= MAX_PROGRAM:
+            raise PatternError(f"{self.source!r} is too large; split it into several patterns")
+        self.code.append((kind, text, jump, other))
+        return len(self.code) - 1
+
+    def split(self) -> int:
+        """A fork: on with the next instruction, or to a place that is filled in later."""
+        return self.emit("split", jump=len(self.code) + 1)
+
+    def land(self, at: int, *, jump: bool = False) -> None:
+        """Let the fork or the jump at `at` lead to where the program is now."""
+        kind, text, old, other = self.code[at]
+        here = len(self.code)
+        self.code[at] = (kind, text, here, other) if jump else (kind, text, old, here)
+
+    def sequence(self) -> None:
+        while self.at < len(self.symbols) and self.symbols[self.at] not in (")", "]", "}", ">", "|"):
+            symbol = self.symbols[self.at]
+            self.at += 1
+            if symbol == "(":
+                self.alternatives(")")
+            elif symbol == "[":
+                around = self.split()
+                self.alternatives("]")
+                self.land(around)
+            elif symbol == "{":
+                self.capture()
+            elif symbol == "<":
+                self.words_of(self.name(">", "words"))
+            elif symbol in ("...", "…"):
+                loop = self.split()
+                self.emit("any")
+                self.emit("jump", jump=loop)
+                self.land(loop)
+            else:
+                self.literal(symbol)
+
+    def literal(self, text: str) -> None:
+        for word in plain_words(text):
+            if word not in self.tongue.articles:
+                self.emit("word", word)
+
+    def alternatives(self, closer: str) -> None:
+        ends: list[int] = []
+        while True:
+            fork = self.split()
+            self.sequence()
+            symbol = self.symbols[self.at] if self.at < len(self.symbols) else ""
+            if symbol not in (closer, "|"):
+                raise PatternError(f"{self.source!r}: a {closer!r} is missing")
+            self.at += 1
+            ends.append(self.emit("jump"))
+            self.land(fork)
+            if symbol == closer:
+                break
+        self.emit("word", "\0")  # none of them fitted
+        for end in ends:
+            self.land(end, jump=True)
+
+    def words_of(self, name: str) -> None:
+        if name not in self.vocabulary:
+            known = ", ".join(sorted(self.vocabulary)) or "none"
+            raise PatternError(f"{self.source!r}: <{name}> is not in [words] (there: {known})")
+        ends: list[int] = []
+        for phrase in self.vocabulary[name]:
+            fork = self.split()
+            self.literal(phrase)
+            ends.append(self.emit("jump"))
+            self.land(fork)
+        self.emit("word", "\0")
+        for end in ends:
+            self.land(end, jump=True)
+
+    def name(self, closer: str, what: str) -> str:
+        start = self.at
+        while self.at < len(self.symbols) and self.symbols[self.at] not in (closer, ":"):
+            self.at += 1
+        if self.at >= len(self.symbols):
+            raise PatternError(f"{self.source!r}: a {closer!r} is missing")
+        name = "".join(self.symbols[start : self.at])
+        if not re.fullmatch(r"[A-Za-z_][\w-]*", name):
+            raise PatternError(
+                f"{self.source!r}: {name!r} is not a name for {what}; use letters, digits and _"
+            )
+        self.at += 1
+        return name
+
+    def capture(self) -> None:
+        name = self.name("}", "a group")
+        self.groups.add(name)
+        self.emit("mark", name)
+        if self.symbols[self.at - 1] == "}":
+            self.emit("any")
+            forks = []
+            for _ in range(MAX_CAPTURED_WORDS - 1):
+                # The short capture first: `jump` leads out, `other` takes one more word.
+                forks.append(self.emit("split", other=len(self.code) + 1))
+                self.emit("any")
+            for fork in forks:
+                self.land(fork, jump=True)
+        else:
+            self.alternatives("}")
+        self.emit("mark", name)
