@@ -77,7 +77,7 @@ def command_for(path: Path) -> list[str]:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes of a regular file. Anything else is refused without being opened: a FIFO would block."""
+    """The first bytes of a regular file. Anything else is not even opened: a FIFO would block."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -105,8 +105,8 @@ def _by_shebang(path: Path, head: bytes, *, runnable: bool) -> list[str]:
     line = head[2:].split(b"\n", 1)[0]
     if line.endswith(b"\r"):
         raise NotExecutable(
-            f"{path}: its first line ends in CR LF, so the system looks for an interpreter with a CR in its name; "
-            "save the file with Unix line endings"
+            f"{path}: its first line ends in CR LF, so the system looks for an interpreter with a CR in its "
+            "name; save the file with Unix line endings"
         )
     # The kernel splits once: the interpreter, and everything after it as one argument.
     interpreter, _, argument = os.fsdecode(line).strip().partition(" ")

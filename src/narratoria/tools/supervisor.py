@@ -281,19 +281,25 @@ class _Supervision:
         if self._child.stdout >= 0:
             os.set_blocking(self._child.stdout, False)
         until = self._loop.time() + self._linger
-        left = platform.PIPE_BYTES
         self._at(self._linger, self._wake)
+        owed = platform.PIPE_BYTES
         while self._child.stdout >= 0 and self._failure is None:
-            self._inbox = platform.read_now(self._child.stdout, self._read_size)
-            if self._inbox == b"":
-                self._close_stdout()
-            elif self._inbox is None:
-                if self._decoder.done is not None or self._loop.time() >= until:
-                    return
+            if self._inbox is None:
+                self._inbox = platform.read_now(self._child.stdout, self._read_size)
+            overdue = self._loop.time() >= until
+            if self._inbox is None:
+                if overdue or self._decoder.done is not None:
+                    break
                 await self._next()
-            elif left <= 0 and self._loop.time() >= until:
-                return
-            left -= len(self._inbox or b"")
+                continue
+            if overdue and owed <= 0:
+                break  # a daemon that writes on and on
+            owed -= len(self._inbox)
+            if not self._inbox:
+                self._close_stdout()
+            await self._take()
+        if self._failure is None:
+            self._inbox = self._inbox or b""
             await self._take()
 
     # --- ending ---------------------------------------------------------------------------------------
