@@ -12,6 +12,7 @@ import msgspec
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.schema.dumping import dump
+from narratoria.state import lookup
 
 Schema: TypeAlias = dict[str, Any]
 Validator: TypeAlias = jsonschema_rs.Draft202012Validator
@@ -19,6 +20,7 @@ Path: TypeAlias = Sequence[str | int]
 
 MAX_PROBLEMS: Final = 20  # as many as a person reads; arguments may have a hundred thousand keys
 MAX_SHOWN: Final = 60
+TOO_DEEP: Final = "arguments: nested too deeply"
 
 _NAMES: Final = {"integer": "int"}
 _LIMITS: Final[Mapping[str, str]] = {
@@ -71,39 +73,51 @@ def fits(validator: Validator, arguments: dict[str, Any]) -> bool:
         return validator.is_valid(_as_json(arguments))
 
 
-def find_problems(validator: Validator, schema: Schema, arguments: dict[str, Any]) -> list[str]:
-    """Every way in which the arguments do not fit, up to a readable number."""
+def find_problems(
+    validator: Validator, schema: Schema, arguments: dict[str, Any], error: Exception | None = None
+) -> list[str]:
+    """Every way in which the arguments do not fit, up to a readable number.
+
+    `error` is msgspec's, for what a schema cannot say: 1.0 for an int, the refusal of a `__post_init__`.
+    """
     try:
         errors = validator.iter_errors(arguments)
     except ValueError:
+        if isinstance(error, msgspec.ValidationError):
+            return [_from_msgspec(error, arguments)]
         errors = validator.iter_errors(_as_json(arguments))
-    lines = (line for error in errors for line in _explain(error, schema))
+    lines = (line for one in errors for line in _explain(one, schema))
     found = list(itertools.islice(lines, MAX_PROBLEMS + 1))
     if len(found) > MAX_PROBLEMS:
         found[MAX_PROBLEMS:] = ["and more"]
-    return found
+    return found if found or error is None else [_from_msgspec(error, arguments)]
 
 
 def _as_json(arguments: dict[str, Any]) -> Any:
     """The arguments of a Python caller as JSON, or why they cannot be."""
     try:
         plain = dump(arguments)
-    except (ToolValidationError, TypeError, ValueError, RecursionError) as error:
-        raise ArgumentsInvalid([f"arguments: not JSON: {error}"]) from None
-    try:
-        jsonschema_rs.is_valid(True, plain)
-    except ValueError as error:
+        jsonschema_rs.is_valid(True, plain)  # raises where the tree is deeper than any validator follows
+    except RecursionError:
+        raise ArgumentsInvalid([TOO_DEEP]) from None
+    except (ToolValidationError, TypeError, ValueError) as error:
         raise ArgumentsInvalid([f"arguments: not JSON: {error}"]) from None
     return plain
 
 
-def from_msgspec(error: Exception, arguments: dict[str, Any]) -> str:
-    """msgspec's one error, `Expected `int`, got `float` - at `$.a[0]``, in our words."""
+def _from_msgspec(error: Exception, arguments: dict[str, Any]) -> str:
+    """msgspec's one error, "Expected `int`, got `float` - at `$.a[0]`", in our words."""
     if isinstance(error, RecursionError):
-        return "arguments: nested too deeply"
-    text, _, place = str(error).partition(" - at `")
-    place = place.rstrip("`").removeprefix("$").removeprefix(".") or "arguments"
-    return f"{place}: {re.sub('`', '', text[:1].lower() + text[1:])}"
+        return TOO_DEEP
+    if " - at `key` in " in str(error):
+        return "arguments: every key must be text"
+    text, _, place = str(error).partition(" - at `$")
+    place = place.rstrip("`").removeprefix(".")
+    expected, of_wrong_type, _ = text.partition(", got `")
+    if of_wrong_type and "..." not in place:
+        path = [int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|([^.\[\]]+)", place)]
+        text = f"{expected}, got {show(lookup(arguments, path))}"
+    return f"{place or 'arguments'}: {(text[:1].lower() + text[1:]).replace('`', '')}"
 
 
 # --- wording -------------------------------------------------------------------------------------------
@@ -147,9 +161,11 @@ def _wording(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _explain_branches(
-    error: jsonschema_rs.ValidationError, branches: list[list[jsonschema_rs.ValidationError]], schema: Schema
+    error: jsonschema_rs.ValidationError,
+    branches: list[list[jsonschema_rs.ValidationError]],
+    schema: Schema,
 ) -> Iterator[str]:
-    """Of several alternatives, speak of those whose shape the value has; else of all the shapes it may have."""
+    """Of several alternatives, speak of the one whose shape the value has; else of the shapes it may have."""
     path = error.instance_path
     near = [
         branch for branch in branches if branch and not any(_is_of_other_type(one, path) for one in branch)

@@ -1,4 +1,4 @@
-"""Parameters declared by a JSON Schema: processes with a manifest, tools of a remote server (004 `Schema`)."""
+"""Parameters declared by a JSON Schema (004 `Schema`): processes with a manifest, tools of other servers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.schema.problems import (
+    TOO_DEEP,
     Schema,
     as_object,
     compile_schema,
@@ -20,6 +21,8 @@ from narratoria.schema.problems import (
 )
 
 _DIALECT: Final = "json-schema.org/"
+_PROBE: Final = "x-default"
+_HOMES: Final = ("$defs", "definitions")
 
 
 def parser_for_schema(
@@ -35,7 +38,10 @@ def parser_for_schema(
     def parse(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given = as_object(arguments)
         if has_defaults:
-            given = _fill(given, strict, strict, ())
+            try:
+                given = _fill(given, strict, strict, ())
+            except RecursionError:
+                raise ArgumentsInvalid([TOO_DEEP]) from None
         if not fits(validator, given):
             raise ArgumentsInvalid(find_problems(validator, strict, given))
         return given
@@ -75,8 +81,8 @@ def _close(place: Any, root: Schema, done: list[Any]) -> None:
             if "unevaluatedProperties" not in place:
                 place.setdefault("additionalProperties", False)
         else:
-            # Only this keyword sees what $ref, allOf, anyOf … declare together; it needs the alternatives that
-            # declare nothing to stay free-form.
+            # Only this keyword sees what $ref, allOf, anyOf … declare together. Alternatives that declare
+            # nothing stay free-form, so they must say so.
             for part in parts:
                 _open_alternatives(part)
             place.setdefault("unevaluatedProperties", False)
@@ -131,7 +137,8 @@ def _fill_object(
     declared = part.get("properties", {})
     for key, child in declared.items():
         if key in filled:
-            filled[key] = _fill(filled[key], child, root, through)
+            if isinstance(filled[key], dict | list):
+                filled[key] = _fill(filled[key], child, root, through)
         elif isinstance(child, dict) and "default" in child and id(child) not in through:
             default = copy.deepcopy(child["default"])
             filled[key] = _fill(default, child, root, (*through, id(child)))
@@ -167,17 +174,30 @@ def _mentions_default(part: Any) -> bool:
 
 def _check_defaults(place: Any, root: Schema, path: tuple[str, ...], name: str) -> None:
     """A default that its own schema refuses would be blamed on the caller."""
+    if isinstance(place, list):
+        for part in place:
+            _check_defaults(part, root, path, name)
     if not isinstance(place, dict):
         return
-    for key, child in place.get("properties", {}).items():
-        here = (*path, key)
-        if isinstance(child, dict) and "default" in child:
-            scope = {keyword: root[keyword] for keyword in ("$defs", "definitions") if keyword in root}
-            validator = compile_schema({**scope, **child}, name)
-            default = _fill(child["default"], child, root, (id(child),))
-            problems = find_problems(validator, {**scope, **child}, default)
-            if problems:
-                raise ToolValidationError(
-                    f"{of_tool(name)}the default of {show_path(here)} does not fit: {'; '.join(problems)}"
-                )
-        _check_defaults(child, root, here, name)
+    for keyword, part in place.items():
+        if keyword == "properties":
+            for key, child in part.items():
+                if isinstance(child, dict) and "default" in child:
+                    _check_default(child, root, (*path, key), name)
+                _check_defaults(child, root, (*path, key), name)
+        elif keyword in ("$defs", "definitions", "patternProperties", "dependentSchemas"):
+            for key, child in part.items():
+                _check_defaults(child, root, (*path, key), name)
+        elif keyword not in ("default", "const", "enum", "examples"):
+            _check_defaults(part, root, path, name)
+
+
+def _check_default(child: Schema, root: Schema, path: tuple[str, ...], name: str) -> None:
+    # The child under a key of the whole schema, so that whatever it refers to is where it was.
+    probe = {"$ref": f"#/{_PROBE}", _PROBE: child, **{key: root[key] for key in root if key in _HOMES}}
+    default = _fill(copy.deepcopy(child["default"]), child, root, (id(child),))
+    problems = find_problems(compile_schema(probe, name), probe, default)
+    if problems:
+        raise ToolValidationError(
+            f"{of_tool(name)}the default of {show_path(path)} does not fit: {'; '.join(problems)}"
+        )

@@ -17,7 +17,6 @@ from narratoria.schema.problems import (
     compile_schema,
     find_problems,
     fits,
-    from_msgspec,
     of_tool,
 )
 
@@ -25,14 +24,14 @@ from narratoria.schema.problems import (
 def schema_for(type_: Any, *, name: str = "") -> Schema:
     """JSON Schema 2020-12 of a dataclass, a Struct or None, closed to unknown keys at every depth.
 
-    Descriptions come from class docstrings, from `field(metadata={"description": …})`, and with other constraints
-    from `Annotated[…, msgspec.Meta(…)]`.
+    Descriptions come from class docstrings, from `field(metadata={"description": …})`, and, with other
+    constraints, from `Annotated[…, msgspec.Meta(…)]`.
     """
     if type_ is None or type_ is type(None):
         return {"type": "object", "properties": {}, "additionalProperties": False}
     if not _is_object_type(type_):
         raise ToolValidationError(
-            f"{of_tool(name)}parameters must be a dataclass, a msgspec.Struct or None, got {_type_name(type_)}; "
+            f"{of_tool(name)}parameters must be a dataclass, a Struct or None, got {_type_name(type_)}; "
             f"declare a frozen dataclass, or pass parameters=<JSON Schema>"
         )
     try:
@@ -133,12 +132,7 @@ def parser_for(type_: Any, *, name: str = "") -> Callable[[Mapping[str, Any]], A
 def _refusal(
     schema: Schema, validator: Validator, arguments: dict[str, Any], error: Exception | None = None
 ) -> ArgumentsInvalid:
-    problems = find_problems(validator, schema, arguments)
-    if (
-        not problems and error is not None
-    ):  # what a schema cannot say: 1.0 for an int, a __post_init__'s refusal
-        problems = [from_msgspec(error, arguments)]
-    return ArgumentsInvalid(problems)
+    return ArgumentsInvalid(find_problems(validator, schema, arguments, error))
 
 
 def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], None]:
