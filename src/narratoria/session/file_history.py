@@ -94,7 +94,7 @@ class FileHistory:
             problem = self._put_back(write, chain)
             if problem:
                 problems.append(problem)
-            if not chain:
+            if not self._chains.get(write.parts):
                 self._chains.pop(write.parts, None)
         return problems
 

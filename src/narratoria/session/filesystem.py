@@ -1,8 +1,8 @@
 """The files a tool may touch: a folder of the host, or a tree in memory. No path leads outside it.
 
 Paths are text, relative to the root, with `/` between their parts; writing makes the directories it needs.
-Both kinds can be drafted: what a call writes is taken back when the call fails, and the files of calls that run
-beside it stay as they are. A host folder is written at once, since processes look at it too, and undone from a
+Both kinds can be drafted: what a call writes is taken back when the call fails, and the files of calls
+beside it stay as they are. A host folder is written at once, as processes look at it too, and undone from a
 history; in memory a draft is an overlay that nobody else sees before it is committed.
 """
 
