@@ -46,7 +46,7 @@ class Deadline:
         late = self.clock() - self.at
         if late >= 0:
             raise DeadlineExceededError(
-                f"{what} was not begun: the deadline passed {late:.3f} s ago; allow more time for the evaluation"
+                f"{what} was not begun: the deadline passed {late:.3f} s ago; allow the evaluation more time"
             )
 
     def within(self, seconds: float | None) -> float:
@@ -102,7 +102,7 @@ class BudgetTracker:
         self.budget = budget
         self._clock = clock
         self._started = clock()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # admit() checks while it holds it
         self._calls = 0
         self._input = 0
         self._output = 0
@@ -119,8 +119,8 @@ class BudgetTracker:
     ) -> None:
         """Note what was used, then raise `BudgetExceededError` if that is more than the budget.
 
-        The use is noted even then: it has happened. `tokens` is for providers that tell only the sum; it counts
-        as output, the dearer kind.
+        The use is noted even then: it has happened. `tokens` is for providers that tell only the sum; it
+        counts as output, the dearer kind.
         """
         for name, amount in (("calls", calls), ("tokens", tokens), ("input_tokens", input_tokens),
                              ("output_tokens", output_tokens), ("cost", cost)):  # fmt: skip
@@ -138,15 +138,10 @@ class BudgetTracker:
             )
 
     def admit(self) -> None:
-        """Check and count one call in a single step, so that concurrent calls cannot pass the last free place."""
+        """Check and count one call in a single step: two calls at once cannot share the last place."""
         with self._lock:
-            bound = self.budget.max_calls
-            if bound is None or self._calls < bound:
-                self._calls += 1
-                return
-        raise BudgetExceededError(
-            f"budget used up: calls {self._calls} of {bound}; raise the budget or ask for less"
-        )
+            self.check()
+            self._calls += 1
 
     def check(self) -> None:
         """Raise `BudgetExceededError` when a bound is reached: nothing is left for another call."""

@@ -89,7 +89,7 @@ class ExponentialBackoff(_Strategy, tag="exponential", frozen=True):
 
 
 class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
-    """Another strategy's wait, spread evenly by ±`jitter` of it, so that many callers do not return at once."""
+    """Another strategy's wait, spread evenly by ±`jitter` of it: many callers do not return at once."""
 
     base: NoBackoff | FixedBackoff | LinearBackoff | ExponentialBackoff
     jitter: float
@@ -100,7 +100,7 @@ class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
         base = self.base.delay(attempt)
-        share = (rng or random).uniform(-self.jitter, self.jitter)  # noqa: S311 - spreads load, guards nothing
+        share = (rng or random).uniform(-self.jitter, self.jitter)
         return max(0.0, base + base * share)
 
 

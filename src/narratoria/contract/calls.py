@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from narratoria.errors import ToolValidationError
+from narratoria.errors import NarratoriaError, ToolValidationError
 
 
 def arity(function: Callable[..., Any], most: int, where: str) -> int:
-    """How many positional arguments `function` takes, at most `most` (004 writes `check()` and `check(context)`)."""
+    """How many of `most` positional arguments `function` takes: 004 writes `check()` and `check(context)`."""
     if not callable(function):
         raise ToolValidationError(f"{where}: expected a function, got {function!r}")
     try:
@@ -21,14 +22,21 @@ def arity(function: Callable[..., Any], most: int, where: str) -> int:
         return most
     positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
     required = sum(one.default is one.empty for one in positional)
-    needed_by_name = [
-        one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty
-    ]
-    if required > most or needed_by_name:
+    by_name = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    if required > most or by_name:
         raise ToolValidationError(f"{where}: takes more than the {most} positional arguments it is given")
     return min(len(positional), most)
 
 
-async def call(function: Callable[..., Any], *arguments: Any) -> Any:
+async def call(function: Callable[..., Any], *arguments: Any, within: float | None) -> Any:
+    """The outcome, awaited for at most `within` seconds. A plain function runs on the loop: keep it quick."""
     outcome = function(*arguments)
-    return await outcome if inspect.isawaitable(outcome) else outcome
+    if not inspect.isawaitable(outcome):
+        return outcome
+    try:
+        async with asyncio.timeout(within) as limit:
+            return await outcome
+    except TimeoutError:
+        if limit.expired():
+            raise NarratoriaError(f"not finished within {within:g} s") from None
+        raise

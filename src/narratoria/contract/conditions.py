@@ -1,7 +1,7 @@
 """How a value is compared with what is expected of it, in Python and in a manifest.
 
-An expectation is a plain JSON value (equal as JSON: `true` is not 1), an object of operators that must all hold
-(`{"$gt": 0, "$lt": 10}`), or, in Python only, a predicate. A value that is not there is null, as in RFC 7396.
+An expectation is a plain JSON value (equal as JSON: `true` is not 1), an object of operators that must all
+hold (`{"$gt": 0, "$lt": 10}`), or, in Python only, a predicate. What is not there is null, as in RFC 7396.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ def matches(value: Any, expected: Any) -> bool:
 
 def matches_all(data: Any, expectations: Mapping[str, Any]) -> bool:
     """Whether what stands at each path of `data` is as expected there."""
-    return all(matches(lookup(data, path, MISSING), expected) for path, expected in expectations.items())
+    return all(matches(find(data, path), expected) for path, expected in expectations.items())
+
+
+def find(data: Any, path: str) -> Any:
+    """What stands at `path`, all of `data` at the empty path, or `MISSING`."""
+    return data if path == "" else lookup(data, path, MISSING)
 
 
 def is_operators(expected: Any) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from narratoria import schema
 from narratoria.contract.calls import arity, call
-from narratoria.contract.conditions import check_expectation, matches_all
+from narratoria.contract.conditions import check_expectation, find, matches_all
 from narratoria.errors import (
     DeadlineExceededError,
     NarratoriaError,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MemoryScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic"]
 Cascade: TypeAlias = Callable[[str, JsonObject], Awaitable["ToolResult[Any]"]]
+
+ROLLBACK_TIMEOUT = 30.0  # for tools that have no timeout of their own
 
 _CHANGES = ("set", "clear", "increment", "decrement")
 _OPERATIONS = ("write", "delete", "update")
@@ -65,18 +68,19 @@ class _Call:
         return value
 
     def _read(self, source: str, template: JsonObject) -> Any:
-        path = template[source]
-        data = {
-            "$result": lambda: schema.dump(self.result.value),
-            "$input": lambda: schema.dump(self.params),
-            "$state": lambda: self.context.session.state,
-        }[source]()
-        found = data if path == "" else lookup(data, path, MISSING)
+        data: Any
+        if source == "$result":
+            data = schema.dump(self.result.value)
+        elif source == "$input":
+            data = schema.dump(self.params)
+        else:
+            data = self.context.session.state
+        found = find(data, template[source])
         if found is MISSING:
             found = template.get("$default", MISSING)
         if found is MISSING:
             raise ToolValidationError(
-                f"{source} has nothing at {path!r}; add $default for when it is missing"
+                f"{source} has nothing at {template[source]!r}; add $default for when it is missing"
             )
         return plain(found)
 
@@ -89,9 +93,10 @@ _SOURCES = ("$result", "$input", "$state", "$literal")
 
 @dataclass(frozen=True, kw_only=True)
 class _Effect:
-    """What the four share. `apply` takes (context, result, params) or fewer, `rollback` the context or nothing.
+    """What the four share. `apply` takes (context, result, params) or fewer, `rollback` (context) or nothing.
 
-    What `apply` returns is the receipt; `rollback` finds it in `context.receipt`.
+    What `apply` returns is the receipt: JSON data that `rollback` finds in `context.receipt`, also in a later
+    run of the program. Without `apply`, the effect is part of the call's draft and goes with it.
     """
 
     description: str = ""
@@ -111,6 +116,11 @@ class _Effect:
         if not self.description:
             object.__setattr__(self, "description", self.consequence())
 
+    @property
+    def reaches_outside(self) -> bool:
+        """Whether taking it back needs the author's code, rather than the session alone."""
+        return self.apply is not None or self.rollback is not None
+
     def consequence(self) -> str:
         """The effect in words, for where the author gave none."""
         raise NotImplementedError
@@ -126,16 +136,18 @@ class _Effect:
         if self.apply is None:
             return await self.perform(a_call)
         takes: int = getattr(self, "_apply_takes", 3)
-        return await call(self.apply, *(a_call.context, a_call.result, a_call.params)[:takes])
+        arguments = (a_call.context, a_call.result, a_call.params)[:takes]
+        return await call(self.apply, *arguments, within=a_call.context.tool.timeout)
 
     async def roll_back(self, context: ToolContext, receipt: Any) -> None:
-        if self.rollback is None:
-            if self.apply is None:
-                self.retract(context, receipt)
-            return
-        context.receipt = receipt
-        takes: int = getattr(self, "_rollback_takes", 1)
-        await call(self.rollback, *(context,)[:takes])
+        if self.rollback is not None:
+            context.receipt = receipt
+            takes: int = getattr(self, "_rollback_takes", 1)
+            await call(self.rollback, *(context,)[:takes], within=context.tool.timeout or ROLLBACK_TIMEOUT)
+        elif self.apply is not None:
+            raise NarratoriaError("it has an apply but no rollback")
+        else:
+            self.retract(context, receipt)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +214,8 @@ class MemoryEffect(_Effect):
         return {"before": before}
 
     def retract(self, context: ToolContext, receipt: Any) -> None:
+        if self.scope == "episodic":
+            return  # append-only: the entry goes with the draft that holds it
         if receipt["before"] is None:
             context.memory.delete(self.scope, self.key)
         else:
@@ -284,20 +298,47 @@ async def apply_effects(
     for index, effect in enumerate(effects):
         try:
             applied.append(AppliedEffect(effect, index, await effect.apply_to(a_call)))
+            if effect.reaches_outside:
+                _check_receipt(applied[-1].receipt)
         except (PromptEvaluationError, VisibilityExpansionRequired, DeadlineExceededError):
             await rollback_effects(applied, context)
-            raise
+            raise  # 002, failure table: these end or redirect the evaluation
         except Exception as error:
             await rollback_effects(applied, context)
             raise EffectFailed(effect, index, error) from error
-        except BaseException:
+        except BaseException:  # cancelled half way: what was done outside is taken back all the same
             await rollback_effects(applied, context)
             raise
     return applied
 
 
+def _check_receipt(receipt: Any) -> None:
+    try:
+        schema.dump(receipt)
+    except (TypeError, ValueError, RecursionError, ToolValidationError) as error:
+        raise NarratoriaError(
+            f"apply returned a receipt that cannot be kept in the journal: {error}"
+        ) from None
+
+
 async def rollback_effects(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
-    """Take back in reverse order what can be taken back; a rollback that fails is reported and passed over."""
+    """Take back in reverse order what can be taken back; a rollback that fails is reported and passed over.
+
+    Being cancelled meanwhile does not stop it half way; the cancellation is passed on when it is through.
+    """
+    work = asyncio.ensure_future(_roll_back(applied, context))
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    work.result()
+
+
+async def _roll_back(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
     for one in reversed(applied):
         if not one.effect.reversible:
             continue

@@ -42,7 +42,8 @@ _PRECONDITIONS: Final[Mapping[str, tuple[type[Any], Schema]]] = {
     ),
     "dependency": (
         p.DependencyPrecondition,
-        _kind("dependency", ("tool",), critical=_FLAG, tool=_TEXT, status={"enum": ["completed", "available"]}),
+        _kind("dependency", ("tool",), critical=_FLAG, tool=_TEXT,
+              status={"enum": ["completed", "available"]}),
     ),
     "custom": (
         p.CustomPrecondition,

@@ -50,17 +50,17 @@ class _Precondition:
         if self.check is None:
             return self.holds(context)
         takes: int = getattr(self, "_takes", 1)
-        return bool(await call(self.check, *(context,)[:takes]))
+        return bool(await call(self.check, *(context,)[:takes], within=context.tool.timeout))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourcePrecondition(_Precondition):
-    """A resource of that name or type is there. Only `required` ones are critical unless you say otherwise."""
+    """A resource of that name or type is there. A `preferred` one is not critical unless you say so."""
 
     type: ClassVar[str] = "resource"
     resource: str
     availability: Literal["required", "preferred"] = "required"
-    critical: bool = None  # type: ignore[assignment]  # until __post_init__ reads the availability
+    critical: Any = None  # a bool; unless given, it follows from the availability
 
     def __post_init__(self) -> None:
         if self.availability not in ("required", "preferred"):
@@ -75,7 +75,7 @@ class ResourcePrecondition(_Precondition):
         return f"resource {self.resource!r} must be available"
 
     def holds(self, context: ToolContext) -> bool:
-        return context.resources.has(self.resource)
+        return bool(context.resources.has(self.resource))
 
 
 @dataclass(frozen=True, kw_only=True)
