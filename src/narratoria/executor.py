@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH: Final = 16
 _SCOPE: Final = CallScope()
+_BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
 
 @dataclass(slots=True)
@@ -73,21 +74,22 @@ class ToolExecutor:
 
     async def execute(
         self,
-        name: str,
+        name: str | Tool[Any, Any],
         args: Mapping[str, Any],
         *,
         session: Session | Draft | None = None,
         call: Call | None = None,
     ) -> ToolResult[Any]:
-        """Run one tool. Inside a handler, pass `context.session`: the call becomes part of that transaction."""
+        """Run one tool, by name or itself. Inside a handler, pass `context.session`: the call becomes part of that transaction."""
         started = time.perf_counter()
         if session is None:
             session = Session()
         root = session.root
         root.calls += 1
         call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{root.calls}"
-        tool = self.registry.get(name)
+        tool = name if isinstance(name, Tool) else self.registry.get(name)
         if tool is None:
+            name = str(name)
             return self._refused(session, _unknown(self.registry, name), name, call_id, call, started)
         try:
             params = tool.parse(args)
@@ -115,21 +117,21 @@ class ToolExecutor:
                 result = await self._attempt(tool, params, session, call_id, call)
                 if result.success:
                     break
-                error = result.failure
-                if error is None or not policy.max_retries or not policy.allows(error, attempt - 1):
+                failure = result.failure
+                if failure is None or not policy.max_retries or not policy.allows(failure, attempt - 1):
                     break
                 delay = policy.backoff.delay(attempt)
                 if root.recording:
                     root.record(
                         CallRetrying(
-                            call=call_id, attempt=attempt, delay=delay, error_code=error.code, error=error.message
+                            call=call_id, attempt=attempt, delay=delay, error_code=failure.code, error=failure.message
                         )
                     )
                 await pause(delay)
                 attempt += 1
         except BaseException as error:
-            failure = _failure(CANCELLED, f"{tool.name}: {type(error).__name__}: {error or 'the call was cancelled'}")
-            self._conclude(session, failure, tool.name, call_id, call, started, attempt, (), params, span)
+            ended = _failure(CANCELLED, f"{tool.name}: {type(error).__name__}: {error or 'the call was cancelled'}")
+            self._conclude(session, ended, tool.name, call_id, call, started, attempt, (), params, span)
             raise
         return self._conclude(session, result, tool.name, call_id, call, started, attempt, degraded, params, span)
 
@@ -165,6 +167,9 @@ class ToolExecutor:
                 timeout = call.timeout
         if self.scope.deadline is not None:
             timeout = self.scope.deadline.within(timeout)
+        context.time_limit = timeout
+        if tool.ends_itself and timeout is not None:
+            timeout += _BACKSTOP
         applied: list[contract.AppliedEffect] = []
         try:
             if tool.is_async:

@@ -40,9 +40,9 @@ class ToolRegistry:
         for one in tools:
             self.register(one)
 
-    def register_entry_points(self) -> list[str]:
+    def register_entry_points(self) -> tuple[str, ...]:
         """Register what installed packages offer under `narratoria.tools`: a tool, or a function giving several."""
-        added: list[str] = []
+        added = []
         for point in entry_points(group=ENTRY_POINT_GROUP):
             offered = point.load()
             if callable(offered) and not isinstance(offered, Tool):
@@ -50,7 +50,7 @@ class ToolRegistry:
             for one in [offered] if isinstance(offered, Tool) else offered:
                 self.register(one)
                 added.append(one.name)
-        return added
+        return tuple(added)
 
     def unregister(self, name: str) -> None:
         self._tools.pop(_fold(name), None)
@@ -61,19 +61,19 @@ class ToolRegistry:
     def has(self, name: str) -> bool:
         return self.get(name) is not None
 
-    def list(self) -> list[Tool[Any, Any]]:
+    def list(self) -> ToolList:
         return [*self._tools.values()]
 
-    def search(self, pattern: str) -> list[Tool[Any, Any]]:
+    def search(self, pattern: str) -> ToolList:
         """The tools whose name or description matches a regular expression, whatever the case."""
         try:
             found = re.compile(pattern, re.IGNORECASE)
         except re.error as error:
             raise NarratoriaError(f"search pattern {pattern!r} is not a regular expression: {error}") from None
-        return [one for one in self.list() if found.search(one.name) or found.search(one.description)]
+        return [one for one in self._tools.values() if found.search(one.name) or found.search(one.description)]
 
     def __iter__(self) -> Iterator[Tool[Any, Any]]:
-        return iter(self.list())
+        return iter([*self._tools.values()])
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -97,6 +97,9 @@ class ToolRegistry:
         from narratoria.contract import validate
 
         return await validate(tool, context)
+
+
+ToolList = list[Tool[Any, Any]]  # inside the class, `list` is the method
 
 
 def _fold(name: str) -> str:

@@ -154,13 +154,14 @@ class ToolContext:
     An in-process tool emits the same events as a process: `log`, `patch`, `asset`, `ui`.
     """
 
-    __slots__ = ("_cancelled", "call_id", "dependencies", "receipt", "scope", "session", "tool")
+    __slots__ = ("_cancelled", "call_id", "dependencies", "receipt", "scope", "session", "time_limit", "tool")
 
     def __init__(self, tool: Tool[Any, Any], session: Draft, call_id: str, scope: CallScope) -> None:
         self.tool = tool
         self.session = session
         self.call_id = call_id
         self.scope = scope
+        self.time_limit: float | None = None  # seconds this attempt may take
         self.receipt: Any = None  # what an effect's apply() returned, for its rollback
         self.dependencies: JsonObject | None = None  # outputs of the plan's calls this one depends on
         self._cancelled = False
@@ -275,7 +276,7 @@ class Tool(Generic[P, R]):
     """
 
     __slots__ = (
-        "accepts_overrides", "description", "effects", "examples", "handler", "inline", "is_async", "kind", "name",
+        "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async", "kind", "name",
         "parameters", "params_type", "parse", "permissions", "preconditions", "result_type", "retry", "skill",
         "timeout", "title",
     )  # fmt: skip
@@ -307,6 +308,7 @@ class Tool(Generic[P, R]):
         permissions: Sequence[str] = (),
         kind: str = "function",
         title: str | None = None,
+        ends_itself: bool = False,
     ) -> None:
         self.name = name
         self.description = description
@@ -322,6 +324,9 @@ class Tool(Generic[P, R]):
         self.permissions = tuple(permissions)
         self.kind = kind
         self.title = title
+        # The handler keeps `context.time_limit` itself and can then say more than that time is up (a process: its
+        # stderr); the pipeline's own timer stands behind it.
+        self.ends_itself = ends_itself
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
@@ -334,7 +339,7 @@ class Tool(Generic[P, R]):
         self.params_type, self.result_type = self._types or _handler_types(handler)
         if parameters is not None:
             self.parameters: Mapping[str, Any] = parameters
-            self.parse: Callable[[Mapping[str, Any]], P] = schema.parser_for_schema(parameters, name=name)
+            self.parse: Callable[[Mapping[str, Any]], Any] = schema.parser_for_schema(parameters, name=name)
         else:
             if self.params_type is Any:
                 raise ToolValidationError(

@@ -271,6 +271,10 @@ class Draft:
     def beat(self, call_id: str) -> None:
         self.root.beat(call_id)
 
+    @property
+    def congested(self) -> bool:
+        return self.root.congested
+
     async def drain(self) -> None:
         """Wait until the session's slowest subscriber has room again."""
         await self.root.drain()

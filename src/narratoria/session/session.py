@@ -129,6 +129,11 @@ class Session:
                 sink.push(record)
         return self.seq
 
+    @property
+    def congested(self) -> bool:
+        """Whether a subscriber asks for a pause."""
+        return any(sink.full for sink in self._sinks)
+
     async def drain(self) -> None:
         for sink in self._sinks:
             if sink.full:

@@ -32,7 +32,7 @@ def function_tool(
     Name and description default to the function's name and the first line of its docstring.
     """
     return Tool(
-        name or getattr(handler, "__name__", type(handler).__name__),
+        name or str(getattr(handler, "__name__", type(handler).__name__)),
         description or (inspect.getdoc(handler) or "").partition("\n")[0],
         handler,
         examples,

@@ -16,7 +16,8 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,7 +47,21 @@ class Child:
         self.stderr = stderr
 
 
-def spawn(argv: list[str], stdin: bytes, env: Mapping[str, str], cwd: str | None = None) -> Child:
+Environment = Mapping[str, str] | Mapping[bytes, bytes]
+
+
+def environment(cookie: str, given: Mapping[str, str] | None) -> Environment:
+    """The environment of a tool: what is given, or ours, and the cookie."""
+    if given is not None:
+        return {**given, COOKIE: cookie}
+    # On POSIX os.environ keeps encoded bytes and decodes each at every look, a fifth of the cost of a launch.
+    raw = getattr(os.environ, "_data", None)
+    if isinstance(raw, dict) and os.name == "posix":
+        return {**raw, COOKIE.encode(): cookie.encode()}
+    return {**os.environ, COOKIE: cookie}
+
+
+def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None) -> Child:
     """Start `argv` in a new process group. What fits is already in its stdin; the rest is `unsent`.
 
     posix_spawn, because it does not copy the page tables of a large parent. A pipe for stdin rather than a
@@ -107,7 +122,7 @@ def _write_some(fd: int, data: bytes) -> int:
         return 0
 
 
-def _posix_spawn(argv: list[str], env: Mapping[str, str], stdin: int, stdout: int, stderr: int) -> int:
+def _posix_spawn(argv: list[str], env: Environment, stdin: int, stdout: int, stderr: int) -> int:
     return os.posix_spawn(
         argv[0],
         argv,
@@ -124,7 +139,7 @@ def _posix_spawn(argv: list[str], env: Mapping[str, str], stdin: int, stdout: in
     )
 
 
-def _popen(argv: list[str], env: Mapping[str, str], cwd: str, stdin: int, stdout: int, stderr: int) -> int:
+def _popen(argv: list[str], env: Environment, cwd: str, stdin: int, stdout: int, stderr: int) -> int:
     # posix_spawn cannot change the directory; Popen can, and uses vfork as well.
     import subprocess
 
@@ -135,7 +150,7 @@ def _popen(argv: list[str], env: Mapping[str, str], cwd: str, stdin: int, stdout
     return process.pid
 
 
-def spawn_apart(argv: list[str], env: Mapping[str, str], descriptors: Mapping[int, int]) -> int:
+def spawn_apart(argv: list[str], env: Environment, descriptors: Mapping[int, int]) -> int:
     """Start a process that shares nothing with us but `descriptors` (theirs → ours).
 
     Its own session, so that Ctrl-C and a closed terminal pass it by, with those signals blocked from its

@@ -79,9 +79,7 @@ async def run_process(
     started = time.monotonic()
     call, cookie = custody().begin()
     try:
-        child = await _spawn(
-            list(argv), stdin, {**(os.environ if env is None else env), platform.COOKIE: cookie}, cwd
-        )
+        child = await _spawn(list(argv), stdin, platform.environment(cookie, env), cwd)
     except BaseException:
         custody().end(call)
         raise
@@ -90,7 +88,9 @@ async def run_process(
     return supervision.outcome(time.monotonic() - started)
 
 
-async def _spawn(argv: list[str], stdin: bytes, env: Mapping[str, str], cwd: Path | None) -> platform.Child:
+async def _spawn(
+    argv: list[str], stdin: bytes, env: platform.Environment, cwd: Path | None
+) -> platform.Child:
     for last in (*[False] * _BUSY_TRIES, True):
         try:
             return platform.spawn(argv, stdin, env, None if cwd is None else str(cwd))

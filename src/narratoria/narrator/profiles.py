@@ -1,0 +1,177 @@
+"""What can be learned from a tool's card before any prompt: its words, its slots, and how its examples fill them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from narratoria.narrator.clauses import split_clauses, tokenize
+from narratoria.narrator.entities import EntityFinder
+from narratoria.narrator.phrases import Reading, read
+from narratoria.narrator.protocol import ToolCard
+from narratoria.narrator.words import PREPOSITIONS, STOPWORDS, content_stems, split_name, stem
+
+Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
+
+_NOBODY: Final = EntityFinder(())
+_FREE_TEXT: Final = frozenset(map(stem, "text message words word title body content sentence speech note".split()))
+_TRUE_FALSE: Final = re.compile(r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One property of a tool's parameters."""
+
+    name: str
+    kind: Kind
+    schema: Mapping[str, Any]
+    required: bool
+    words: frozenset[str]  # stems of its name
+    told: frozenset[str]  # stems of its description
+    preps: frozenset[str]  # what stands before its value in the examples; "" for a plain object
+    hinted: frozenset[str]  # prepositions in its description
+    quoted: bool  # examples put it in quotation marks, or it is named as words to be said
+    clausal: bool  # an example fills it with a whole clause
+    yes: frozenset[str] = frozenset()  # of a flag: stems that mean true
+    no: frozenset[str] = frozenset()
+
+    @property
+    def text(self) -> str:
+        return " ".join([*split_name(self.name), str(self.schema.get("description", ""))]).strip()
+
+    @property
+    def choices(self) -> list[Any]:
+        values = self.schema.get("enum")
+        return list(values) if isinstance(values, list) else [self.schema["const"]]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProfile:
+    card: ToolCard
+    slots: tuple[Slot, ...]
+    verbs: frozenset[str]  # stems of the verbs in its name and examples
+    words: frozenset[str]  # stems of all its words: name, description, slots
+    nouns: frozenset[str]  # stems of the words of its name and description that are not verbs
+    sentences: tuple[str, ...]  # what is embedded: description, name, examples
+    masked: tuple[str, ...]  # the same without nouns
+    usable: bool = True  # False where a required slot is of a kind no prompt can fill
+
+    @property
+    def required(self) -> list[Slot]:
+        return [slot for slot in self.slots if slot.required]
+
+
+def profile(card: ToolCard) -> ToolProfile:
+    examples = [(str(e.get("description", "")), _input(e)) for e in card.examples if e.get("description")]
+    readings = [(_read(text), values) for text, values in examples]
+    slots = tuple(_slots(card.parameters, readings))
+    name = " ".join(split_name(card.name))
+    described = [read(clause, _NOBODY) for clause in split_clauses(tokenize(card.description))]
+    verbs = {stem(reading.verb) for reading, _ in readings if reading.verb}
+    verbs |= {stem(split_name(card.name)[0])} | {stem(reading.verb) for reading in described if reading.verb}
+    nouns = (content_stems(card.name) | content_stems(card.description)) - verbs
+    words = nouns | verbs | {word for slot in slots for word in slot.words | slot.told}
+    masked = [reading.masked for reading in described] + [reading.masked for reading, _ in readings]
+    return ToolProfile(
+        card,
+        slots,
+        frozenset(verbs),
+        frozenset(words),
+        frozenset(nouns),
+        (card.description, name, *(text for text, _ in examples)),
+        tuple(dict.fromkeys(text for text in masked if text)) or (name,),
+        all(slot.kind != "other" or not slot.required for slot in slots),
+    )
+
+
+def _input(example: Mapping[str, Any]) -> Mapping[str, Any]:
+    values = example.get("input")
+    return values if isinstance(values, Mapping) else {}
+
+
+def _read(text: str) -> Reading:
+    clauses = split_clauses(tokenize(text))
+    if not clauses:
+        return Reading((), "", "", [], [])
+    return read(clauses[0], _NOBODY)
+
+
+def _slots(parameters: Mapping[str, Any], examples: Sequence[tuple[Reading, Mapping[str, Any]]]) -> list[Slot]:
+    properties = parameters.get("properties")
+    required = parameters.get("required")
+    needed = set(required) if isinstance(required, list) else set()
+    if not isinstance(properties, Mapping):
+        return []
+    return [
+        _slot(str(name), schema if isinstance(schema, Mapping) else {}, name in needed, examples)
+        for name, schema in properties.items()
+    ]
+
+
+def _slot(
+    name: str, schema: Mapping[str, Any], required: bool, examples: Sequence[tuple[Reading, Mapping[str, Any]]]
+) -> Slot:
+    description = str(schema.get("description", ""))
+    preps: set[str] = set()
+    quoted = clausal = False
+    for reading, values in examples:
+        value = values.get(name)
+        for phrase in reading.phrases:
+            if isinstance(value, str) and _same_words(phrase.text, value):
+                preps.add(phrase.prep)
+                quoted |= phrase.quoted
+                clausal |= phrase.clausal
+    yes, no = _polarity(name, description, examples)
+    words = frozenset(stem(word) for word in split_name(name) if word not in ("the", "of"))
+    return Slot(
+        name,
+        _kind(schema),
+        schema,
+        required,
+        words,
+        frozenset(content_stems(description)),
+        frozenset(preps),
+        frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS) - {"to", "of"},
+        quoted or bool(words & _FREE_TEXT),
+        clausal,
+        yes,
+        no,
+    )
+
+
+def _kind(schema: Mapping[str, Any]) -> Kind:
+    if "const" in schema or (isinstance(schema.get("enum"), list) and schema["enum"]):
+        return "choice"
+    types = schema.get("type")
+    names = types if isinstance(types, list) else [types]
+    if "boolean" in names:
+        return "flag"
+    if "integer" in names or "number" in names:
+        return "number"
+    if "string" in names or types is None:
+        return "text"
+    items = schema.get("items")
+    if "array" in names and (not isinstance(items, Mapping) or items.get("type", "string") == "string"):
+        return "texts"
+    return "other"
+
+
+def _polarity(
+    name: str, description: str, examples: Sequence[tuple[Reading, Mapping[str, Any]]]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Which words of a prompt mean true and which mean false, from the description and the examples."""
+    sides: dict[bool, set[str]] = {True: content_stems(name), False: set()}
+    for side, words in _TRUE_FALSE.findall(description):
+        sides[side.casefold() == "true"] |= content_stems(words)
+    for reading, values in examples:
+        value = values.get(name)
+        if isinstance(value, bool) and reading.verb:
+            sides[value].add(stem(reading.verb))
+    shared = sides[True] & sides[False]
+    return frozenset(sides[True] - shared), frozenset(sides[False] - shared)
+
+
+def _same_words(first: str, second: str) -> bool:
+    return [w for w in split_name(first) if w not in STOPWORDS] == [w for w in split_name(second) if w not in STOPWORDS]

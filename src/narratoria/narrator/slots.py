@@ -1,0 +1,348 @@
+"""Fills the slots of a tool from a clause: choices, flags, numbers, names, words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from narratoria.narrator.phrases import Phrase, Quantity, Reading
+from narratoria.narrator.profiles import Slot, ToolProfile
+from narratoria.narrator.words import STOPWORDS, content_stems, split_name, stem
+
+KNOWN: Final = 1.0  # the strength of a value the story knows: an enum's word, a named thing, a number, a quotation
+WORDS: Final = 0.6  # the player's own words
+GUESS: Final = 0.3  # taken from the context, or from likeness of meaning
+
+_SECONDS: Final = {"second": 1, "sec": 1, "minut": 60, "min": 60, "hour": 3600, "hr": 3600, "day": 86400}
+_STARTS: Final = frozenset(map(stem, "from start begin first minimum min earliest since".split()))
+_STOPS: Final = frozenset(map(stem, "to end stop until last maximum max latest".split()))
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What has been spoken of: the latest last."""
+
+    things: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+Likeness = Callable[[str, str], float]  # of meaning, between two texts; 0 where unknown
+
+
+@dataclass(slots=True)
+class Filling:
+    input: dict[str, Any] = field(default_factory=dict)
+    strength: dict[str, float] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    lists: dict[str, list[Any]] = field(default_factory=dict)  # slot → its values where the clause lists several
+    used: set[int] = field(default_factory=set)  # token indices that some slot accounts for
+    refers: bool = False  # a pronoun was resolved
+
+    def put(self, slot: Slot, value: Any, strength: float, tokens: Sequence[int] = ()) -> None:
+        self.input[slot.name] = value
+        self.strength[slot.name] = strength
+        self.used.update(tokens)
+
+
+def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -> Filling:
+    filling = Filling()
+    for slot in tool.slots:
+        if slot.kind == "choice":
+            _fill_choice(slot, reading, filling)
+        elif slot.kind == "flag":
+            _fill_flag(slot, reading, filling)
+    _fill_numbers([slot for slot in tool.slots if slot.kind == "number"], reading, filling)
+    _fill_texts(tool, reading, recent, filling, alike)
+    for slot in tool.slots:
+        if slot.name not in filling.input and slot.required:
+            _fill_from_context(slot, tool, reading, recent, filling, alike)
+        if slot.name not in filling.input and slot.required:
+            filling.missing.append(slot.name)
+    return filling
+
+
+# --- choices and flags -----------------------------------------------------------------------------------------
+
+
+def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
+    if len(slot.choices) == 1 and slot.required:
+        filling.put(slot, slot.choices[0], GUESS)
+        return
+    best: tuple[float, int, Any, range] | None = None
+    shared = _shared_stems(slot.choices)
+    for value in slot.choices:
+        words = [stem(word) for word in split_name(str(value))]
+        strength, span = _find_choice(words, reading, filling.used, shared)
+        if strength and (best is None or (strength, len(words)) > best[:2]):
+            best = (strength, len(words), value, span)
+    if best is None:
+        best = _choice_behind_a_name(slot, reading)
+    if best is not None:
+        filling.put(slot, best[2], best[0], best[3])
+
+
+def _find_choice(
+    words: list[str], reading: Reading, used: set[int], shared: set[str]
+) -> tuple[float, range]:
+    stems = reading.stems
+    for at in range(len(stems) - len(words) + 1):
+        span = range(at, at + len(words))
+        free = not used & set(span) and not any(reading.tokens[index].quoted for index in span)
+        if words and stems[at : at + len(words)] == words and free:
+            return KNOWN, span
+    for word in words:  # a part that no other choice has: "vacuum" for "robot vacuum"
+        if len(words) > 1 and word not in shared and word in stems and len(word) > 2:
+            return 0.8, range(stems.index(word), stems.index(word) + 1)
+    for word in words:  # one grown from the other: "halfway" for "half", "dish" for "dishwasher"
+        for at, other in enumerate(stems):
+            short, long = sorted((word, other), key=len)
+            if len(short) >= 4 and long.startswith(short) and short not in STOPWORDS:
+                return 0.7, range(at, at + 1)
+    return 0.0, range(0)
+
+
+def _shared_stems(choices: Sequence[Any]) -> set[str]:
+    seen: set[str] = set()
+    shared: set[str] = set()
+    for value in choices:
+        words = {stem(word) for word in split_name(str(value))}
+        shared |= seen & words
+        seen |= words
+    return shared
+
+
+def _choice_behind_a_name(slot: Slot, reading: Reading) -> tuple[float, int, Any, range] | None:
+    """State may say `exits.east = bone_gallery`: then the gallery's name means east."""
+    for phrase in reading.phrases:
+        for value in slot.choices if phrase.mention else ():
+            if phrase.mention and stem(str(value)) in phrase.mention.entity.holders:
+                return 0.8, 1, value, range(phrase.start, phrase.end)
+    return None
+
+
+def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
+    stems = set(reading.stems)
+    yes, no = bool(stems & slot.yes), bool(stems & slot.no)
+    if yes != no:
+        filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+
+def _fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:
+    offers = []
+    for slot in slots:
+        for quantity in reading.quantities:
+            value = _converted(slot, quantity)
+            if not _fits(slot.schema, value):
+                continue
+            if filling.used & set(range(quantity.start, quantity.end)):
+                continue
+            score = _number_score(slot, quantity, reading) + 0.1 * slot.required
+            offers.append((score, -quantity.start, slot, quantity, value))
+    taken: set[int] = set()
+    for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
+        if slot.name in filling.input or quantity.start in taken or score < 0:
+            continue
+        taken.add(quantity.start)
+        whole = slot.schema.get("type") == "integer" or value == int(value)
+        filling.put(slot, int(value) if whole else value, KNOWN, range(quantity.start, quantity.end))
+        unit = quantity.end
+        if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.told | _SECONDS.keys():
+            filling.used.add(unit)
+
+
+def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
+    near = {quantity.unit, stem(quantity.before)}
+    if quantity.start > 1:
+        near.add(reading.stems[quantity.start - 2])
+    score = 0.2
+    words = slot.words | slot.told
+    if near & words or (near & _SECONDS.keys() and words & _SECONDS.keys()):
+        score += 1.0
+    name = {stem(word) for word in split_name(slot.name)}
+    ranged = any(q.before in ("from", "between") for q in reading.quantities) and len(reading.quantities) > 1
+    if ranged:
+        opens = quantity.before in ("from", "between")
+        if name & _STARTS:
+            score += 0.8 if opens else -0.8
+        elif name & _STOPS:
+            score += -0.8 if opens else 0.8
+    elif name & _STARTS and quantity.before in ("to", "until", "till", "before"):
+        score -= 0.5
+    elif name & _STOPS and quantity.before in ("from", "since", "after"):
+        score -= 0.5
+    return score
+
+
+def _converted(slot: Slot, quantity: Quantity) -> float:
+    """"half an hour" is 30 in a slot that counts minutes; "3 pm" is 15 in one that counts hours of the day."""
+    spoken = _SECONDS.get(quantity.unit)
+    meant = next((_SECONDS[word] for word in slot.words | slot.told if word in _SECONDS), None)
+    if spoken and meant and spoken != meant and "day" not in slot.words:
+        return quantity.value * spoken / meant
+    if quantity.unit == "pm" and quantity.value < 12 and meant == 3600:
+        return quantity.value + 12
+    return quantity.value
+
+
+def _fits(schema: Mapping[str, Any], value: float) -> bool:
+    if schema.get("type") == "integer" and value != int(value):
+        return False
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    return (
+        (low is None or value >= low)
+        and (high is None or value <= high)
+        and (above is None or value > above)
+        and (below is None or value < below)
+    )
+
+
+# --- names and words -----------------------------------------------------------------------------------------------
+
+
+def _fill_texts(tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness) -> None:
+    slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
+    if not slots:
+        return
+    phrases = [phrase for phrase in reading.phrases if not _spoken_for(phrase, reading, filling)]
+    lead = next((slot for slot in slots if slot.required), slots[0])
+    offers = [
+        (_role_score(slot, phrase, tool, lead, reading, slots, alike), -index, slot, phrase)
+        for slot in slots
+        for index, phrase in enumerate(phrases)
+        if not phrase.owner
+    ]
+    taken: list[Phrase] = []
+    for score, _, slot, phrase in sorted(offers, key=lambda offer: offer[:2], reverse=True):
+        if slot.name in filling.input or any(phrase is other for other in taken):
+            continue
+        if score < (0.0 if slot.required else 0.95):
+            continue
+        value, strength = _value(phrase, recent, filling, reading)
+        if value is None or any(value == other for other in filling.input.values()):
+            continue
+        taken.append(phrase)
+        filling.put(slot, [value] if slot.kind == "texts" else value, strength, range(phrase.start, phrase.end))
+        filling.refers |= phrase.pronoun is not None
+        _follow_list(slot, phrase, reading, recent, filling, taken)
+
+
+def _follow_list(
+    slot: Slot, phrase: Phrase, reading: Reading, recent: Recent, filling: Filling, taken: list[Phrase]
+) -> None:
+    """"the cup, the rope and the bread": the other members of the list that `phrase` opens."""
+    at = reading.phrases.index(phrase)
+    values = [filling.input[slot.name]]
+    members: list[Phrase] = []
+    for other in reading.phrases[at + 1 :]:
+        if not other.joined:
+            break
+        value, _ = _value(other, recent, filling, reading)
+        if value is not None:
+            values.append([value] if slot.kind == "texts" else value)
+            members.append(other)
+    if len(values) > 1:
+        filling.lists[slot.name] = values
+        if slot.kind == "texts":
+            taken.extend(members)
+            filling.input[slot.name] = [item for part in values for item in part]
+
+
+def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
+    """Every word of it that carries meaning already filled a slot."""
+    if phrase.quoted or phrase.pronoun or phrase.clausal:
+        return False
+    rest = [i for i in range(phrase.start, phrase.end) if i not in filling.used]
+    return not any(reading.tokens[i].low not in STOPWORDS for i in rest)
+
+
+def _role_score(
+    slot: Slot,
+    phrase: Phrase,
+    tool: ToolProfile,
+    lead: Slot,
+    reading: Reading,
+    slots: Sequence[Slot],
+    alike: Likeness,
+) -> float:
+    """How well `phrase` would stand in `slot`."""
+    stems = content_stems(phrase.text)
+    score = 0.0
+    if phrase.prep in slot.preps:
+        score += 1.0
+    elif phrase.prep in slot.hinted:
+        score += 0.8
+    elif any(phrase.prep in other.preps | other.hinted for other in slots if other is not slot):
+        score -= 0.6
+    if slot is lead:
+        score += 0.3 if not phrase.prep else 0.1
+    elif len(slots) > 1 and slot.required:
+        score += 0.1
+    mention = phrase.mention
+    if mention:
+        score += 0.5 * mention.strength
+        if mention.entity.holders & slot.words or slot.words & set(mention.entity.stems):
+            score += 1.0
+    elif slot.words & stems:
+        score += 0.3
+    if phrase.quoted:
+        score += 1.5 if slot.quoted else 0.2
+    elif slot.quoted and not slot.clausal:
+        score -= 0.5
+    if phrase.clausal:
+        score += 0.8 if slot.clausal else -0.2
+    if not mention and not phrase.quoted and not phrase.clausal and stems and stems <= tool.words:
+        score -= 0.6  # "set a timer": the tool's own noun is no value
+    return score + 0.8 * alike(slot.text, phrase.text)
+
+
+def _value(phrase: Phrase, recent: Recent, filling: Filling, reading: Reading) -> tuple[str | None, float]:
+    if phrase.pronoun:
+        taken = {str(value) for value in filling.input.values()}
+        here = {p.mention.entity.value for p in reading.phrases if p.mention}
+        for thing in reversed(recent.things):
+            if thing not in taken and thing not in here:
+                return thing, 0.9
+        return None, 0.0
+    if phrase.quoted:
+        return phrase.text, KNOWN
+    if phrase.mention:
+        return phrase.mention.entity.value, KNOWN
+    words = [
+        word
+        for index, word in zip(range(phrase.start, phrase.end), phrase.text.split(" "), strict=False)
+        if index not in filling.used
+    ]
+    return " ".join(words) or None, WORDS
+
+
+# --- what is not said ------------------------------------------------------------------------------------------------
+
+
+def _fill_from_context(
+    slot: Slot, tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
+) -> None:
+    if "default" in slot.schema:
+        filling.put(slot, slot.schema["default"], GUESS)
+        return
+    pronoun = any(phrase.pronoun for phrase in reading.phrases)
+    if slot.kind == "choice":
+        for value in reversed(recent.values):
+            if pronoun and value in slot.choices:
+                filling.put(slot, value, 0.9)
+                filling.refers = True
+                return
+        name = " ".join(split_name(tool.card.name))
+        likes = sorted(((alike(f"{name} {value}", reading.text), str(value), value) for value in slot.choices), key=lambda x: x[:2])
+        if len(likes) > 1 and likes[-1][0] - likes[-2][0] > 0.04:
+            filling.put(slot, likes[-1][2], GUESS)
+    elif slot.kind == "flag":
+        # Where the words for true and false are not used, doing what the tool is named for is true.
+        filling.put(slot, True, GUESS)
+    elif slot.kind == "text" and not reading.phrases and recent.things and len(reading.tokens) <= 2:
+        filling.put(slot, recent.things[-1], GUESS)
+        filling.refers = True

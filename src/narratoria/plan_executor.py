@@ -1,0 +1,360 @@
+"""Running a plan: order, concurrency, failure rules, and a trace that is complete however the plan ends.
+
+Calls are scheduled by counters: one starts the moment its last dependency has ended, never in waves. A few workers
+take ready calls from a queue, so a call that does not wait costs no task of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from narratoria.errors import CANCELLED, TIMEOUT, TOOL_NOT_FOUND, PromptEvaluationError
+from narratoria.events import CallFinished, JsonObject, PlanFinished, StatePatch, ToolEvent
+from narratoria.executor import Call, ToolExecutor
+from narratoria.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
+from narratoria.registry import ToolRegistry
+from narratoria.retry import RetryPolicy, plan_policy
+from narratoria.schema import dump
+from narratoria.session import Session
+from narratoria.state import lookup, merge
+from narratoria.tool import Tool, ToolResult
+from narratoria.tools.resolve import ToolRefused, ToolResolver
+
+CALL_TIMEOUT: Final = 30.0
+PLAN_TIMEOUT: Final = 60.0
+MAX_EXECUTIONS: Final = 3
+MAX_GENERATIONS: Final = 5
+SKIPPED: Final = "SKIPPED"
+SKILL_DISABLED: Final = "SKILL_DISABLED"
+
+# Only these are worth a second execution of the plan: what failed may have passed by itself meanwhile.
+TRANSIENT: Final = frozenset({TIMEOUT, "RATE_LIMIT", "NETWORK", "SERVER_ERROR", "LOCK"})
+
+_BREATH: Final = 64  # calls that never waited, after which a worker lets the event loop turn
+
+
+class PlanExecutor:
+    """Executes plans in one session (000 §13.4)."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        session: Session,
+        *,
+        roots: Sequence[Path] = (),
+        resolver: ToolResolver | None = None,
+        executor: ToolExecutor | None = None,
+        limit: int | None = None,
+        call_timeout: float = CALL_TIMEOUT,
+        plan_timeout: float = PLAN_TIMEOUT,
+        max_executions: int = MAX_EXECUTIONS,
+    ) -> None:
+        self.registry = registry
+        self.session = session
+        self.resolver = resolver or ToolResolver(registry, roots)
+        self.executor = executor or registry.executor
+        self.limit = limit or os.cpu_count() or 1
+        self.call_timeout = call_timeout
+        self.plan_timeout = plan_timeout
+        self.max_executions = max_executions
+
+    async def execute(
+        self, plan: PlanDocument, *, completed: Mapping[str, CallResult] | None = None
+    ) -> ExecutionResult:
+        """Run `plan`; `completed` holds results of an earlier, interrupted run, which are kept.
+
+        Raises `PlanRejected` before anything runs; after that every ending is an `ExecutionResult`, except that a
+        cancellation, or an error that ends the whole evaluation, passes through once all calls are settled.
+        """
+        plan.check()
+        started = time.perf_counter()
+        run = _Run(self, plan, dict(completed or {}))
+        try:
+            async with asyncio.timeout(self.plan_timeout):
+                for _ in range(self.max_executions):
+                    await run.go()
+                    if not run.again():
+                        break
+        except TimeoutError:
+            run.abandon("timeout", TIMEOUT, f"the plan did not finish within {self.plan_timeout:g} s")
+        except asyncio.CancelledError:
+            run.abandon("failed", CANCELLED, "the plan was cancelled")
+            self._finish(plan, run, started)
+            raise
+        return self._finish(plan, run, started)
+
+    def _finish(self, plan: PlanDocument, run: _Run, started: float) -> ExecutionResult:
+        results = [run.results[call.tool_id] for call in plan.tools]
+        success = all(run.results[call.tool_id].ok for call in plan.tools if call.required)
+        attempt = plan.metadata.generation_attempt
+        elapsed = time.perf_counter() - started
+        result = ExecutionResult(
+            plan_id=plan.request_id,
+            success=success,
+            narrative=plan.narrative or "",
+            execution_time=round(elapsed * 1000, 3),
+            tool_results=results,
+            failed_tools=[one.tool_id for one in results if one.state in ("failed", "timeout")],
+            generation_attempt=attempt,
+            can_replan=not success and attempt < MAX_GENERATIONS,
+        )
+        self.session.record(
+            PlanFinished(
+                plan=plan.request_id,
+                success=success,
+                failed=result.failed_tools,
+                duration=round(elapsed, 6),
+                can_replan=result.can_replan,
+            )
+        )
+        return result
+
+
+class _Run:
+    """The bookkeeping of one plan: who waits for whom, who may start, what came out."""
+
+    def __init__(self, owner: PlanExecutor, plan: PlanDocument, completed: dict[str, CallResult]) -> None:
+        self.owner = owner
+        self.plan = plan
+        self.results: dict[str, CallResult] = {}
+        self.kept = {tool_id: result for tool_id, result in completed.items() if result.ok}
+        self.dependencies = {call.tool_id: call.all_dependencies for call in plan.tools}
+        self.dependants: dict[str, list[PlannedCall]] = {call.tool_id: [] for call in plan.tools}
+        for call in plan.tools:
+            for dependency in self.dependencies[call.tool_id]:
+                self.dependants[dependency].append(call)
+        self.remaining: dict[str, int] = {}
+        self.ready: deque[PlannedCall] = deque()
+        self.underway: dict[str, Call] = {}
+        self.active = 0
+        self.alone = False
+        self.idle: list[asyncio.Future[None]] = []
+        self.disabled = frozenset(plan.disabled_skills)
+        self.called = 0
+
+    async def go(self) -> None:
+        """Run every call that has no result yet."""
+        self.remaining = {tool_id: len(found) for tool_id, found in self.dependencies.items()}
+        self.ready.clear()
+        for call in self.plan.tools:
+            if self.remaining[call.tool_id] == 0:
+                self.ready.append(call)
+        workers = min(self.owner.limit, len(self.plan.tools)) if self.plan.parallel else 1
+        if workers <= 1:
+            await self._work()
+            return
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._work())
+
+    def again(self) -> bool:
+        """Whether another execution could help: something required failed, and only for a passing reason."""
+        failed = [one for one in self.results.values() if one.state in ("failed", "timeout")]
+        required = {call.tool_id for call in self.plan.tools if call.required}
+        wanting = [one for one in failed if one.tool_id in required]
+        if not wanting or any(one.error_code not in TRANSIENT for one in wanting):
+            return False
+        self.kept = {tool_id: one for tool_id, one in self.results.items() if one.ok}
+        self.results = {}
+        return True
+
+    # --- scheduling ------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        without_waiting = 0
+        while True:
+            call = self._take()
+            if call is None:
+                if not self.active and not self.ready:
+                    self._wake(all_of_them=True)
+                    return
+                waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self.idle.append(waiter)
+                await waiter
+                continue
+            try:
+                result = await self._settle(call)
+            finally:
+                self.active -= 1
+                self.alone = False
+            self._ended(call, result)
+            without_waiting += 1
+            if without_waiting % _BREATH == 0:
+                await asyncio.sleep(0)
+
+    def _take(self) -> PlannedCall | None:
+        """The next call that may start now. `async: false` runs alone (000 §13.3)."""
+        if not self.ready or self.alone:
+            return None
+        call = self.ready[0]
+        alone = self.plan.parallel and not call.async_
+        if alone and self.active:
+            return None
+        self.alone = alone
+        self.active += 1
+        return self.ready.popleft()
+
+    def _ended(self, call: PlannedCall, result: CallResult) -> None:
+        self.results[call.tool_id] = result
+        for dependant in self.dependants[call.tool_id]:
+            self.remaining[dependant.tool_id] -= 1
+            if not self.remaining[dependant.tool_id]:
+                self.ready.append(dependant)
+        if self.idle:
+            self._wake(all_of_them=not self.active)
+
+    def _wake(self, *, all_of_them: bool) -> None:
+        while self.idle and (all_of_them or self.ready):
+            waiter = self.idle.pop()
+            if not waiter.done():
+                waiter.set_result(None)
+                if not all_of_them:
+                    return
+
+    # --- one call --------------------------------------------------------------------------------------
+
+    async def _settle(self, call: PlannedCall) -> CallResult:
+        kept = self.kept.get(call.tool_id)
+        if kept is not None:
+            return kept
+        blocked = self._blocked_by(call)
+        if blocked is not None:
+            return self._without_running(call, "skipped", SKIPPED, f"not run: {blocked}")
+        try:
+            tool = self.owner.resolver.resolve(call.tool_path)
+        except ToolRefused as refusal:
+            return self._without_running(call, "failed", refusal.code, str(refusal), [*refusal.suggestions])
+        if self.disabled and (tool.name in self.disabled or tool.skill in self.disabled):
+            return self._without_running(call, "failed", SKILL_DISABLED, f"{tool.name}: disabled by the plan itself")
+        return await self._run(call, tool)
+
+    def _blocked_by(self, call: PlannedCall) -> str | None:
+        """000 §13.4 rule 6: a required failure stops its dependants; a skip always propagates."""
+        for dependency in self.dependencies[call.tool_id]:
+            result = self.results[dependency]
+            if result.ok:
+                continue
+            if result.state == "skipped":
+                return f"{dependency!r} was skipped"
+            if self.dependants and self._is_required(dependency):
+                return f"{dependency!r}, which it needs, failed"
+        return None
+
+    def _is_required(self, tool_id: str) -> bool:
+        return next(call.required for call in self.plan.tools if call.tool_id == tool_id)
+
+    async def _run(self, call: PlannedCall, tool: Tool[Any, Any]) -> CallResult:
+        outputs = {
+            dependency: self.results[dependency].output if self.results[dependency].ok else None
+            for dependency in self.dependencies[call.tool_id]
+        }
+        bound = self.owner.call_timeout if tool.timeout is None else min(tool.timeout, self.owner.call_timeout)
+        record = Call(
+            call_id=f"{self.plan.request_id}:{call.tool_id}",
+            tool_id=call.tool_id,
+            plan_id=self.plan.request_id,
+            policy=_policy(call.retry_policy.max_retries, call.retry_policy.backoff_ms),
+            timeout=bound,
+            dependencies=outputs or None,
+        )
+        started = time.perf_counter()
+        self.underway[call.tool_id] = record
+        try:
+            result = await self.owner.executor.execute(
+                tool, substitute(call.input, outputs), session=self.owner.session, call=record
+            )
+        except PromptEvaluationError as error:
+            result = ToolResult.failed(str(error), recoverable=False)
+        finally:
+            del self.underway[call.tool_id]
+        return _call_result(call.tool_id, result, record, time.perf_counter() - started)
+
+    def _without_running(
+        self, call: PlannedCall, state: CallState, code: str, reason: str, suggestions: list[str] | None = None
+    ) -> CallResult:
+        self.owner.session.record(
+            CallFinished(
+                call=f"{self.plan.request_id}:{call.tool_id}",
+                tool=Path(call.tool_path).name,
+                tool_id=call.tool_id,
+                ok=False,
+                state=state,
+                attempts=0,
+                error_code=code,
+                error=reason,
+                suggestions=suggestions or [],
+            )
+        )
+        return CallResult(
+            tool_id=call.tool_id, ok=False, state=state, error=reason, error_code=code, suggestions=suggestions or []
+        )
+
+    def abandon(self, state: CallState, code: str, reason: str) -> None:
+        """Give every call that has no result one, so that the trace is complete."""
+        for call in self.plan.tools:
+            if call.tool_id in self.results:
+                continue
+            if call.tool_id in self.kept:
+                self.results[call.tool_id] = self.kept[call.tool_id]
+            elif self._was_started(call):
+                self.results[call.tool_id] = CallResult(
+                    tool_id=call.tool_id, ok=False, state=state, error=reason, error_code=code
+                )
+            else:
+                self.results[call.tool_id] = self._without_running(call, "skipped", SKIPPED, f"not run: {reason}")
+
+    def _was_started(self, call: PlannedCall) -> bool:
+        return self.remaining.get(call.tool_id) == 0 and call not in self.ready
+
+
+def _call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
+    error = result.failure
+    state: CallState = "completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed"
+    return CallResult(
+        tool_id=tool_id,
+        ok=result.success,
+        state=state,
+        output=output_of(record.committed, result.value) if result.success else {},
+        execution_time=round(elapsed * 1000, 3),
+        retry_count=max(0, record.attempts - 1),
+        error=error.message if error else None,
+        error_code=error.code if error else None,
+        suggestions=list(error.suggestions) if error else [],
+        events=record.events,
+    )
+
+
+def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
+    """A call's output: its patches merged; the returned value of a tool that only returned one."""
+    output: JsonObject = {}
+    for event in events:
+        if type(event) is StatePatch:
+            output = merge(output, event.patch)
+    if output or value is None:
+        return output
+    dumped = dump(value)
+    return dumped if isinstance(dumped, dict) else {"value": dumped}
+
+
+def substitute(value: Any, outputs: Mapping[str, JsonObject | None]) -> Any:
+    """`value` with every `{"$from": id, "path": …}` replaced by that call's output, or null where it failed."""
+    if isinstance(value, dict):
+        if "$from" in value:
+            output = outputs.get(value["$from"])
+            return output if output is None or not value.get("path") else lookup(output, value["path"])
+        return {key: substitute(item, outputs) for key, item in value.items()}
+    if isinstance(value, list):
+        return [substitute(item, outputs) for item in value]
+    return value
+
+
+@lru_cache(maxsize=256)
+def _policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
+    return plan_policy(max_retries, backoff_ms)

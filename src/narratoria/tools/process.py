@@ -1,0 +1,188 @@
+"""Tools that are executables: one JSON object in, NDJSON events out (000 §2-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from narratoria.contract import PermissionPrecondition, effects_from_data, preconditions_from_data
+from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, ToolFailure
+from narratoria.events import Asset, JsonObject, StatePatch, ToolErrorEvent, ToolEvent
+from narratoria.retry import RetryPolicies, policy_from_data
+from narratoria.state import merge, plain
+from narratoria.tool import Tool, ToolContext, ToolExample, ToolResult
+from narratoria.tools.launch import command_for
+from narratoria.tools.manifest import Manifest, load_manifest
+from narratoria.tools.ndjson import Limits
+from narratoria.tools.supervisor import ProcessOutcome, run_process
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def process_tool(
+    path: str | Path,
+    *,
+    manifest: Manifest | None = None,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    checks: Mapping[str, Any] | None = None,
+) -> Tool[Any, JsonObject]:
+    """A tool from an executable and the manifest beside it.
+
+    `checks` holds, by id, the functions behind the manifest's `custom` preconditions. Raises `ToolMissing`,
+    `NotExecutable` or `ToolValidationError`; nothing is started here.
+    """
+    path = Path(path)
+    command = command_for(path)
+    manifest = manifest or load_manifest(path)
+    process = _Process(manifest, command, limits)
+    permissions = tuple(
+        PermissionPrecondition(description=f"the permission {name!r} must be granted", permission=name)
+        for name in manifest.permissions
+    )
+    tool: Tool[Any, JsonObject] = Tool(
+        manifest.name,
+        manifest.description,
+        process.run,
+        [ToolExample(example.description, example.input) for example in manifest.examples],
+        parameters=manifest.parameters,
+        preconditions=(
+            *permissions,
+            *preconditions_from_data(manifest.preconditions, name=manifest.name, checks=checks),
+        ),
+        effects=effects_from_data(manifest.effects, name=manifest.name),
+        timeout=manifest.timeout,
+        retry=RetryPolicies.NONE
+        if manifest.retry is None
+        else policy_from_data(manifest.retry, name=manifest.name),
+        skill=manifest.skill,
+        permissions=manifest.permissions,
+        kind="process",
+        title=manifest.title,
+        ends_itself=True,
+    )
+    return tool
+
+
+class _Process:
+    """The handler of a process tool."""
+
+    def __init__(self, manifest: Manifest, command: list[str], limits: Limits) -> None:
+        self.manifest = manifest
+        self.command = command
+        self.limits = limits
+
+    async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
+        conversation = _Conversation(context)
+        outcome = await run_process(
+            self.command,
+            self.request(params, context),
+            tool=self.manifest.name,
+            on_events=conversation.hear,
+            timeout=context.time_limit,
+            limits=self.limits,
+        )
+        return self.judge(outcome, conversation, context)
+
+    def request(self, params: JsonObject, context: ToolContext) -> bytes:
+        """000 §6. `requestId` is the call's id: the same on every attempt, and after a crash."""
+        request: JsonObject = {
+            "requestId": context.call_id,
+            "tool": self.manifest.name,
+            "operation": self.manifest.operation,
+            "input": params,
+            "dependencies": context.dependencies or {},
+        }
+        if self.manifest.wants_state:
+            request["state"] = plain(context.session.state)
+        return _encode(request)
+
+    def judge(
+        self, outcome: ProcessOutcome, conversation: _Conversation, context: ToolContext
+    ) -> ToolResult[JsonObject]:
+        name = self.manifest.name
+        details: JsonObject = {"exitCode": outcome.exit_code, "signal": outcome.signal}
+        if outcome.stderr:
+            details["stderr"] = outcome.stderr
+        if outcome.failure is not None:
+            raise ToolFailure(outcome.failure.code, str(outcome.failure), details=details)
+        if outcome.timed_out:
+            raise ToolFailure(
+                TIMEOUT,
+                f"{name}: no result within {context.time_limit:g} s; the process and its children were ended",
+                suggestions=["allow more time with --timeout or `timeout` in the manifest"],
+                details=details,
+            )
+        # 001 §5.3: a non-zero exit is a protocol-level failure, regardless of any emitted events, done included. A
+        # process that had to be ended after `done` did not choose its exit status: `done` stands.
+        if not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
+            raise ToolFailure(NON_ZERO_EXIT, _exit_text(name, outcome, conversation.error), details=details)
+        if outcome.done is None:
+            raise ToolFailure(
+                MISSING_DONE,
+                f"{name}: the process ended without a `done` event",
+                suggestions=['write {"version":"0","type":"done","ok":true} as the last line, and flush it'],
+                details=details,
+            )
+        if not outcome.done.ok:
+            error = conversation.error
+            message = error.error_message if error else outcome.done.summary or "the tool reported failure"
+            if error and error.details:
+                details = {**error.details, **details}
+            raise ToolFailure(
+                error.error_code if error else EXECUTION_FAILED, f"{name}: {message}", details=details
+            )
+        return ToolResult.ok(conversation.output, message=outcome.done.summary or "")
+
+
+class _Conversation:
+    """What a process has said so far, passed on as it arrives."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self.context = context
+        self.error: ToolErrorEvent | None = None
+        self.output: JsonObject = {}
+
+    def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
+        """Hand events to the draft; the supervisor reads no further while the returned wait lasts."""
+        emit = self.context.emit
+        for index, event in enumerate(events):
+            kind = type(event)
+            if kind is Asset:
+                return self._with_assets(events[index:])
+            if kind is StatePatch:
+                self.output = merge(self.output, event.patch)  # type: ignore[union-attr]  # kind says it
+            elif kind is ToolErrorEvent:
+                self.error = event  # type: ignore[assignment]  # kind says it
+            emit(event)
+        return self.context.session.drain() if self.context.session.congested else None
+
+    async def _with_assets(self, events: list[ToolEvent]) -> None:
+        """Copying a file may take a while: it is done in a thread, in the order of the events."""
+        draft, call_id = self.context.session, self.context.call_id
+        for event in events:
+            if isinstance(event, Asset):
+                outcome = await asyncio.to_thread(draft.accept_asset, call_id, event)
+                draft.add_asset(call_id, event, outcome)
+            else:
+                waiting = self.hear([event])
+                if waiting is not None:
+                    await waiting
+
+
+def _exit_text(name: str, outcome: ProcessOutcome, error: ToolErrorEvent | None) -> str:
+    how = (
+        f"was ended by signal {outcome.signal}"
+        if outcome.signal
+        else f"exited with status {outcome.exit_code}"
+    )
+    text = f"{name}: the process {how}"
+    if outcome.done is not None:
+        text += f" after `done` with ok: {str(outcome.done.ok).lower()}; exit 0 when the protocol was kept"
+    if error is not None:
+        text += f"; it reported {error.error_code}: {error.error_message}"
+    last = outcome.stderr.strip().rpartition("\n")[2]
+    return f"{text}; stderr ends: {last[:300]}" if last else text
