@@ -7,7 +7,7 @@ export class Composer {
   /** @param {import("./game.js").Game} game */
   constructor(game) {
     this.game = game;
-    this.field = h("textarea", { id: "prompt", rows: 1, maxlength: 8000, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", dir: "auto" });
+    this.field = h("textarea", { id: "prompt", rows: 1, maxlength: 8000, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", placeholder: " ", dir: "auto" });
     this.sendButton = h("button", { class: "button filled send", type: "submit" }, icon("send"), h("span", { text: "Send" }));
     this.cancelButton = h("button", { class: "button tonal", type: "button", hidden: true, on: { click: () => game.cancel() } }, icon("stop"), h("span", { text: "Cancel" }));
     this.undoButton = action("undo", "Undo", () => game.undo());

@@ -92,7 +92,7 @@ export function openMenu(opener, entries) {
     opener.setAttribute("aria-expanded", "false");
     if (!document.querySelector("dialog[open]")) opener.focus();
   });
-  document.body.append(menu);
+  (opener.closest("main, header") ?? document.body).append(menu);
   menu.showPopover();
   opener.setAttribute("aria-expanded", "true");
   place(menu, opener.getBoundingClientRect());

@@ -86,8 +86,10 @@ export class Keyed {
   }
 }
 
+const CLOCK = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+
 export function clockTime(epoch) {
-  return new Date(epoch * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return CLOCK.format(epoch * 1000);
 }
 
 export function duration(seconds) {

@@ -23,9 +23,9 @@ export class StateTree {
     this.node.addEventListener("click", (event) => this.#click(event));
   }
 
-  /** @param {any} state @param {Set<string>} changed @param {Set<string>} provisional */
-  show(state, changed, provisional) {
-    this.shown = [state, changed, provisional];
+  /** @param {any} state @param {Map<string, "changed"|"within"|"provisional">} marks by path */
+  show(state, marks) {
+    this.shown = [state, marks];
     /** @type {TreeRow[]} */
     this.list = [];
     this.#collect(state, "", 1);
@@ -54,15 +54,14 @@ export class StateTree {
     const mark = h("span", { class: "tree-mark" });
     const node = h("div", { class: "tree-row", role: "treeitem" }, h("span", { class: "tree-arrow", "aria-hidden": "true" }), key, value, mark);
     const update = (row) => {
-      const [, changed, provisional] = this.shown;
       node.treePath = row.path;
       node.style.setProperty("--level", row.level - 1);
       for (const [name, content] of [["aria-level", row.level], ["aria-posinset", row.position], ["aria-setsize", row.size], ["aria-expanded", row.branch ? row.open : null], ["tabindex", row.path === this.focusPath ? 0 : -1]]) {
         setAttribute(node, name, content === false && name === "aria-expanded" ? "false" : content);
       }
-      const state = provisional.has(row.path) ? "provisional" : changed.has(row.path) ? "changed" : "";
+      const state = this.shown[1].get(row.path) ?? "";
       setAttribute(node, "class", `tree-row ${state} ${row.more ? "more" : ""} ${typeOf(row.value)}`);
-      setText(mark, state === "provisional" ? "provisional" : state && !row.open ? "changed" : "");
+      setText(mark, row.open || state === "within" ? "" : state);
       setText(key, row.more ? `${row.more.toLocaleString("en")} more…` : row.key);
       setText(value, row.more ? "" : preview(row));
     };

@@ -3,7 +3,7 @@ import { h, setAttribute } from "./dom.js";
 import { activeTurns, provisionalState } from "./fold.js";
 import { icon } from "./icons.js";
 import { Inspector } from "./inspector.js";
-import { diff, pointer, touched } from "./merge.js";
+import { diff, isObject, pointer, touched } from "./merge.js";
 import { StateTree } from "./statetree.js";
 
 const LONGEST_VALUE = 120;
@@ -64,10 +64,9 @@ export class StateView {
     this.content.hidden = blank;
     const turns = activeTurns(world);
     const last = turns.at(-1);
-    const changed = last ? pathsOf(diff(last.before, last.after)) : new Set();
-    const provisional = new Set();
-    for (const { patch } of world.pending.values()) touched(patch, "", provisional);
-    this.tree.show(state, changed, provisional);
+    const marks = last ? marksOf(diff(last.before, last.after)) : new Map();
+    for (const { patch } of world.pending.values()) for (const path of touched(patch)) marks.set(path, "provisional");
+    this.tree.show(state, marks);
     if (this.panels.json.hidden) this.#showChanges(turns);
     else this.inspector.show(state);
   }
@@ -86,12 +85,16 @@ export class StateView {
   }
 }
 
-function pathsOf(differences) {
-  const paths = new Set();
-  for (const { path } of differences) {
-    for (let depth = 1; depth <= path.length; depth += 1) paths.add(path.slice(0, depth).map((key) => `/${pointer(key)}`).join(""));
+/** What to say of each path: changed, or on the way to something that changed. */
+function marksOf(differences) {
+  const marks = new Map();
+  for (const { path, after } of differences) {
+    const keys = path.map((key) => `/${pointer(key)}`);
+    for (let depth = 1; depth < keys.length; depth += 1) marks.set(keys.slice(0, depth).join(""), "within");
+    if (isObject(after)) for (const inner of touched(after, keys.join(""))) marks.set(inner, "changed");
+    marks.set(keys.join(""), "changed");
   }
-  return paths;
+  return marks;
 }
 
 function short(value) {

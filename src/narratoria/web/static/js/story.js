@@ -3,7 +3,7 @@ import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { openMenu } from "./dialogs.js";
 import { activeTurns } from "./fold.js";
 import { icon } from "./icons.js";
-import { media, openLightbox, titleOf } from "./media.js";
+import { kindOf, media, openLightbox, titleOf } from "./media.js";
 import { calm } from "./prefs.js";
 import { showProse } from "./prose.js";
 
@@ -208,7 +208,8 @@ function narration() {
 }
 
 function assetFigure(asset) {
-  return h("figure", { class: "story-asset" }, media(asset, openLightbox), h("figcaption", { dir: "auto", text: titleOf(asset) }));
+  const caption = kindOf(asset) === "other" ? "" : h("figcaption", { dir: "auto", text: titleOf(asset) });
+  return h("figure", { class: "story-asset" }, media(asset, openLightbox), caption);
 }
 
 /** 000 §4.4: an event this client does not know is shown, quietly, with its name and payload. */
