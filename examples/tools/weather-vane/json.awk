@@ -2,7 +2,7 @@
 #
 # Needs only awk, no jq. A value is printed as the JSON it was, so a string keeps its quotes and escapes and can be
 # put back into an event unchanged; of an object or array only the first bracket is printed, of anything longer
-# than 1000 bytes only "long". A request that cannot be used gives one line, `!<TAB>reason`.
+# than 2500 bytes only "long". A request that cannot be used gives one line, `!<TAB>reason`.
 #
 # What it checks: quotes, brackets, escapes and UTF-8. What it does not: every comma. Run it with LC_ALL=C, so
 # that it sees bytes. The text is cut at the double quotes: pieces lie outside and inside of strings by turns.
@@ -15,7 +15,7 @@ inside {
     n = length($0)
     while (n > 0 && substr($0, n, 1) == "\\") n--
     escaped = (length($0) - n) % 2
-    if (length(text) <= 1000) text = text $0 (escaped ? "\"" : "")
+    if (length(text) <= 2500) text = text $0 (escaped ? "\"" : "")
     if (escaped) next # the string goes on
     inside = 0
     end_of_string()
@@ -30,7 +30,7 @@ inside {
 
 function structure(c) {
     if (c ~ /[^][{}:, \t\r\n]/) {
-        if (length(word) <= 1000) word = word c
+        if (length(word) <= 2500) word = word c
         return
     }
     if (word != "") { value(word); word = "" }
@@ -48,7 +48,7 @@ function structure(c) {
 
 function end_of_string() {
     if (depth && opener[depth] == "{" && !has_key[depth]) key[depth] = text
-    else if (length(text) > 1000) value("long")
+    else if (length(text) > 2500) value("long")
     else if (!sound(text)) refuse("it holds a string that is not valid JSON text in UTF-8")
     else value("\"" text "\"")
 }
@@ -59,7 +59,7 @@ function value(v) {
     } else if (depth == 1 && key[1] == "input" && v != "{") {
         refuse("its \"input\" is not an object")
     } else if (depth == 2 && key[1] == "input" && key[2] ~ /^[A-Za-z_][A-Za-z0-9_]*$/) {
-        found[++count] = key[2] "\t" (length(v) > 1000 ? "long" : v)
+        found[++count] = key[2] "\t" (length(v) > 2500 ? "long" : v)
     }
 }
 
