@@ -113,7 +113,9 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
 
 _SEQUENCE: Final = frozenset(
     "then|after that|afterwards|afterward|and then|and after that|and afterwards|followed by|after which|"
-    "and finally|finally|later|and later|next|and next|lastly|and lastly|when done|when that is done".split("|")
+    "and finally|finally|later|and later|next|and next|lastly|and lastly|when done|when that is done".split(
+        "|"
+    )
 )
 _BEFORE: Final = frozenset({"before"})
 _AFTER: Final = frozenset({"after", "once", "when", "as soon as"})
@@ -141,7 +143,9 @@ class _Piece:
     opens_sentence: bool = False
 
 
-def split_clauses(tokens: Sequence[Token], is_verb: Callable[[str], bool] = lambda word: False) -> list[Clause]:
+def split_clauses(
+    tokens: Sequence[Token], is_verb: Callable[[str], bool] = lambda word: False
+) -> list[Clause]:
     """Clauses in the order they are written. `is_verb` knows verbs beyond the common ones, such as a tool's name."""
     pieces = _split(tokens, is_verb)
     clauses: list[Clause] = []

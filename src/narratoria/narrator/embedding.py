@@ -43,6 +43,10 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors: ...
 
+    def knows_word(self, word: str) -> bool:
+        """Whether it is an English word; what is not may be a typo."""
+        ...
+
 
 def find_model() -> Path:
     """The folder with `model.safetensors` and `tokenizer.json`."""
@@ -86,6 +90,10 @@ class MiniLM:
         """How many tokens `text` has, without the two that mark its ends, and before any cut."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         return len(encoding.ids) + sum(len(part.ids) for part in encoding.overflowing)
+
+    def knows_word(self, word: str) -> bool:
+        """Whether `word` is a word of the model's vocabulary, and so most likely no typo."""
+        return self._tokenizer.token_to_id(word) is not None
 
     def _forward(self, rows: list[list[int]]) -> Vectors:
         width = max(map(len, rows))
@@ -149,7 +157,9 @@ class CachedEmbedder:
         keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
         self._recall([key for key in dict.fromkeys(keys) if key not in self._memory])
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._memory}
-        fresh = dict(zip(missing, self._embedder.embed(list(missing.values())), strict=True)) if missing else {}
+        fresh = (
+            dict(zip(missing, self._embedder.embed(list(missing.values())), strict=True)) if missing else {}
+        )
         if keep and fresh:
             self._memory.update(fresh)
             with closing(self._connect()) as database, database:
@@ -158,6 +168,9 @@ class CachedEmbedder:
         if not keys:
             return np.zeros((0, DIMENSIONS), dtype=np.float32)
         return np.stack([self._memory[key] if key in self._memory else fresh[key] for key in keys])
+
+    def knows_word(self, word: str) -> bool:
+        return self._embedder.knows_word(word)
 
     def _recall(self, keys: list[bytes]) -> None:
         if not keys:

@@ -56,7 +56,9 @@ def _children(
             if isinstance(child, str) and len(child) <= _LONGEST_NAME:
                 yield Entity(child, tuple(split_name(child)), holders), child, None, False
             elif isinstance(child, Mapping):
-                name = next((child[key] for key in ("id", "name", "title") if isinstance(child.get(key), str)), None)
+                name = next(
+                    (child[key] for key in ("id", "name", "title") if isinstance(child.get(key), str)), None
+                )
                 if name:
                     shown = str(child.get("name") or child.get("title") or name)
                     yield Entity(name, tuple(split_name(shown)), holders), name, child, True
@@ -130,7 +132,9 @@ class EntityFinder:
             at = stems.index(words[-1])
             others = [word for word in stems[:at] if word not in STOPWORDS and word not in words]
             if not others:
-                return Mention(entity, 0.8 + 0.05 * sum(word in stems for word in words), start + at, start + at + 1)
+                return Mention(
+                    entity, 0.8 + 0.05 * sum(word in stems for word in words), start + at, start + at + 1
+                )
             return None
         if stems and stems[0] in words and len(self._by_stem[stems[0]]) == 1:
             alone = len(stems) == 1  # "the blood" for blood_sample

@@ -185,10 +185,13 @@ def _phrases(tokens: Sequence[Token], index: int, verb: str, finder: EntityFinde
 
 
 def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
-    """"that" in "open that" is a pronoun, in "open that door" a determiner."""
+    """ "that" in "open that" is a pronoun, in "open that door" a determiner."""
     following = tokens[index + 1].low if index + 1 < len(tokens) else ""
     return tokens[index].low in PRONOUNS and (
-        not following or following in PREPOSITIONS or following in ("and", ",", "again") or following in PARTICLES
+        not following
+        or following in PREPOSITIONS
+        or following in ("and", ",", "again")
+        or following in PARTICLES
     )
 
 
@@ -206,7 +209,14 @@ def _clausal(tokens: Sequence[Token], start: int, prep: str) -> Phrase:
 
 
 def _finish(
-    tokens: Sequence[Token], start: int, end: int, prep: str, joined: bool, finder: EntityFinder, *, asks: bool
+    tokens: Sequence[Token],
+    start: int,
+    end: int,
+    prep: str,
+    joined: bool,
+    finder: EntityFinder,
+    *,
+    asks: bool,
 ) -> list[Phrase]:
     while start < end and tokens[start].low in FILLERS:
         start += 1
@@ -231,11 +241,13 @@ def _written(tokens: Sequence[Token], start: int, end: int) -> str:
 
 
 def _unfold_light_verb(tokens: Sequence[Token], verb: str, phrases: list[Phrase]) -> tuple[str, list[Phrase]]:
-    """"take a closer look at the door" says look, "have a word with Mara" says word."""
+    """ "take a closer look at the door" says look, "have a word with Mara" says word."""
     first = phrases[0]
     article = any(token.low in ("a", "an", "some") for token in tokens[1 : first.start])
     noun = tokens[first.end - 1].low
-    deed = noun in VERBS or noun in NOUNISH or noun in ("word", "nap", "chat", "sweep", "peek", "conversation")
+    deed = (
+        noun in VERBS or noun in NOUNISH or noun in ("word", "nap", "chat", "sweep", "peek", "conversation")
+    )
     if first.prep or first.quoted or first.pronoun or first.mention or not article or not deed:
         return verb, phrases
     return noun, phrases[1:]
@@ -263,7 +275,14 @@ def _number_at(tokens: Sequence[Token], index: int) -> tuple[float, int]:
         return float(word.replace(",", ".")), 1
     if word == "half" and following[:1] in (["an"], ["a"]):
         return 0.5, 2
-    if word in ("a", "an") and following[:1] in (["hour"], ["minute"], ["second"], ["dozen"], ["couple"], ["hundred"]):
+    if word in ("a", "an") and following[:1] in (
+        ["hour"],
+        ["minute"],
+        ["second"],
+        ["dozen"],
+        ["couple"],
+        ["hundred"],
+    ):
         return (float(NUMBERS.get(following[0], 1)), 2 if following[0] in NUMBERS else 1)
     if word not in NUMBERS or word in ("one",) and not following:
         return 0.0, 0
@@ -277,5 +296,3 @@ def _number_at(tokens: Sequence[Token], index: int) -> tuple[float, int]:
 
 def is_person_pronoun(pronoun: str) -> bool:
     return pronoun in PEOPLE_PRONOUNS
-
-

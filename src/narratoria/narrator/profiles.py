@@ -16,8 +16,12 @@ from narratoria.narrator.words import PREPOSITIONS, STOPWORDS, content_stems, sp
 Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
 
 _NOBODY: Final = EntityFinder(())
-_FREE_TEXT: Final = frozenset(map(stem, "text message words word title body content sentence speech note".split()))
-_TRUE_FALSE: Final = re.compile(r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE)
+_FREE_TEXT: Final = frozenset(
+    map(stem, "text message words word title body content sentence speech note".split())
+)
+_TRUE_FALSE: Final = re.compile(
+    r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,9 @@ def _read(text: str) -> Reading:
     return read(clauses[0], _NOBODY)
 
 
-def _slots(parameters: Mapping[str, Any], examples: Sequence[tuple[Reading, Mapping[str, Any]]]) -> list[Slot]:
+def _slots(
+    parameters: Mapping[str, Any], examples: Sequence[tuple[Reading, Mapping[str, Any]]]
+) -> list[Slot]:
     properties = parameters.get("properties")
     required = parameters.get("required")
     needed = set(required) if isinstance(required, list) else set()
@@ -111,7 +117,10 @@ def _slots(parameters: Mapping[str, Any], examples: Sequence[tuple[Reading, Mapp
 
 
 def _slot(
-    name: str, schema: Mapping[str, Any], required: bool, examples: Sequence[tuple[Reading, Mapping[str, Any]]]
+    name: str,
+    schema: Mapping[str, Any],
+    required: bool,
+    examples: Sequence[tuple[Reading, Mapping[str, Any]]],
 ) -> Slot:
     description = str(schema.get("description", ""))
     preps: set[str] = set()
@@ -133,7 +142,8 @@ def _slot(
         words,
         frozenset(content_stems(description)),
         frozenset(preps),
-        frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS) - {"to", "of"},
+        frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
+        - {"to", "of"},
         quoted or bool(words & _FREE_TEXT),
         clausal,
         yes,
@@ -174,4 +184,6 @@ def _polarity(
 
 
 def _same_words(first: str, second: str) -> bool:
-    return [w for w in split_name(first) if w not in STOPWORDS] == [w for w in split_name(second) if w not in STOPWORDS]
+    return [w for w in split_name(first) if w not in STOPWORDS] == [
+        w for w in split_name(second) if w not in STOPWORDS
+    ]

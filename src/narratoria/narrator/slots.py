@@ -10,7 +10,9 @@ from narratoria.narrator.phrases import Phrase, Quantity, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.words import STOPWORDS, content_stems, split_name, stem
 
-KNOWN: Final = 1.0  # the strength of a value the story knows: an enum's word, a named thing, a number, a quotation
+KNOWN: Final = (
+    1.0  # the strength of a value the story knows: an enum's word, a named thing, a number, a quotation
+)
 WORDS: Final = 0.6  # the player's own words
 GUESS: Final = 0.3  # taken from the context, or from likeness of meaning
 
@@ -35,7 +37,9 @@ class Filling:
     input: dict[str, Any] = field(default_factory=dict)
     strength: dict[str, float] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    lists: dict[str, list[Any]] = field(default_factory=dict)  # slot → its values where the clause lists several
+    lists: dict[str, list[Any]] = field(
+        default_factory=dict
+    )  # slot → its values where the clause lists several
     used: set[int] = field(default_factory=set)  # token indices that some slot accounts for
     refers: bool = False  # a pronoun was resolved
 
@@ -82,9 +86,7 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
         filling.put(slot, best[2], best[0], best[3])
 
 
-def _find_choice(
-    words: list[str], reading: Reading, used: set[int], shared: set[str]
-) -> tuple[float, range]:
+def _find_choice(words: list[str], reading: Reading, used: set[int], shared: set[str]) -> tuple[float, range]:
     stems = reading.stems
     for at in range(len(stems) - len(words) + 1):
         span = range(at, at + len(words))
@@ -178,7 +180,7 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
 
 
 def _converted(slot: Slot, quantity: Quantity) -> float:
-    """"half an hour" is 30 in a slot that counts minutes; "3 pm" is 15 in one that counts hours of the day."""
+    """ "half an hour" is 30 in a slot that counts minutes; "3 pm" is 15 in one that counts hours of the day."""
     spoken = _SECONDS.get(quantity.unit)
     meant = next((_SECONDS[word] for word in slot.words | slot.told if word in _SECONDS), None)
     if spoken and meant and spoken != meant and "day" not in slot.words:
@@ -204,7 +206,9 @@ def _fits(schema: Mapping[str, Any], value: float) -> bool:
 # --- names and words -----------------------------------------------------------------------------------------------
 
 
-def _fill_texts(tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness) -> None:
+def _fill_texts(
+    tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
+) -> None:
     slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
     if not slots:
         return
@@ -226,7 +230,9 @@ def _fill_texts(tool: ToolProfile, reading: Reading, recent: Recent, filling: Fi
         if value is None or any(value == other for other in filling.input.values()):
             continue
         taken.append(phrase)
-        filling.put(slot, [value] if slot.kind == "texts" else value, strength, range(phrase.start, phrase.end))
+        filling.put(
+            slot, [value] if slot.kind == "texts" else value, strength, range(phrase.start, phrase.end)
+        )
         filling.refers |= phrase.pronoun is not None
         _follow_list(slot, phrase, reading, recent, filling, taken)
 
@@ -234,7 +240,7 @@ def _fill_texts(tool: ToolProfile, reading: Reading, recent: Recent, filling: Fi
 def _follow_list(
     slot: Slot, phrase: Phrase, reading: Reading, recent: Recent, filling: Filling, taken: list[Phrase]
 ) -> None:
-    """"the cup, the rope and the bread": the other members of the list that `phrase` opens."""
+    """ "the cup, the rope and the bread": the other members of the list that `phrase` opens."""
     at = reading.phrases.index(phrase)
     values = [filling.input[slot.name]]
     members: list[Phrase] = []
@@ -337,7 +343,10 @@ def _fill_from_context(
                 filling.refers = True
                 return
         name = " ".join(split_name(tool.card.name))
-        likes = sorted(((alike(f"{name} {value}", reading.text), str(value), value) for value in slot.choices), key=lambda x: x[:2])
+        likes = sorted(
+            ((alike(f"{name} {value}", reading.text), str(value), value) for value in slot.choices),
+            key=lambda x: x[:2],
+        )
         if len(likes) > 1 and likes[-1][0] - likes[-2][0] > 0.04:
             filling.put(slot, likes[-1][2], GUESS)
     elif slot.kind == "flag":

@@ -45,7 +45,9 @@ STOPWORDS: Final = (
     | AUXILIARIES
     | PREPOSITIONS
     | FILLERS
-    | _words("and or but not me us am im there here if than lets let go get got make want need like 's something")
+    | _words(
+        "and or but not me us am im there here if than lets let go get got make want need like 's something"
+    )
 )
 
 # What may open a request without saying anything about it. Longest first when matched.
@@ -103,7 +105,9 @@ _VERBS: Final = _words("""
     warm warn wash watch wave wear weigh whisper whistle win wipe wish withdraw wrap write yell
     got went took put made lit
 """)
-VERBS: Final = _VERBS - _words("bar book bow cross file film fire iron land name order pet plan plant plug ring train")
+VERBS: Final = _VERBS - _words(
+    "bar book bow cross file film fire iron land name order pet plan plant plug ring train"
+)
 # These are as often nouns; they open a clause only where what follows could be an object.
 NOUNISH: Final = _words("""
     bar book bow cross file film fire iron land name order pet plan plant plug ring train bag head light list lock log
@@ -118,16 +122,20 @@ NOUNISH: Final = _words("""
     calm direct complete separate tidy
 """)
 
-NUMBERS: Final[Mapping[str, int]] = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-} | {
-    word: (value + 2) * 10
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
-} | {"dozen": 12, "hundred": 100, "couple": 2}
+NUMBERS: Final[Mapping[str, int]] = (
+    {
+        word: value
+        for value, word in enumerate(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen".split()
+        )
+    }
+    | {
+        word: (value + 2) * 10
+        for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+    }
+    | {"dozen": 12, "hundred": 100, "couple": 2}
+)
 
 _IRREGULAR: Final = {
     "lit": "light", "went": "go", "took": "take", "taken": "take", "gave": "give", "given": "give", "made": "make",
@@ -145,10 +153,24 @@ def stem(word: str) -> str:
     word = word.casefold()
     regular = word not in _IRREGULAR
     word = _IRREGULAR.get(word, word)
-    for suffix, least in (("ings", 3), ("ing", 3), ("edly", 3), ("ed", 3), ("ern", 3), ("ies", 2), ("es", 3), ("s", 3)):
+    for suffix, least in (
+        ("ings", 3),
+        ("ing", 3),
+        ("edly", 3),
+        ("ed", 3),
+        ("ern", 3),
+        ("ies", 2),
+        ("es", 3),
+        ("s", 3),
+    ):
         if regular and word.endswith(suffix) and len(word) - len(suffix) >= least and not word.endswith("ss"):
             word = word[: -len(suffix)] + ("y" if suffix == "ies" else "")
-            if suffix in ("ings", "ing", "ed") and len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls":
+            if (
+                suffix in ("ings", "ing", "ed")
+                and len(word) > 3
+                and word[-1] == word[-2]
+                and word[-1] not in "ls"
+            ):
                 word = word[:-1]
             break
     return word[:-1] if len(word) > 3 and word.endswith("e") else word

@@ -1,0 +1,280 @@
+"""The local narrator: any catalogue, no server, no training. It understands by meaning and admits what it cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from narratoria.narrator.clauses import Clause, mender, split_clauses, tokenize
+from narratoria.narrator.embedding import CachedEmbedder, Embedder, Vectors
+from narratoria.narrator.entities import EntityFinder, find_entities
+from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
+from narratoria.narrator.phrases import Reading, read
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
+from narratoria.narrator.slots import Recent
+from narratoria.narrator.words import split_name, stem
+from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
+
+_CHOICES: Final = 3
+_MAX_CALLS: Final = 24
+
+
+class Refusal(NoMatch):
+    """Nothing in the catalogue serves the prompt: what to say, and what the player could do instead.
+
+    A chain may fall through to its next narrator; the last one's refusal becomes the answer (`as_plan`).
+    """
+
+    def __init__(self, narrative: str, choices: Sequence[str]) -> None:
+        super().__init__(narrative)
+        self.narrative = narrative
+        self.choices = tuple(choices)
+
+    def as_plan(self, request: NarratorRequest) -> PlanDocument:
+        return _document(request, self.narrative, [])
+
+
+@dataclass(slots=True)
+class _Step:
+    """A clause that became calls."""
+
+    clause: int
+    calls: list[PlannedCall]
+    refers_to: int | None
+
+
+class LocalNarrator:
+    """Splits a prompt into clauses, finds the tool each one means and fills its input."""
+
+    def __init__(self, embedder: Embedder, *, threshold: float = 0.0, name: str = "local") -> None:
+        """`threshold` is added to what a tool must score to be called: above 0 refuses more, below 0 less."""
+        self._embedder = embedder
+        self._threshold = threshold
+        self._name = name
+        self._indexes: dict[bytes, ToolIndex] = {}
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        """The plan for `request.prompt`, or `Refusal`. The arithmetic runs in a thread: the loop stays free."""
+        return await asyncio.to_thread(self.plan_now, request)
+
+    def plan_now(self, request: NarratorRequest) -> PlanDocument:
+        return _Thought(self, request).plan()
+
+    def warm_up(self, tools: Sequence[ToolCard]) -> None:
+        """Embed a catalogue before the first prompt arrives."""
+        self.index(tools)
+
+    def index(self, tools: Sequence[ToolCard]) -> ToolIndex:
+        key = fingerprint(tools)
+        if key not in self._indexes:
+            if len(self._indexes) >= 16:
+                self._indexes.pop(next(iter(self._indexes)))
+            self._indexes[key] = ToolIndex.build(tools, self._embedder)
+        return self._indexes[key]
+
+    def accepts(self, candidate: Candidate, none_score: float) -> bool:
+        return not candidate.filling.missing and candidate.score > none_score + self._threshold
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if isinstance(self._embedder, CachedEmbedder):
+            return self._embedder.embed(texts, keep=False)
+        return self._embedder.embed(texts)
+
+    def knows_word(self, word: str) -> bool:
+        return self._embedder.knows_word(word)
+
+
+class _Thought:
+    """One prompt on its way to a plan."""
+
+    def __init__(self, narrator: LocalNarrator, request: NarratorRequest) -> None:
+        self.narrator = narrator
+        self.request = request
+        self.cards = [card for card in request.tools if not _disabled(card, request.disabled_skills)]
+        self.index = narrator.index(self.cards)
+        self.finder = EntityFinder(find_entities(request.state))
+        self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
+        self.mend = mender(self.index.words() | self.finder.vocabulary(), narrator.knows_word)
+        self.steps: list[_Step] = []
+        self.unknown: list[Clause] = []
+        self.almost: list[Candidate] = []
+        self.things: list[tuple[str, int]] = [(thing, -1) for thing in self._past_things()]
+        self.values: list[tuple[str, int]] = []
+
+    def plan(self) -> PlanDocument:
+        clauses = split_clauses(
+            tokenize(self.request.prompt, self.mend), lambda word: stem(word) in self.verbs
+        )
+        readings = {
+            index: read(clause, self.finder) for index, clause in enumerate(clauses) if not clause.negated
+        }
+        vectors = self._embed(readings.values())
+        for index, reading in readings.items():
+            self._consider(index, clauses[index], reading, vectors, readings)
+        if not self.steps:
+            if clauses and not readings:
+                return _document(self.request, "So be it: nothing is done.", [])
+            raise self._refusal()
+        return _document(self.request, self._narrative(), self._ordered(clauses))
+
+    # --- understanding ---------------------------------------------------------------------------------------
+
+    def _embed(self, readings: Iterable[Reading]) -> Mapping[str, Vectors]:
+        texts: dict[str, None] = {}
+        for reading in readings:
+            texts.setdefault(reading.text)
+            texts.setdefault(reading.masked)
+            if len(reading.phrases) > 1:
+                texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
+        return dict(zip(texts, self.narrator.embed(list(texts)), strict=True)) if texts else {}
+
+    def _consider(
+        self,
+        index: int,
+        clause: Clause,
+        reading: Reading,
+        vectors: Mapping[str, Vectors],
+        readings: Mapping[int, Reading],
+    ) -> None:
+        recent = Recent(tuple(t for t, _ in self.things), tuple(v for v, _ in self.values))
+        ranked = self.index.rank(reading, recent, vectors)
+        none_score = self.index.none_score(self.index.strangeness(reading, vectors))
+        best = next((c for c in ranked if not c.filling.missing), None)
+        if ranked and ranked[0].filling.missing:
+            self.almost.append(ranked[0])
+        if best is None or not self.narrator.accepts(best, none_score):
+            self.unknown.append(clause)
+        else:
+            self._call(index, best)
+        self._remember(
+            index, reading, best if best and self.steps and self.steps[-1].clause == index else None
+        )
+
+    def _call(self, index: int, best: Candidate) -> None:
+        before = len(self.steps)
+        calls = []
+        for values in _spread(best):
+            number = sum(len(step.calls) for step in self.steps) + len(calls) + 1
+            calls.append(_planned(best.tool.card, values, number))
+        calls = [call for call in calls if not self._repeats(call)]
+        if not calls or number > _MAX_CALLS:
+            return
+        source = self.steps[-1].clause if best.filling.refers and before else None
+        self.steps.append(_Step(index, calls, source))
+
+    def _repeats(self, call: PlannedCall) -> bool:
+        """ "I lie down and sleep" is one rest."""
+        if not self.steps:
+            return False
+        last = self.steps[-1].calls[-1]
+        return last.tool_path == call.tool_path and last.input == call.input
+
+    def _remember(self, index: int, reading: Reading, chosen: Candidate | None) -> None:
+        for phrase in reading.phrases:
+            if phrase.mention:
+                self.things.append((phrase.mention.entity.value, index))
+            elif not phrase.pronoun and not phrase.quoted and not phrase.clausal and chosen is None:
+                self.things.append((phrase.text, index))
+        if chosen:
+            for slot in chosen.tool.slots:
+                value = chosen.filling.input.get(slot.name)
+                if isinstance(value, str) and slot.kind == "text" and not slot.quoted:
+                    self.things.append((value, index))
+                if isinstance(value, str):
+                    self.values.append((value, index))
+
+    def _past_things(self) -> list[str]:
+        things: list[str] = []
+        for turn in self.request.history[-3:]:
+            for clause in split_clauses(tokenize(turn.prompt)):
+                for phrase in read(clause, self.finder).phrases:
+                    if phrase.mention and phrase.mention.entity.firm:
+                        things.append(phrase.mention.entity.value)
+        return things
+
+    # --- answering -------------------------------------------------------------------------------------------
+
+    def _ordered(self, clauses: Sequence[Clause]) -> list[PlannedCall]:
+        """The calls with their dependencies: order words, and pronouns that point to an earlier deed."""
+        ids = {step.clause: [call.tool_id for call in step.calls] for step in self.steps}
+        calls = []
+        for step in self.steps:
+            before = list(clauses[step.clause].after)
+            if step.refers_to is not None and step.clause not in clauses[step.refers_to].after:
+                before.append(step.refers_to)
+            needs = list(dict.fromkeys(i for clause in before for i in ids.get(clause, ())))
+            calls += [
+                PlannedCall(tool_id=c.tool_id, tool_path=c.tool_path, input=c.input, dependencies=needs)
+                for c in step.calls
+            ]
+        return calls
+
+    def _narrative(self) -> str | None:
+        if not self.unknown:
+            return None
+        return f"I don't know how to {_quoted(self.unknown[0])} here; the rest is done."
+
+    def _refusal(self) -> Refusal:
+        choices = self._suggestions()
+        if self.almost:
+            candidate = self.almost[0]
+            slot = next(s for s in candidate.tool.slots if s.name in candidate.filling.missing)
+            what = " ".join(split_name(slot.name))
+            deed = " ".join(split_name(candidate.tool.card.name))
+            narrative = f"I don't know how to do that here: to {deed}, I would need to know the {what}."
+        else:
+            narrative = "I don't know how to do that here."
+        return Refusal(narrative, choices)
+
+    def _suggestions(self) -> list[str]:
+        """Two or three things that can be done, nearest in meaning to the prompt first."""
+        text = self.request.prompt
+        tools = self.index.nearest(self.narrator.embed([text])[0], _CHOICES)
+        return [_invitation(tool.card) for tool in tools]
+
+
+def _invitation(card: ToolCard) -> str:
+    for example in card.examples:
+        if example.get("description"):
+            return str(example["description"])
+    return card.description.rstrip(".") or " ".join(split_name(card.name))
+
+
+def _spread(best: Candidate) -> list[dict[str, Any]]:
+    """One input per member where a clause lists several values for a slot that holds one."""
+    for slot in best.tool.slots:
+        values = best.filling.lists.get(slot.name)
+        if values and slot.kind == "text":
+            others = [v for name, v in best.filling.input.items() if name != slot.name]
+            values = [value for value in values if value not in others]
+            return [{**best.filling.input, slot.name: value} for value in values]
+    return [dict(best.filling.input)]
+
+
+def _planned(card: ToolCard, values: dict[str, Any], number: int) -> PlannedCall:
+    return PlannedCall(tool_id=f"{card.name}{number}", tool_path=card.path or card.name, input=values)
+
+
+def _document(request: NarratorRequest, narrative: str | None, calls: list[PlannedCall]) -> PlanDocument:
+    parent = request.parent_plan.request_id if request.parent_plan else None
+    return PlanDocument(
+        narrative=narrative,
+        tools=calls,
+        disabled_skills=sorted(request.disabled_skills),
+        metadata=PlanMetadata(generation_attempt=request.attempt, parent_plan_id=parent),
+    )
+
+
+def _disabled(card: ToolCard, disabled: frozenset[str]) -> bool:
+    return card.name in disabled or (card.skill is not None and card.skill in disabled)
+
+
+def _quoted(clause: Clause) -> str:
+    text = clause.text
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,186 @@
+"""Which tool does a clause mean? Likeness of meaning, the words in common, and how well its slots are filled."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from narratoria.narrator.background import REQUESTS
+from narratoria.narrator.embedding import Embedder, Vectors
+from narratoria.narrator.phrases import Reading
+from narratoria.narrator.profiles import ToolProfile, profile
+from narratoria.narrator.protocol import ToolCard
+from narratoria.narrator.slots import Filling, Recent, fill
+from narratoria.narrator.words import STOPWORDS, split_name, stem
+
+FEATURES: Final = (
+    "likeness",  # of the clause to the nearest sentence of the tool
+    "deed",  # the same with the nouns taken out
+    "description",  # of the clause to the description alone
+    "verb",  # the clause's verb is the tool's
+    "nouns",  # nouns in common with the tool's name and description
+    "required",  # how firmly the required slots are filled
+    "missing",  # required slots that nothing fills
+    "optional",  # optional slots filled from known words
+    "unexplained",  # share of the clause's words that neither the tool nor a slot accounts for
+)
+# Fitted on evals/development.jsonl by bench/fit_narrator.py; the same for every catalogue.
+WEIGHTS: Final[Mapping[str, float]] = {
+    "likeness": 8.0,
+    "deed": 4.0,
+    "description": 2.0,
+    "verb": 2.0,
+    "nouns": 1.0,
+    "required": 1.5,
+    "missing": -3.0,
+    "optional": 1.0,
+    "unexplained": -1.0,
+}
+NONE_BIAS: Final = 4.0
+NONE_BACKGROUND: Final = 5.0
+_COVERED: Final = 0.55  # a background request this near to a tool is one the catalogue serves
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    tool: ToolProfile
+    filling: Filling
+    features: tuple[float, ...]
+    score: float
+
+
+@dataclass(slots=True)
+class ToolIndex:
+    """A catalogue, ready to be searched."""
+
+    tools: list[ToolProfile]
+    _sentences: Vectors
+    _sentence_rows: list[slice]
+    _masked: Vectors
+    _masked_rows: list[slice]
+    _background: Vectors
+    _known: dict[str, Vectors] = field(default_factory=dict)
+
+    @classmethod
+    def build(cls, cards: Iterable[ToolCard], embedder: Embedder) -> ToolIndex:
+        tools = [profile(card) for card in cards]
+        sentences, sentence_rows = _flatten([tool.sentences for tool in tools])
+        masked, masked_rows = _flatten([tool.masked for tool in tools])
+        extra = sorted({text for tool in tools for text in _slot_texts(tool)})
+        vectors = embedder.embed([*sentences, *masked, *extra, *REQUESTS])
+        first, second = len(sentences), len(sentences) + len(masked)
+        background = vectors[second + len(extra) :]
+        if len(sentences):
+            covered = (background @ vectors[:first].T).max(axis=1) > _COVERED
+            background = background[~covered]
+        known = dict(zip(extra, vectors[second:], strict=False))
+        return cls(
+            tools, vectors[:first], sentence_rows, vectors[first:second], masked_rows, background, known
+        )
+
+    def words(self) -> set[str]:
+        """The words of the catalogue, for mending typos."""
+        texts = [
+            text for tool in self.tools for text in (*tool.sentences, *(slot.text for slot in tool.slots))
+        ]
+        values = [
+            str(v)
+            for tool in self.tools
+            for slot in tool.slots
+            if slot.kind == "choice"
+            for v in slot.choices
+        ]
+        return {word for text in (*texts, *values) for word in split_name(text) if len(word) > 2}
+
+    def rank(self, reading: Reading, recent: Recent, vectors: Mapping[str, Vectors]) -> list[Candidate]:
+        """Every usable tool with its filled slots, best first."""
+        clause, masked = vectors[reading.text], vectors[reading.masked]
+        full = self._sentences @ clause if len(self._sentences) else np.zeros(0, dtype=np.float32)
+        deeds = self._masked @ masked if len(self._masked) else np.zeros(0, dtype=np.float32)
+
+        def alike(first: str, second: str) -> float:
+            left, right = self._known.get(first), vectors.get(second)
+            return 0.0 if left is None or right is None else float(left @ right)
+
+        candidates = []
+        for tool, rows, masked_rows in zip(self.tools, self._sentence_rows, self._masked_rows, strict=True):
+            if not tool.usable:
+                continue
+            filling = fill(tool, reading, recent, alike)
+            features = (
+                float(full[rows].max()),
+                float(deeds[masked_rows].max()),
+                float(full[rows][0]),
+                *_surface(tool, reading, filling),
+            )
+            score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
+            candidates.append(Candidate(tool, filling, features, score))
+        return sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
+
+    def strangeness(self, reading: Reading, vectors: Mapping[str, Vectors]) -> float:
+        """How near the clause lies to something that no tool here is for."""
+        if not len(self._background):
+            return 0.0
+        return float((self._background @ vectors[reading.text]).max())
+
+    def nearest(self, prompt: Vectors, count: int) -> list[ToolProfile]:
+        """The tools nearest in meaning to a prompt."""
+        likes = (self._sentences @ prompt) if len(self._sentences) else np.zeros(0, dtype=np.float32)
+        order = sorted(range(len(self.tools)), key=lambda i: -float(likes[self._sentence_rows[i]].max()))
+        return [self.tools[i] for i in order[:count]]
+
+    def none_score(self, strangeness: float) -> float:
+        return NONE_BIAS + NONE_BACKGROUND * strangeness
+
+
+def _surface(tool: ToolProfile, reading: Reading, filling: Filling) -> tuple[float, ...]:
+    verb = stem(reading.verb) if reading.verb else ""
+    said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
+    required = tool.required
+    firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.5
+    optional = sum(filling.strength.get(s.name, 0.0) >= 0.7 for s in tool.slots if not s.required)
+    content = [
+        index
+        for index, token in enumerate(reading.tokens)
+        if not token.quoted
+        and token.low not in STOPWORDS
+        and token.low[0].isalnum()
+        and stem(token.low) != verb
+    ]
+    stray = [i for i in content if i not in filling.used and reading.stems[i] not in tool.words]
+    return (
+        1.0 if verb and verb in tool.verbs else 0.5 if verb and verb in tool.words else 0.0,
+        min(len((said - {verb}) & tool.nouns), 2) / 2,
+        firm,
+        float(min(len(filling.missing), 2)),
+        min(optional, 2) / 2,
+        len(stray) / len(content) if content else 0.0,
+    )
+
+
+def _slot_texts(tool: ToolProfile) -> list[str]:
+    """What slots are compared by: their own texts, and each choice in the tool's words."""
+    name = " ".join(split_name(tool.card.name))
+    texts = [slot.text for slot in tool.slots if slot.kind in ("text", "texts")]
+    return texts + [f"{name} {v}" for slot in tool.slots if slot.kind == "choice" for v in slot.choices]
+
+
+def _flatten(groups: Sequence[Sequence[str]]) -> tuple[list[str], list[slice]]:
+    texts: list[str] = []
+    rows: list[slice] = []
+    for group in groups:
+        rows.append(slice(len(texts), len(texts) + len(group)))
+        texts.extend(group)
+    return texts, rows
+
+
+def fingerprint(cards: Sequence[ToolCard]) -> bytes:
+    """Equal for equal catalogues, so that an index is built once."""
+    digest = hashlib.blake2b(digest_size=16)
+    for card in cards:
+        digest.update(repr((card.name, card.description, card.parameters, card.examples, card.path)).encode())
+    return digest.digest()
