@@ -23,7 +23,7 @@ export function cover(seed) {
       s("stop", { offset: 0, "stop-color": `hsl(${hue} 45% 11%)` }), s("stop", { offset: 0.65, "stop-color": `hsl(${hue + 25} 42% 32%)` }), s("stop", { offset: 1, "stop-color": `hsl(${hue + 50} 60% 62%)` }))),
     s("rect", { width: 320, height: 180, fill: `url(#${id})` }));
   for (let star = 0; star < 36; star += 1) svg.append(s("circle", { cx: next(0, 320).toFixed(1), cy: next(0, 105).toFixed(1), r: next(0.3, 1.1).toFixed(2), fill: "#fff", opacity: next(0.2, 0.85).toFixed(2) }));
-  const [x, y, r] = [next(50, 270), next(34, 72), next(11, 22)];
+  const [x, y, r] = [next(105, 215), next(34, 72), next(11, 22)];
   svg.append(s("circle", { cx: x, cy: y, r: r * 2.4, fill: "#fff", opacity: 0.06 }), s("circle", { cx: x, cy: y, r, fill: `hsl(${hue + 40} 60% 90%)` }));
   for (let ridge = 0; ridge < 3; ridge += 1) svg.append(s("path", { d: hills(next, 98 + ridge * 26, 30 - ridge * 6), fill: `hsl(${hue + 12 - ridge * 6} ${38 - ridge * 4}% ${25 - ridge * 8}%)` }));
   return svg;

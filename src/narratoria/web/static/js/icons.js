@@ -42,5 +42,5 @@ const PATHS = {
 /** @param {keyof typeof PATHS} name */
 export function icon(name) {
   const path = s("path", { d: PATHS[name] });
-  return s("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" }, path);
+  return s("svg", { class: `icon icon-${name}`, viewBox: "0 0 24 24", "aria-hidden": "true", focusable: "false" }, path);
 }

@@ -145,9 +145,10 @@ class TurnPart {
     const show = last && turn.outcome !== null && !busy;
     choices.hidden = !show || !turn.choices.length;
     this.node.classList.toggle("last", last);
-    if (choices.hidden || this.shownChoices === turn.choices) return;
-    this.shownChoices = turn.choices;
-    choices.replaceChildren(...turn.choices.map((text, index) =>
+    const offered = choices.hidden ? [] : turn.choices;
+    if (this.offered?.join("\n") === offered.join("\n")) return;
+    this.offered = offered;
+    choices.replaceChildren(...offered.map((text, index) =>
       h("button", { class: "choice", on: { click: () => this.view.game.send(text, "choice") } },
         h("span", { class: "key", "aria-hidden": "true", text: index < 9 ? String(index + 1) : "·" }), h("span", { dir: "auto", text }))));
   }
