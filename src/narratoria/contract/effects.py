@@ -315,7 +315,7 @@ async def apply_effects(
 def _check_receipt(receipt: Any) -> None:
     try:
         schema.dump(receipt)
-    except (TypeError, ValueError, RecursionError, ToolValidationError) as error:
+    except ToolValidationError as error:
         raise NarratoriaError(
             f"apply returned a receipt that cannot be kept in the journal: {error}"
         ) from None

@@ -90,6 +90,16 @@ class LocalNarrator:
         return self._embedder.knows_word(word)
 
 
+def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[tuple[list[Candidate], float]]:
+    """Per clause that asks for something: all tools, best first, and how strange it is to the catalogue."""
+    thought = _Thought(narrator, request)
+    try:
+        thought.plan()
+    except Refusal:
+        pass  # what was weighed is of interest, not the verdict
+    return thought.observed
+
+
 class _Thought:
     """One prompt on its way to a plan."""
 
@@ -106,6 +116,7 @@ class _Thought:
         self.almost: list[Candidate] = []
         self.things: list[tuple[str, int]] = [(thing, -1) for thing in self._past_things()]
         self.values: list[tuple[str, int]] = []
+        self.observed: list[tuple[list[Candidate], float]] = []
 
     def plan(self) -> PlanDocument:
         clauses = split_clauses(
@@ -144,7 +155,9 @@ class _Thought:
     ) -> None:
         recent = Recent(tuple(t for t, _ in self.things), tuple(v for v, _ in self.values))
         ranked = self.index.rank(reading, recent, vectors)
-        none_score = self.index.none_score(self.index.strangeness(reading, vectors))
+        strangeness = self.index.strangeness(reading, vectors)
+        none_score = self.index.none_score(strangeness)
+        self.observed.append((ranked, strangeness))
         best = next((c for c in ranked if not c.filling.missing), None)
         if ranked and ranked[0].filling.missing:
             self.almost.append(ranked[0])

@@ -95,7 +95,10 @@ class Reading:
 def read(clause: Clause, finder: EntityFinder) -> Reading:
     tokens = clause.tokens
     verb, particle, index = _head(tokens)
-    phrases = _phrases(tokens, index, verb, finder)
+    asked = _asked_verb(tokens) if not verb else None
+    phrases = _phrases(tokens, index, verb, finder, asked)
+    if asked is not None:
+        verb = tokens[asked].low
     if verb in _LIGHT_VERBS and phrases:
         verb, phrases = _unfold_light_verb(tokens, verb, phrases)
     if not particle and verb:
@@ -128,7 +131,22 @@ def _head(tokens: Sequence[Token]) -> tuple[str, str, int]:
     return first, "", rest
 
 
-def _phrases(tokens: Sequence[Token], index: int, verb: str, finder: EntityFinder) -> list[Phrase]:
+def _asked_verb(tokens: Sequence[Token]) -> int | None:
+    """Where the verb of a question stands: "what can I *see* from here", "where do the exits *lead*"."""
+    words = [token.low for token in tokens]
+    if words[0] not in QUESTION_WORDS and words[0] not in AUXILIARIES:
+        return None
+    for index in range(1, len(words)):
+        follows = words[index - 1] in SUBJECTS or "do" in words[:index] or "does" in words[:index]
+        free = words[index - 1] not in DETERMINERS and not tokens[index].quoted
+        if follows and free and (words[index] in VERBS or words[index] in ("know", "match")):
+            return index
+    return None
+
+
+def _phrases(
+    tokens: Sequence[Token], index: int, verb: str, finder: EntityFinder, asked: int | None
+) -> list[Phrase]:
     phrases: list[Phrase] = []
     prep, joined = "", False
     start: int | None = None
@@ -142,13 +160,16 @@ def _phrases(tokens: Sequence[Token], index: int, verb: str, finder: EntityFinde
     while index < len(tokens):
         token = tokens[index]
         word = token.low
-        if token.quoted:
+        if index == asked:
+            flush(index)
+            prep = ""
+        elif token.quoted:
             flush(index)
             phrases.append(Phrase(prep, index, index + 1, token.text, quoted=True, joined=joined))
             prep, joined = "", False
         elif word in QUESTION_WORDS and index > 0 and verb:
             flush(index)
-            phrases.append(_clausal(tokens, index, prep or word))
+            phrases.append(_clausal(tokens, index, prep or "about"))
             return phrases
         elif word == "to" and _starts_infinitive(tokens, index + 1, finder):
             flush(index)

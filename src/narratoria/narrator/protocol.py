@@ -14,6 +14,15 @@ class NoMatch(NarratoriaError):
     """This narrator has nothing to say to this prompt; the next one in the chain may."""
 
 
+class Refusal(NoMatch):
+    """Understood, and honestly answered: nothing here can do that, but these could be tried."""
+
+    def __init__(self, narrative: str, choices: Sequence[str] = ()) -> None:
+        super().__init__(narrative)
+        self.narrative = narrative
+        self.choices = tuple(choices)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCard:
     """What a narrator knows of a tool: enough to choose it and to fill its input."""

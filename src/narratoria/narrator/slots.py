@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from narratoria.narrator.phrases import Phrase, Quantity, Reading
@@ -78,6 +79,8 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
     for value in slot.choices:
         words = [stem(word) for word in split_name(str(value))]
         strength, span = _find_choice(words, reading, filling.used, shared)
+        if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
+            strength *= 0.6  # "shut the blinds halfway" says half
         if strength and (best is None or (strength, len(words)) > best[:2]):
             best = (strength, len(words), value, span)
     if best is None:
@@ -221,6 +224,7 @@ def _fill_texts(
         if not phrase.owner
     ]
     taken: list[Phrase] = []
+    chosen: dict[str, Phrase] = {}
     for score, _, slot, phrase in sorted(offers, key=lambda offer: offer[:2], reverse=True):
         if slot.name in filling.input or any(phrase is other for other in taken):
             continue
@@ -234,7 +238,28 @@ def _fill_texts(
             slot, [value] if slot.kind == "texts" else value, strength, range(phrase.start, phrase.end)
         )
         filling.refers |= phrase.pronoun is not None
+        chosen[slot.name] = phrase
         _follow_list(slot, phrase, reading, recent, filling, taken)
+    scores = {(slot.name, id(phrase)): score for score, _, slot, phrase in offers}
+    _restore_order([slot for slot in slots if slot.required], chosen, scores, filling)
+
+
+def _restore_order(
+    slots: Sequence[Slot],
+    chosen: Mapping[str, Phrase],
+    scores: Mapping[tuple[str, int], float],
+    filling: Filling,
+) -> None:
+    """"compare A with B": where two slots would take either, the first takes what is said first."""
+    for first, second in pairwise(slot for slot in slots if slot.name in chosen):
+        one, other = chosen[first.name], chosen[second.name]
+        if one.start < other.start or one.quoted or other.quoted:
+            continue
+        now = scores[first.name, id(one)] + scores[second.name, id(other)]
+        swapped = scores[first.name, id(other)] + scores[second.name, id(one)]
+        if now - swapped < 0.4:
+            for values in (filling.input, filling.strength):
+                values[first.name], values[second.name] = values[second.name], values[first.name]
 
 
 def _follow_list(
@@ -277,22 +302,28 @@ def _role_score(
 ) -> float:
     """How well `phrase` would stand in `slot`."""
     stems = content_stems(phrase.text)
+    prep = _role(phrase, reading)
     score = 0.0
-    if phrase.prep in slot.preps:
+    if prep in slot.preps:
         score += 1.0
-    elif phrase.prep in slot.hinted:
+    elif prep in slot.hinted:
         score += 0.8
-    elif any(phrase.prep in other.preps | other.hinted for other in slots if other is not slot):
+    elif any(prep in other.preps | other.hinted for other in slots if other is not slot):
         score -= 0.6
     if slot is lead:
-        score += 0.3 if not phrase.prep else 0.1
+        score += 0.3 if not prep else 0.1
     elif len(slots) > 1 and slot.required:
         score += 0.1
     mention = phrase.mention
     if mention:
-        score += 0.5 * mention.strength
-        if mention.entity.holders & slot.words or slot.words & set(mention.entity.stems):
+        score += 0.9 * mention.strength
+        named = set(mention.entity.stems)
+        if slot.words & named:
+            score += 1.5
+        elif mention.entity.holders & slot.words:
             score += 1.0
+        elif any(other.words & named for other in slots):
+            score -= 0.8  # a key goes into the slot called key, not into the one before it
     elif slot.words & stems:
         score += 0.3
     if phrase.quoted:
@@ -300,10 +331,18 @@ def _role_score(
     elif slot.quoted and not slot.clausal:
         score -= 0.5
     if phrase.clausal:
-        score += 0.8 if slot.clausal else -0.2
+        score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
     if not mention and not phrase.quoted and not phrase.clausal and stems and stems <= tool.words:
         score -= 0.6  # "set a timer": the tool's own noun is no value
     return score + 0.8 * alike(slot.text, phrase.text)
+
+
+def _role(phrase: Phrase, reading: Reading) -> str:
+    """The preposition that counts: in "the lid of the chest" the chest stands where the lid does."""
+    at = reading.phrases.index(phrase)
+    if phrase.prep == "of" and at and not reading.phrases[at - 1].mention:
+        return reading.phrases[at - 1].prep
+    return phrase.prep
 
 
 def _value(phrase: Phrase, recent: Recent, filling: Filling, reading: Reading) -> tuple[str | None, float]:

@@ -12,13 +12,27 @@ from narratoria.errors import ToolValidationError
 
 
 def dump(value: Any) -> Any:
-    """The value as JSON knows it: dataclasses and Structs become objects, enums their values, dates text."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_other)
+    """The value as JSON knows it: dataclasses and Structs become objects, enums their values, dates text.
+
+    Through JSON and back, so that what comes out is what a journal gives back: no tuples, no number keys.
+    """
+    if value is None or type(value) in (str, bool):
+        return value
+    return msgspec.json.decode(_encode(value))
 
 
 def dump_json(value: Any) -> str:
     """The value as JSON text."""
-    return msgspec.json.encode(value, enc_hook=_other).decode()
+    return _encode(value).decode()
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value, enc_hook=_other)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ToolValidationError(
+            f"{type(value).__qualname__} cannot be written as JSON: {error}; use a dataclass or plain data"
+        ) from None
 
 
 def _other(value: Any) -> Any:
@@ -29,6 +43,4 @@ def _other(value: Any) -> Any:
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
-    raise ToolValidationError(
-        f"{type(value).__qualname__} cannot be written as JSON; return a dataclass or plain data instead"
-    )
+    raise TypeError(f"there is no JSON for {type(value).__qualname__}")

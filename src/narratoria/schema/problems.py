@@ -20,8 +20,11 @@ Path: TypeAlias = Sequence[str | int]
 
 MAX_PROBLEMS: Final = 20  # as many as a person reads; arguments may have a hundred thousand keys
 MAX_SHOWN: Final = 60
-TOO_DEEP: Final = "arguments: nested too deeply"
+MAX_DEPTH: Final = (
+    100  # native code below us recurses: a bottomless value would end the process, not the call
+)
 
+_CONTAINERS: Final = (dict, list, tuple)
 _NAMES: Final = {"integer": "int"}
 _LIMITS: Final[Mapping[str, str]] = {
     "minimum": "{} or more",
@@ -61,9 +64,23 @@ def of_tool(name: str) -> str:
 
 
 def as_object(arguments: Any) -> dict[str, Any]:
-    if isinstance(arguments, Mapping):
-        return dict(arguments)
-    raise ArgumentsInvalid([f"arguments: expected an object, got {show(arguments)}"])
+    """A copy of the arguments, if they are an object of bearable depth."""
+    if type(arguments) is not dict and not isinstance(arguments, Mapping):
+        raise ArgumentsInvalid([f"arguments: expected an object, got {show(arguments)}"])
+    copied = dict(arguments)
+    level: Any = [child for child in copied.values() if isinstance(child, _CONTAINERS)]
+    depth = 1
+    while level:
+        if depth == MAX_DEPTH:
+            raise ArgumentsInvalid([f"arguments: nested more than {MAX_DEPTH} deep"])
+        level = {
+            id(child): child  # a part that is shared counts once, else a small knot could take for ever
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, _CONTAINERS)
+        }.values()
+        depth += 1
+    return copied
 
 
 def fits(validator: Validator, arguments: dict[str, Any]) -> bool:
@@ -97,18 +114,13 @@ def _as_json(arguments: dict[str, Any]) -> Any:
     """The arguments of a Python caller as JSON, or why they cannot be."""
     try:
         plain = dump(arguments)
-        jsonschema_rs.is_valid(True, plain)  # raises where the tree is deeper than any validator follows
-    except RecursionError:
-        raise ArgumentsInvalid([TOO_DEEP]) from None
-    except (ToolValidationError, TypeError, ValueError) as error:
+    except ToolValidationError as error:
         raise ArgumentsInvalid([f"arguments: not JSON: {error}"]) from None
     return plain
 
 
 def _from_msgspec(error: Exception, arguments: dict[str, Any]) -> str:
     """msgspec's one error, "Expected `int`, got `float` - at `$.a[0]`", in our words."""
-    if isinstance(error, RecursionError):
-        return TOO_DEEP
     if " - at `key` in " in str(error):
         return "arguments: every key must be text"
     text, _, place = str(error).partition(" - at `$")

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.schema.problems import (
-    TOO_DEEP,
     Schema,
     as_object,
     compile_schema,
@@ -38,10 +37,7 @@ def parser_for_schema(
     def parse(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given = as_object(arguments)
         if has_defaults:
-            try:
-                given = _fill(given, strict, strict, ())
-            except RecursionError:
-                raise ArgumentsInvalid([TOO_DEEP]) from None
+            given = _fill(given, strict, strict, ())
         if not fits(validator, given):
             raise ArgumentsInvalid(find_problems(validator, strict, given))
         return given

@@ -147,10 +147,10 @@ def _deep_parser(type_: Any, schema: Schema, validator: Validator) -> Callable[[
     """msgspec ignores unknown keys of dataclasses, so the schema, closed at every depth, judges those."""
 
     def parse(arguments: Mapping[str, Any]) -> Any:
-        given = arguments if type(arguments) is dict else as_object(arguments)
+        given = as_object(arguments)
         try:
             value = msgspec.convert(given, type_)
-        except (msgspec.ValidationError, RecursionError) as error:
+        except msgspec.ValidationError as error:
             raise _refusal(schema, validator, given, error) from None
         if not fits(validator, given):
             raise _refusal(schema, validator, given)
@@ -170,19 +170,15 @@ def _is_plain_dataclass(type_: Any, schema: Schema) -> bool:
         and type_.__new__ is object.__new__
         and all(field.init and not hasattr(msgspec.Struct, field.name) for field in dataclasses.fields(type_))
         and not any("__slots__" in vars(one) for one in type_.__mro__[:-1])
-        and not _holds_objects(schema)
+        and all(map(_is_scalar, schema["properties"].values()))
     )
 
 
-def _holds_objects(schema: Schema) -> bool:
-    """An object inside, such as a TypedDict, whose keys a flat check would not see."""
-    return any(_mentions_properties(one) for one in schema["properties"].values())
-
-
-def _mentions_properties(part: Any) -> bool:
-    if isinstance(part, dict):
-        return "properties" in part or any(map(_mentions_properties, part.values()))
-    return isinstance(part, list) and any(map(_mentions_properties, part))
+def _is_scalar(part: Schema) -> bool:
+    """Whether nothing can be inside, so that neither keys nor depth need a look."""
+    if "anyOf" in part:
+        return all(map(_is_scalar, part["anyOf"]))
+    return "enum" in part or part.get("type") in ("string", "integer", "number", "boolean", "null")
 
 
 def _flat_parser(
@@ -197,7 +193,7 @@ def _flat_parser(
         ["def parse(arguments):",
          "    try:",
          "        parsed = convert(arguments, twin)",
-         "    except (ValidationError, RecursionError) as error:",
+         "    except ValidationError as error:",
          "        return reparse(arguments, error)",
          "    made = new(type_)",
          *(["    fields = made.__dict__"] if names else []),

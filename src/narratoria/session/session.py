@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -22,6 +24,7 @@ from narratoria.events import (
     Notification,
     PatchChange,
     PermissionChange,
+    SkillHealth,
     SliceChange,
 )
 from narratoria.session.assets import AssetStore
@@ -43,6 +46,7 @@ from narratoria.state import StateView, apply, change_to_patch, merge, plain
 
 logger = logging.getLogger("narratoria")
 T = TypeVar("T")
+PAST_TURNS: Final = 32
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -63,6 +67,12 @@ class Sink(Protocol):
     def full(self) -> bool: ...
 
     async def wait(self) -> None: ...
+
+
+class TurnLog(Protocol):
+    """A sink that can promise: what was recorded up to now survives a crash."""
+
+    async def commit_turn(self) -> None: ...
 
 
 class Session:
@@ -88,7 +98,13 @@ class Session:
         self.assets = assets or AssetStore()
         self.asset_records: dict[int, AssetStored] = {}
         self.completed_tools: set[str] = set()
-        self.turn: int | None = None
+        self.turn: int | None = None  # the turn that is being taken
+        self.turn_count = 0
+        self.past: deque[tuple[str, str]] = deque(maxlen=PAST_TURNS)  # (prompt, narrative), newest last
+        self.choices: list[str] = []
+        self.health: dict[str, SkillHealth] = {}
+        self.journal: TurnLog | None = None
+        self.turn_lock = asyncio.Lock()
         self.clock = clock
         self.seq = 0
         self.calls = 0

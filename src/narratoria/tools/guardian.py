@@ -15,7 +15,10 @@ import os
 import signal
 import sys
 import time
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes as long to import as everything else here
+if TYPE_CHECKING:
+    from typing import Any
 
 LIFELINE = 0
 LEDGER = 3

@@ -224,7 +224,7 @@ class Decoder:
             f"a line is longer than {self.limits.max_line_bytes:,} bytes",
             code=OUTPUT_LIMIT,
             line=self.lines + 1,
-            excerpt=line,
+            excerpt=line[:EXCERPT_BYTES],
             fix="end every event with a newline; write large data to a file and announce an `asset`",
             events=before,
         )

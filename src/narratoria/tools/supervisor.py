@@ -115,6 +115,7 @@ class _Supervision:
         linger: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._ears = platform.ears_of(self._loop)
         self._child = child
         self._call = call
         self._decoder = decoder
@@ -139,8 +140,8 @@ class _Supervision:
         custody().entrust(self._call, child.pid)
         try:
             self._watch = platform.watch_exit(self._loop, child.pid, self._on_exit)
-            self._loop.add_reader(child.stdout, self._on_stdout)
-            self._loop.add_reader(child.stderr, self._on_stderr)
+            self._ears.listen(child.stdout, self._on_stdout)
+            self._ears.listen(child.stderr, self._on_stderr)
             if child.unsent:
                 self._loop.add_writer(child.stdin, self._on_stdin)
         except BaseException:
@@ -268,10 +269,10 @@ class _Supervision:
     async def _paused(self, delivery: Awaitable[None]) -> None:
         """Wait for a subscriber; meanwhile the pipe fills and the tool has to wait too."""
         if self._child.stdout >= 0:
-            self._loop.remove_reader(self._child.stdout)
+            self._ears.forget(self._child.stdout)
         await delivery
         if self._child.stdout >= 0:
-            self._loop.add_reader(self._child.stdout, self._on_stdout)
+            self._ears.listen(self._child.stdout, self._on_stdout)
 
     async def _drain(self) -> None:
         """After the exit: what the pipe still holds, and a moment for a child that is still writing.
@@ -281,7 +282,6 @@ class _Supervision:
         if self._child.stdout >= 0:
             os.set_blocking(self._child.stdout, False)
         until = self._loop.time() + self._linger
-        self._at(self._linger, self._wake)
         owed = platform.PIPE_BYTES
         while self._child.stdout >= 0 and self._failure is None:
             if self._inbox is None:
@@ -290,6 +290,7 @@ class _Supervision:
             if self._inbox is None:
                 if overdue or self._decoder.done is not None:
                     break
+                self._at(until - self._loop.time(), self._wake)
                 await self._next()
                 continue
             if overdue and owed <= 0:
@@ -365,7 +366,6 @@ class _Supervision:
 
     def _close(self, fd: int) -> int:
         if fd >= 0:
-            if not self._loop.is_closed():
-                self._loop.remove_reader(fd)
+            self._ears.forget(fd)
             os.close(fd)
         return -1

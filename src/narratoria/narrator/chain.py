@@ -1,0 +1,74 @@
+"""Several narrators, asked in turn: the first that has an answer speaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from narratoria.errors import NarratoriaError
+from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, Refusal
+from narratoria.plan import PlanDocument
+
+
+class NarratorFailed(NarratoriaError):
+    """A narrator raised, was too slow, or gave something that is not a plan."""
+
+
+class ChainNarrator:
+    """Falls through on no match, failure or time-out; `last_speaker` and `passed_over` say what happened.
+
+    An honest refusal ("nothing here can do that") is kept while the later narrators are asked, and is the answer
+    when none of them knows better. The last narrator, usually the template, is asked only when there is none.
+    """
+
+    def __init__(
+        self,
+        narrators: Sequence[Narrator],
+        *,
+        last_resort: Narrator | None = None,
+        time_limit: float = 5.0,
+        on_refusal: Callable[[Refusal], None] = lambda refusal: None,
+    ) -> None:
+        self.narrators = tuple(narrators)
+        self.last_resort = last_resort
+        self.time_limit = time_limit
+        self.on_refusal = on_refusal
+        self.last_speaker = ""
+        self.last_choices: tuple[str, ...] = ()
+        self.passed_over: dict[str, str] = {}
+
+    @property
+    def name(self) -> str:
+        return self.last_speaker or " → ".join(one.name for one in self.narrators)
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        self.passed_over = {}
+        self.last_choices = ()
+        refusal: Refusal | None = None
+        refuser = ""
+        for narrator in self.narrators:
+            try:
+                async with asyncio.timeout(self.time_limit):
+                    plan = await narrator.plan(request)
+            except Refusal as error:
+                if refusal is None:
+                    refusal, refuser = error, narrator.name
+                self.passed_over[narrator.name] = str(error)
+            except NoMatch as error:
+                self.passed_over[narrator.name] = str(error) or "no match"
+            except TimeoutError:
+                self.passed_over[narrator.name] = f"no plan within {self.time_limit:g} s"
+            except Exception as error:  # a narrator is foreign code: whatever it raises costs its turn to speak
+                self.passed_over[narrator.name] = f"{type(error).__name__}: {error}"
+            else:
+                self.last_speaker = narrator.name
+                return plan
+        if refusal is not None:
+            self.last_speaker = refuser
+            self.last_choices = refusal.choices
+            self.on_refusal(refusal)
+            return PlanDocument(narrative=refusal.narrative)
+        if self.last_resort is not None:
+            self.last_speaker = self.last_resort.name
+            return await self.last_resort.plan(request)
+        raise NoMatch("; ".join(f"{name}: {why}" for name, why in self.passed_over.items()) or "no narrator")

@@ -1,0 +1,368 @@
+"""One exchange: prompt → plan → execution → replan … → narration. A turn is a transaction, and it always ends well.
+
+Bounds (000 §13.6): at most five generations, five seconds each; after that a template speaks and the player goes on.
+Whatever a narrator or a tool does wrong costs an attempt, never the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from narratoria.errors import (
+    INVALID_ARGUMENTS,
+    NOT_EXECUTABLE,
+    TOOL_NOT_FOUND,
+    JournalError,
+    PlanRejected,
+    SessionBusy,
+)
+from narratoria.events import (
+    Choices,
+    Done,
+    Narration,
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    PlanMade,
+    PlanRefused,
+    SkillHealth,
+    ToolEvent,
+    TurnCommitted,
+    TurnStarted,
+    UiEvent,
+)
+from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
+from narratoria.narrator.template import TemplateNarrator
+from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
+from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
+from narratoria.registry import ToolRegistry
+from narratoria.schema import dump
+from narratoria.session import Session
+from narratoria.tool import Tool
+from narratoria.tools.resolve import ToolRefused, ToolResolver
+
+GENERATION_TIMEOUT: Final = 5.0
+MAX_PROMPT: Final = 20_000
+MAX_CHOICES: Final = 12
+QUEUE_LENGTH: Final = 4
+
+Origin = Literal["player", "choice", "opening", "retry"]
+Outcome = Literal["completed", "fallback", "cancelled"]
+_PERMANENT: Final = frozenset({TOOL_NOT_FOUND, NOT_EXECUTABLE, INVALID_ARGUMENTS})
+
+
+class Interrupted(Protocol):
+    """A turn that a crash left open: what was decided and done so far."""
+
+    turn: int
+    prompt: str
+    plan: PlanDocument | None
+    completed: dict[str, CallResult]
+    disabled: set[str]
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettings:
+    """The bounds of a turn, and what the player switched off."""
+
+    generations: int = MAX_GENERATIONS
+    generation_timeout: float = GENERATION_TIMEOUT
+    disabled_skills: frozenset[str] = frozenset()
+    premise: str = ""
+    memories: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class TurnResult:
+    """What the player sees, and what lies behind it."""
+
+    turn: int
+    prompt: str
+    narrative: str = ""
+    choices: list[str] = field(default_factory=list)
+    outcome: Outcome = "completed"
+    narrator: str = ""
+    plans: list[PlanDocument] = field(default_factory=list)
+    traces: list[ExecutionResult] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unsaved: str | None = None
+
+
+async def take_turn(
+    session: Session,
+    prompt: str,
+    *,
+    narrator: Narrator,
+    registry: ToolRegistry,
+    executor: PlanExecutor | None = None,
+    origin: Origin = "player",
+    settings: TurnSettings = TurnSettings(),  # noqa: B008 (frozen)
+    resume: Interrupted | None = None,
+) -> TurnResult:
+    """Take one turn. Turns of a session follow each other: a few prompts may wait, more raise `SessionBusy`."""
+    waiting = getattr(session.turn_lock, "_waiters", None)
+    if session.turn_lock.locked() and len(waiting or ()) >= QUEUE_LENGTH:
+        raise SessionBusy(f"session {session.id}: {QUEUE_LENGTH} prompts are waiting already; let a turn end first")
+    async with session.turn_lock:
+        executor = executor or PlanExecutor(registry, session)
+        return await _Turn(session, prompt, narrator, executor, origin, settings, resume).take()
+
+
+class _Turn:
+    def __init__(
+        self,
+        session: Session,
+        prompt: str,
+        narrator: Narrator,
+        executor: PlanExecutor,
+        origin: Origin,
+        settings: TurnSettings,
+        resume: Interrupted | None,
+    ) -> None:
+        self.session = session
+        self.narrator = narrator
+        self.executor = executor
+        self.origin: Origin = origin
+        self.settings = settings
+        self.resume = resume
+        self.disabled = set(settings.disabled_skills) | {
+            skill for skill, health in session.health.items() if health.health == "permanentFailure"
+        }
+        number = session.turn_count + 1 if resume is None else resume.turn
+        self.result = TurnResult(number, _cut(prompt))
+        self.too_long = len(prompt) > MAX_PROMPT
+        self.said: list[str] = []
+
+    async def take(self) -> TurnResult:
+        session, result = self.session, self.result
+        session.turn = session.turn_count = result.turn
+        if self.resume is None:
+            session.record(TurnStarted(turn=result.turn, prompt=result.prompt, origin=self.origin))
+        if self.too_long:
+            session.notice(Notice(level="warn", message=f"only the first {MAX_PROMPT:,} characters were read"))
+        try:
+            if not await self._generations():
+                await self._fall_back()
+        except asyncio.CancelledError:
+            result.outcome = "cancelled"
+            self._close()
+            raise
+        self._close()
+        await self._save()
+        return result
+
+    # --- plans ---------------------------------------------------------------------------------------------
+
+    async def _generations(self) -> bool:
+        """Plan and execute until a plan succeeds; False when the attempts are used up."""
+        first = 1
+        parent: PlanDocument | None = None
+        trace: ExecutionResult | None = None
+        if self.resume is not None:
+            self.disabled |= self.resume.disabled
+            first = max(1, self.resume.attempt)
+            if self.resume.plan is not None:
+                trace = await self._execute(self.resume.plan, self.resume.completed)
+                if trace.success:
+                    return True
+                parent, first = self.resume.plan, first + 1
+        for attempt in range(first, self.settings.generations + 1):
+            plan = await self._generate(attempt, parent, trace)
+            if plan is None:
+                continue
+            self._announce(plan, attempt)
+            trace = await self._execute(plan, {})
+            if trace.success:
+                return True
+            parent = plan
+        return False
+
+    async def _generate(
+        self, attempt: int, parent: PlanDocument | None, trace: ExecutionResult | None
+    ) -> PlanDocument | None:
+        """Ask the narrator once. Whatever goes wrong is a problem on record, and costs this attempt."""
+        request = self._request(attempt, parent, trace)
+        try:
+            async with asyncio.timeout(self.settings.generation_timeout):
+                plan = await self.narrator.plan(request)
+            if not isinstance(plan, PlanDocument):
+                raise PlanRejected([f"$: the narrator returned {type(plan).__name__}, not a PlanDocument"])
+            plan = msgspec.structs.replace(
+                plan,
+                disabled_skills=sorted({*plan.disabled_skills, *self._failed_here()}),
+                metadata=PlanMetadata(
+                    generation_attempt=attempt, parent_plan_id=parent.request_id if parent else None
+                ),
+            )
+            plan.check()
+            self._check_disabled(plan)
+        except TimeoutError:
+            problems = [f"no plan within {self.settings.generation_timeout:g} s"]
+        except PlanRejected as error:
+            problems = list(error.problems)
+        except Exception as error:  # a narrator is foreign code; its failure is the attempt's, not the player's
+            problems = [f"{type(error).__name__}: {error}"]
+        else:
+            return plan
+        self.result.problems.extend(problems)
+        self.session.record(PlanRefused(attempt=attempt, problems=problems, narrator=self.narrator.name))
+        return None
+
+    def _failed_here(self) -> set[str]:
+        """What this turn found broken: the plan says so (000 §13.3); what the player switched off is not told."""
+        return self.disabled - self.settings.disabled_skills
+
+    def _request(
+        self, attempt: int, parent: PlanDocument | None, trace: ExecutionResult | None
+    ) -> NarratorRequest:
+        def say(text: str) -> None:
+            self.session.record(NarrationDelta(text=text, attempt=attempt))
+
+        return NarratorRequest(
+            prompt=self.result.prompt,
+            state=self.session.state,
+            history=[PastTurn(*turn) for turn in self.session.past],
+            tools=[card(tool) for tool in self.executor.registry if not self._is_disabled(tool)],
+            disabled_skills=frozenset(self.disabled),
+            attempt=attempt,
+            parent_plan=parent,
+            last_trace=trace,
+            memories=self.settings.memories,
+            premise=self.settings.premise,
+            say=say,
+        )
+
+    def _is_disabled(self, tool: Tool[Any, Any]) -> bool:
+        return tool.name in self.disabled or tool.skill in self.disabled
+
+    def _check_disabled(self, plan: PlanDocument) -> None:
+        """000 §13.3: the generator MUST NOT select disabled skills."""
+        problems = []
+        for index, call in enumerate(plan.tools):
+            tool = _find(self.executor.resolver, call.tool_path)
+            if tool is not None and self._is_disabled(tool):
+                problems.append(f"$.tools[{index}].toolPath: {tool.name} is disabled; choose another")
+        if problems:
+            raise PlanRejected(problems)
+
+    def _announce(self, plan: PlanDocument, attempt: int) -> None:
+        self.result.narrator = self.narrator.name
+        self.result.plans.append(plan)
+        passed_over = getattr(self.narrator, "passed_over", {})
+        self.session.record(
+            NarratorChosen(narrator=self.narrator.name, attempt=attempt, passed_over=dict(passed_over))
+        )
+        self.session.record(PlanMade(plan=plan.to_data(), attempt=attempt, narrator=self.narrator.name))
+        if plan.narrative:
+            self.said = [plan.narrative]
+            self.session.record(NarrationDelta(text=plan.narrative, attempt=attempt))
+
+    async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:
+        trace = await self.executor.execute(plan, completed=completed)
+        self.result.traces.append(trace)
+        if plan not in self.result.plans:
+            self.result.plans.append(plan)
+            self.said = [plan.narrative] if plan.narrative else []
+        for call in plan.tools:
+            self._note_health(call.tool_path, trace.result_of(call.tool_id))
+        return trace
+
+    # --- skill health ----------------------------------------------------------------------------------------
+
+    def _note_health(self, tool_path: str, result: CallResult) -> None:
+        if result.state == "skipped":
+            return
+        tool = _find(self.executor.resolver, tool_path)
+        skill = (tool.skill or tool.name) if tool else tool_path.rpartition("/")[2]
+        before = self.session.health.get(skill)
+        failures = 0 if result.ok else (before.failures if before else 0) + 1
+        if result.ok:
+            health = "degraded" if result.retry_count else "healthy"
+        else:
+            health = "permanentFailure" if result.error_code in _PERMANENT else "temporaryFailure"
+            self.disabled.add(skill)
+        now = SkillHealth(skill=skill, health=health, failures=failures, reason=result.error or "")  # type: ignore[arg-type]
+        if before is None or before.health != now.health or before.failures != now.failures:
+            self.session.health[skill] = now
+            self.session.record(now)
+
+    # --- ending ----------------------------------------------------------------------------------------------
+
+    async def _fall_back(self) -> None:
+        """000 §13.6: after the last attempt, template-based narration; the player can go on."""
+        request = self._request(self.settings.generations, None, self.result.traces[-1] if self.result.traces else None)
+        template = TemplateNarrator()
+        plan = await template.plan(request)
+        self.result.outcome = "fallback"
+        self.result.narrator = template.name
+        self.said = [plan.narrative or ""]
+
+    def _close(self) -> None:
+        session, result = self.session, self.result
+        completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
+        self.said.extend(text for one in completed if (text := _summary(one.events)))
+        result.narrative = "\n\n".join(self.said)
+        result.choices = _choices(completed) or [*getattr(self.narrator, "last_choices", ())] or self._standing_choices()
+        session.record(Narration(text=result.narrative, narrator=result.narrator, attempt=len(result.plans) or 1))
+        session.record(Choices(choices=result.choices))
+        session.record(TurnCommitted(turn=result.turn, outcome=result.outcome))
+        session.choices = result.choices
+        session.past.append((result.prompt, result.narrative))
+        session.turn = None
+
+    def _standing_choices(self) -> list[str]:
+        """A turn that offered nothing new leaves what was offered before, so that nobody is stranded."""
+        return list(self.session.choices)
+
+    async def _save(self) -> None:
+        if self.session.journal is None:
+            return
+        try:
+            await self.session.journal.commit_turn()
+        except JournalError as error:
+            self.result.unsaved = str(error)
+            self.session.notice(Notice(level="error", message=f"this turn could not be saved: {error}"))
+
+
+def card(tool: Tool[Any, Any]) -> ToolCard:
+    """What a narrator is told of a tool."""
+    examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
+    return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
+
+
+def _find(resolver: ToolResolver, tool_path: str) -> Tool[Any, Any] | None:
+    try:
+        return resolver.resolve(tool_path)
+    except ToolRefused:
+        return None
+
+
+def _cut(prompt: str) -> str:
+    return prompt if len(prompt) <= MAX_PROMPT else prompt[:MAX_PROMPT]
+
+
+def _summary(events: Sequence[ToolEvent]) -> str:
+    done = next((event for event in reversed(events) if isinstance(event, Done)), None)
+    return (done.summary or "") if done else ""
+
+
+def _choices(completed: Collection[CallResult]) -> list[str]:
+    """000 §4.4: the choices tools offered, in order, each once; malformed ones are left out."""
+    found: dict[str, None] = {}
+    for result in completed:
+        for event in result.events:
+            if isinstance(event, UiEvent) and event.event == "narrative_choice":
+                offered = (event.payload or {}).get("choices")
+                for choice in offered if isinstance(offered, list) else ():
+                    if isinstance(choice, str) and choice.strip():
+                        found.setdefault(choice.strip())
+    return list(found)[:MAX_CHOICES]
+
+
+__all__ = ["Interrupted", "TurnResult", "TurnSettings", "card", "take_turn"]
