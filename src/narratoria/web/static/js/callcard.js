@@ -50,8 +50,12 @@ export class CallCard {
     this.log.update();
   }
 
-  update() {
-    const { call } = this;
+  /** @param {import("./fold.js").Call} call the same call, maybe another object after a snapshot */
+  update(call) {
+    if (call !== this.call) {
+      this.call = call;
+      this.log?.follow(call.log);
+    }
     if (call.ended === null) setText(this.elapsed, duration(Date.now() / 1000 - call.started));
     if (this.drawn === call.rev) return;
     this.drawn = call.rev;

@@ -36,7 +36,6 @@ export class Composer {
     this.retryButton.disabled = busy || !playable;
     this.branchButton.disabled = busy || !last;
     this.redoButton.disabled = busy || !world.redo.length;
-    this.redoButton.hidden = !world.redo.length;
     setText(this.status, statusText(game, last));
     this.#enable();
   }

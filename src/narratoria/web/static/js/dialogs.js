@@ -49,13 +49,12 @@ export async function confirm(title, text, action) {
 
 let snackbarTimer = 0;
 
-/** @param {string} text @param {{label: string, run: () => void}} [action] */
-export function snackbar(text, action) {
+/** @param {string} text */
+export function snackbar(text) {
   const bar = document.getElementById("snackbar");
   const close = () => bar.classList.remove("open");
   bar.replaceChildren(
     h("span", { text }),
-    action ? h("button", { class: "button inverse", text: action.label, on: { click: () => { close(); action.run(); } } }) : "",
     h("button", { class: "icon-button inverse", "aria-label": "Close message", on: { click: close } }, icon("close")),
   );
   bar.classList.add("open");

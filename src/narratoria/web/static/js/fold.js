@@ -24,10 +24,11 @@ import { merge } from "./merge.js";
  * }} Turn
  */
 
-export function newWorld() {
+/** @param {number} [rev] that of the world this one replaces: what is drawn must never look newer than it is */
+export function newWorld(rev = 0) {
   return {
     seq: 0,
-    rev: 0,
+    rev,
     session: null,
     /** @type {Map<number, Turn>} */ turns: new Map(),
     /** @type {number|null} */ running: null,
@@ -40,9 +41,9 @@ export function newWorld() {
     initial: {},
     state: {},
     /** patches of calls that have not committed, by sequence number */ pending: new Map(),
-    stateRev: 0,
-    assetsRev: 0,
-    sessionRev: 0,
+    stateRev: rev,
+    assetsRev: rev,
+    sessionRev: rev,
   };
 }
 

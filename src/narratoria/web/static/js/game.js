@@ -25,7 +25,7 @@ export class Game {
       after: () => this.world.seq,
       records: (records) => this.#take(records),
       snapshot: (records) => {
-        this.world = newWorld();
+        this.world = newWorld(this.world.rev + 1);
         this.#take(records);
       },
       status: (status) => {
@@ -67,7 +67,7 @@ export class Game {
 
   async undo() {
     const done = await attempt(() => api.undo(this.id).then(() => true));
-    if (done) snackbar("The last turn is undone.", { label: "Redo", run: () => this.redo() });
+    if (done) snackbar("The last turn is undone; Redo brings it back.");
   }
 
   async redo() {

@@ -28,6 +28,12 @@ export class LogView {
     new ResizeObserver(() => this.draw()).observe(this.scroller);
   }
 
+  /** The same log, read again from its beginning. */
+  follow(lines) {
+    this.lines = lines;
+    this.#refilter();
+  }
+
   #bar(name) {
     const level = h("select", { "aria-label": `Least level shown for ${name}` }, ...LEVELS.map((value, index) => h("option", { value: index, text: index ? `${value} and above` : "every level" })));
     level.addEventListener("change", () => { this.level = Number(level.value); this.#refilter(); });

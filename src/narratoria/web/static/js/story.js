@@ -35,7 +35,7 @@ export class StoryView {
     else {
       this.empty?.remove();
       this.empty = null;
-      this.turns.show(shown, (turn) => turn, (turn) => new TurnPart(this, turn));
+      this.turns.show(shown, (turn) => `${turn.turn} ${turn.ts}`, (turn) => new TurnPart(this, turn));
     }
     for (const part of blank ? [] : this.turns.parts.values()) part.setLast(part.turn === last, this.game.busy);
     if (this.following) this.follow();
@@ -105,14 +105,14 @@ class TurnPart {
   }
 
   #head() {
-    const { turn, view } = this;
-    const { game } = view;
+    const { turn } = this;
+    const { game } = this.view;
     const more = h("button", { class: "icon-button more", "aria-label": `Actions for turn ${turn.turn}`, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
     more.addEventListener("click", () => openMenu(more, [
-      { label: "Edit and retry…", icon: "edit", run: () => game.editAndRetry(turn) },
-      { label: "Retry from here", icon: "retry", run: () => game.retryFrom(turn) },
-      { label: "Undo to before this", icon: "undo", run: () => game.undoTo(turn) },
-      { label: "Branch from here", icon: "branch", run: () => game.branch(turn) },
+      { label: "Edit and retry…", icon: "edit", run: () => game.editAndRetry(this.turn) },
+      { label: "Retry from here", icon: "retry", run: () => game.retryFrom(this.turn) },
+      { label: "Undo to before this", icon: "undo", run: () => game.undoTo(this.turn) },
+      { label: "Branch from here", icon: "branch", run: () => game.branch(this.turn) },
     ]));
     const said = turn.prompt && turn.origin !== "opening";
     return h("header", { class: said ? "turn-head" : "turn-head opening" },
@@ -122,6 +122,7 @@ class TurnPart {
   update(turn) {
     if (this.drawn === turn.rev) return;
     this.drawn = turn.rev;
+    this.turn = turn; // another object after a snapshot
     const items = turn.items.filter((item) => !this.view.dismissed.has(item.id));
     this.items.show(items, (item) => item.id, (item) => this.#make(item));
     const narrating = turn.outcome === null && items.some((item) => item.kind === "narration" && !item.final);
