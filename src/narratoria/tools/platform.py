@@ -132,6 +132,7 @@ def _posix_spawn(argv: list[str], env: Environment, stdin: int, stdout: int, std
             (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_DUP2, stdout, 1),
             (os.POSIX_SPAWN_DUP2, stderr, 2),
+            *((os.POSIX_SPAWN_CLOSE, fd) for fd in inherited()),
         ),
         setpgroup=0,
         # Python ignores SIGPIPE, and an ignored signal would be inherited.
@@ -151,6 +152,29 @@ def _popen(argv: list[str], env: Environment, cwd: str, stdin: int, stdout: int,
     return process.pid
 
 
+_inherited: list[int] | None = None
+
+
+def inherited() -> list[int]:
+    """Descriptors that whoever started us left open for us, which are no business of our tools'.
+
+    Those that Python opens are closed by exec; so one look is enough, and closing one in vain does no harm.
+    """
+    global _inherited
+    if _inherited is None:
+        folder = "/proc/self/fd" if LINUX else "/dev/fd"
+        numbers = [int(name) for name in os.listdir(folder)]  # noqa: PTH208
+        _inherited = [fd for fd in numbers if fd > 2 and _passes_exec(fd)]
+    return _inherited
+
+
+def _passes_exec(fd: int) -> bool:
+    try:
+        return os.get_inheritable(fd)
+    except OSError:
+        return False  # the listing's own
+
+
 def spawn_apart(argv: list[str], env: Environment, descriptors: Mapping[int, int]) -> int:
     """Start a process that shares nothing with us but `descriptors` (theirs → ours).
 
@@ -161,6 +185,7 @@ def spawn_apart(argv: list[str], env: Environment, descriptors: Mapping[int, int
         (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (1, 2)
     ]
     actions += [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in descriptors.items()]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inherited() if fd not in descriptors]
     blocked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     try:
         return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=blocked)
