@@ -1,0 +1,72 @@
+"""What every Python tool of this story needs: its input, and the six events. Standard library only."""
+
+import json
+import os
+import sys
+import tempfile
+
+VERSION = "0"
+
+
+def listen():
+    """The object on stdin: `input`, and `state` where the manifest asks for it. Nothing there is no mistake."""
+    try:
+        given = json.loads(sys.stdin.buffer.read() or b"{}")
+    except ValueError as error:
+        refuse("BAD_INPUT", f"standard input is not JSON: {error}")
+    given = given if isinstance(given, dict) else {}
+    return Given(given.get("input"), given.get("state"))
+
+
+class Given:
+    def __init__(self, told, state):
+        self.input = told if isinstance(told, dict) else {}
+        self.state = state if isinstance(state, dict) else {}
+
+    def at(self, path, default=None):
+        """A value of the state by its dotted path."""
+        node = self.state
+        for key in path.split("."):
+            if not isinstance(node, dict) or key not in node:
+                return default
+            node = node[key]
+        return node
+
+
+def emit(kind, /, **fields):
+    line = json.dumps({"version": VERSION, "type": kind, **fields}, ensure_ascii=False)
+    sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def log(message, **fields):
+    emit("log", level="info", message=message, **({"fields": fields} if fields else {}))
+
+
+def patch(**change):
+    emit("state_patch", patch=change)
+
+
+def choices(options):
+    emit("ui_event", event="narrative_choice", payload={"choices": options})
+
+
+def asset(name, kind, media_type, data, /, **metadata):
+    """Write the file, then say so (000 §4.3)."""
+    folder = tempfile.mkdtemp(prefix="lighthouse-")
+    path = os.path.join(folder, name)
+    with open(path, "wb") as file:
+        file.write(data)
+    emit("asset", assetId=name.rsplit(".", 1)[0], kind=kind, mediaType=media_type, path=path, metadata=metadata)
+
+
+def done(summary):
+    emit("done", ok=True, summary=summary)
+    sys.exit(0)
+
+
+def refuse(code, message, **details):
+    """A controlled failure: the tool understood, and it cannot be done."""
+    emit("error", errorCode=code, errorMessage=message, **({"details": details} if details else {}))
+    emit("done", ok=False, summary=message)
+    sys.exit(0)
