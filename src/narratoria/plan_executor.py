@@ -274,7 +274,7 @@ class _Run:
             result = ToolResult.failed(str(error), recoverable=False)
         finally:
             del self.underway[call.tool_id]
-        return _call_result(call.tool_id, result, record, time.perf_counter() - started)
+        return call_result(call.tool_id, result, record, time.perf_counter() - started)
 
     def _without_running(
         self, call: PlannedCall, state: CallState, code: str, reason: str, suggestions: list[str] | None = None
@@ -314,7 +314,7 @@ class _Run:
         return self.remaining.get(call.tool_id) == 0 and call not in self.ready
 
 
-def _call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
+def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
     error = result.failure
     state: CallState = "completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed"
     return CallResult(

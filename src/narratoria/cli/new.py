@@ -1,0 +1,32 @@
+"""`narratoria new tool`: a working skeleton in a language of your choice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from narratoria.cli.output import print_json
+from narratoria.cli.skeletons import LANGUAGES, write_tool
+
+
+@click.group()
+def new() -> None:
+    """Start something new."""
+
+
+@new.command("tool")
+@click.argument("name")
+@click.option("--lang", type=click.Choice(sorted(LANGUAGES)), default="python", show_default=True)
+@click.option("--dir", "directory", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the files written as JSON.")
+def tool(name: str, lang: str, directory: Path, as_json: bool) -> int:
+    """Write a conforming tool NAME, its manifest and a test."""
+    files = write_tool(name, lang, directory)
+    if as_json:
+        print_json({"files": [str(path) for path in files]})
+        return 0
+    for path in files:
+        click.echo(f"wrote {path}")
+    click.echo(f"\nNext: narratoria check {files[0]}")
+    return 0
