@@ -11,7 +11,7 @@ import contextvars
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -23,7 +23,6 @@ from narratoria.errors import (
     NOT_EXECUTABLE,
     PRECONDITION_FAILED,
     TOOL_NOT_FOUND,
-    ArgumentsInvalid,
     ToolValidationError,
 )
 
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_RETRIES: Final = 100
 LONGEST_DELAY: Final = 3600.0
+
+Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, description="Seconds.")]
 
 
 # --- how long to wait ----------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ class NoBackoff(_Strategy, tag="none", frozen=True):
 class FixedBackoff(_Strategy, tag="fixed", frozen=True):
     """The same wait before every retry: `FixedBackoff(1.0)`; `delay` in a manifest."""
 
-    seconds: float = msgspec.field(name="delay")
+    seconds: Seconds = msgspec.field(name="delay")
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
         return self.seconds
@@ -66,8 +67,8 @@ class FixedBackoff(_Strategy, tag="fixed", frozen=True):
 class LinearBackoff(_Strategy, tag="linear", frozen=True):
     """A wait that grows by the same step."""
 
-    base_delay: float
-    increment: float
+    base_delay: Seconds
+    increment: Seconds
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
         return self.base_delay + self.increment * (attempt - 1)
@@ -76,9 +77,9 @@ class LinearBackoff(_Strategy, tag="linear", frozen=True):
 class ExponentialBackoff(_Strategy, tag="exponential", frozen=True):
     """A wait that is multiplied each time, up to `max_delay`."""
 
-    base_delay: float
-    max_delay: float = 30.0
-    multiplier: float = 2.0
+    base_delay: Seconds
+    max_delay: Seconds = 30.0
+    multiplier: Annotated[float, msgspec.Meta(ge=0)] = 2.0
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
         try:
@@ -91,15 +92,15 @@ class ExponentialBackoff(_Strategy, tag="exponential", frozen=True):
 class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
     """Another strategy's wait, spread evenly by ±`jitter` of it: many callers do not return at once."""
 
-    base: NoBackoff | FixedBackoff | LinearBackoff | ExponentialBackoff
-    jitter: float
+    base: Backoff
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1, description="A share of the wait.")]
 
     def __post_init__(self) -> None:
         if not 0 <= self.jitter <= 1:  # beyond 1 the wait could come out negative
             raise ToolValidationError(f"backoff jitter: expected a share from 0 to 1, got {self.jitter!r}")
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        base = self.base.delay(attempt)
+        base = self.base.delay(attempt, rng)
         share = (rng or random).uniform(-self.jitter, self.jitter)
         return max(0.0, base + base * share)
 
@@ -199,7 +200,7 @@ def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
 class _PolicyData(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The `retry` of a manifest. Waits are in seconds there too."""
 
-    max_retries: int = 0
+    max_retries: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETRIES)] = 0
     backoff: Backoff = NoBackoff()
     retryable_errors: list[str] | None = None
     non_retryable_errors: list[str] = []
@@ -216,11 +217,12 @@ def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
             None if parsed.retryable_errors is None else frozenset(parsed.retryable_errors),
             frozenset(parsed.non_retryable_errors),
         )
-    except ArgumentsInvalid as error:
+    except ToolValidationError as error:
         raise ToolValidationError(f"{where}: {error}") from None
 
 
 _parse_policy = schema.parser_for(_PolicyData)
+RETRY_SCHEMA: Final = schema.schema_for(_PolicyData)  # for the contract of a manifest
 
 
 # --- waiting -------------------------------------------------------------------------------------------

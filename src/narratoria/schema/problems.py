@@ -178,27 +178,45 @@ def _explain_branches(
     schema: Schema,
 ) -> Iterator[str]:
     """Of several alternatives, speak of the one whose shape the value has; else of the shapes it may have."""
-    path = error.instance_path
+    path, got = error.instance_path, show(error.instance)
     near = [
-        branch for branch in branches if branch and not any(_is_of_other_type(one, path) for one in branch)
+        branch for branch in branches if branch and not any(_is_of_other_kind(one, path) for one in branch)
     ]
     if len(near) == 1:
         for one in near[0]:
             yield from _explain(one, schema)
-    elif near or not all(branches):
-        yield f"{show_path(path) or 'arguments'}: {_wording(error)}"
+        return
+    here = show_path(path) or "arguments"
+    told = [[line for one in branch for line in _explain(one, schema)] for branch in near]
+    wrong = [one for branch in branches for one in branch if _is_of_other_kind(one, path)]
+    shared = [line for line in told[0] if all(line in lines for lines in told)] if told else []
+    tags = [one for one in wrong if one.kind.name != "type"]
+    if shared:
+        yield from shared
+    elif near:
+        reasons = " / ".join(", ".join(lines[:3]) for lines in told[:3])
+        yield f"{here}: fits none of {len(branches)} alternatives: {reasons}"
+    elif tags:
+        known = ", ".join(dict.fromkeys(show(option) for one in tags for option in _tag_options(one)))
+        tag = tags[0]
+        yield f"{show_path(tag.instance_path)}: expected one of {known}, got {show(tag.instance)}"
     else:
-        names = {name for branch in branches for one in branch for name in getattr(one.kind, "types", ())}
+        names = {name for one in wrong for name in getattr(one.kind, "types", ())}
         expected = _either(sorted(_NAMES.get(name, name) for name in names))
-        yield f"{show_path(path) or 'arguments'}: expected {expected}, got {show(error.instance)}"
+        yield f"{here}: expected {expected}, got {got}" if names else f"{here}: {_wording(error)}"
 
 
-def _is_of_other_type(error: jsonschema_rs.ValidationError, path: Path) -> bool:
+def _is_of_other_kind(error: jsonschema_rs.ValidationError, path: Path) -> bool:
     """The value is of another type than the alternative, or carries another tag."""
     if error.kind.name == "type":
         return error.instance_path == path
-    is_tag = error.kind.name in ("const", "enum") and len(getattr(error.kind, "options", [0])) == 1
-    return is_tag and len(error.instance_path) == len(path) + 1
+    return len(_tag_options(error)) == 1 and len(error.instance_path) == len(path) + 1
+
+
+def _tag_options(error: jsonschema_rs.ValidationError) -> list[Any]:
+    if error.kind.name == "const":
+        return [error.kind.expected_value]  # type: ignore[attr-defined]
+    return list(getattr(error.kind, "options", ()))
 
 
 def _unknown_keys(unexpected: list[str], path: Path, known: list[str]) -> Iterator[str]:
