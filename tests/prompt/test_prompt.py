@@ -111,7 +111,7 @@ def test_the_order_of_tools_is_the_order_of_declaration_depth_first() -> None:
     assert prompt.render().tools == prompt.render().tools
 
 
-# --- what is refused -----------------------------------------------------------------------------------------
+# --- what is refused -------------------------------------------------------------------------------------
 
 
 def test_002_duplicate_tool_names_are_refused_with_both_section_paths() -> None:
@@ -223,7 +223,7 @@ def test_examples_are_part_of_the_text() -> None:
     )
 
 
-# --- enabling --------------------------------------------------------------------------------------------------
+# --- enabling --------------------------------------------------------------------------------------------
 
 
 def test_only_enabled_sections_bring_text_and_tools_and_children() -> None:
@@ -256,7 +256,7 @@ def test_enabled_may_be_a_flag_or_ask_nothing() -> None:
     assert prompt_of(*sections).render().sections == ()
 
 
-# --- overrides -------------------------------------------------------------------------------------------------
+# --- overrides -------------------------------------------------------------------------------------------
 
 
 def test_a_description_is_overridden_where_the_tool_accepts_it_and_the_original_stays() -> None:
@@ -301,7 +301,7 @@ def test_a_section_s_text_is_overridden_unless_it_does_not_accept_that() -> None
         prompt.bind().override(PromptOverrides(sections={"b": "x"}))
 
 
-# --- progressive disclosure --------------------------------------------------------------------------------
+# --- progressive disclosure ------------------------------------------------------------------------------
 
 
 def lore() -> Prompt:

@@ -46,7 +46,7 @@ class Section(Generic[P]):
     if not TYPE_CHECKING:
 
         def __class_getitem__(cls, item: Any) -> Any:
-            if isinstance(item, TypeVar):
+            if isinstance(item, TypeVar) or item is Any:
                 return super().__class_getitem__(item)
             if fields_of(item) is None:
                 raise PromptValidationError(
@@ -69,7 +69,7 @@ class Section(Generic[P]):
     ) -> None:
         if not isinstance(key, str) or not KEY_PATTERN.fullmatch(key):
             raise PromptValidationError(
-                f"section key {key!r}: use 1-64 of the characters a-z 0-9 _ -, beginning with a letter or digit"
+                f"section key {key!r}: use 1-64 of a-z 0-9 _ -, beginning with a letter or digit"
             )
         if not isinstance(title, str) or not title.strip() or "\n" in title:
             raise PromptValidationError(f"section {key}: the title is one line of text, got {title!r}")
