@@ -51,7 +51,7 @@ def join(tokens: Iterable[Token]) -> str:
     return re.sub(r" (?=[,.!?;:])", "", text)
 
 
-# --- tokens --------------------------------------------------------------------------------------------------
+# --- tokens --------------------------------------------------------------------------------------------
 
 _CONTRACTIONS: Final = (
     (r"\bwon't\b", "will not"),
@@ -109,14 +109,15 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
     return mend
 
 
-# --- clauses -------------------------------------------------------------------------------------------------
+# --- clauses -------------------------------------------------------------------------------------------
 
 _SEQUENCE: Final = frozenset(
-    "then|after that|afterwards|afterward|and then|and after that|and afterwards|followed by|after which|"
-    "and finally|finally|later|and later|next|and next|lastly|and lastly|when done|when that is done".split(
-        "|"
-    )
-)
+    {
+        "then", "and then", "after that", "and after that", "afterwards", "afterward", "and afterwards",
+        "followed by", "after which", "finally", "and finally", "later", "and later", "next", "and next",
+        "lastly", "and lastly", "when done", "when that is done",
+    }
+)  # fmt: skip
 _BEFORE: Final = frozenset({"before"})
 _AFTER: Final = frozenset({"after", "once", "when", "as soon as"})
 _INSTEAD: Final = frozenset({"instead of", "rather than", "without"})
@@ -127,10 +128,10 @@ _LONGEST: Final = 4
 _REFUSALS: Final = tuple(
     tuple(line.split())
     for line in (
-        "not", "never", "do not", "does not", "did not", "will not", "would not", "can not", "should not", "must not",
-        "refuse to", "decline to", "avoid", "rather not", "no need to", "there is no need to", "forget about",
-        "never mind", "ignore", "forget", "skip", "refrain from", "am not going to", "do not want to", "no longer",
-        "resist", "stay away from", "keep away from",
+        "not", "never", "do not", "does not", "did not", "will not", "would not", "can not", "should not",
+        "must not", "refuse to", "decline to", "avoid", "rather not", "no need to", "there is no need to",
+        "forget about", "never mind", "ignore", "forget", "skip", "refrain from", "am not going to",
+        "do not want to", "no longer", "resist", "stay away from", "keep away from",
     )
 )  # fmt: skip
 _SOFT: Final = SUBJECTS | FILLERS | frozenset({"please", "but", "and", "let", "us", "me"})
@@ -146,7 +147,7 @@ class _Piece:
 def split_clauses(
     tokens: Sequence[Token], is_verb: Callable[[str], bool] = lambda word: False
 ) -> list[Clause]:
-    """Clauses in the order they are written. `is_verb` knows verbs beyond the common ones, such as a tool's name."""
+    """Clauses in the order they are written; `is_verb` knows verbs beyond the common ones."""
     pieces = _split(tokens, is_verb)
     clauses: list[Clause] = []
     pending: list[tuple[str, int]] = []  # subordinate clauses that stand before their main clause

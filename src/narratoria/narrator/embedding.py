@@ -10,9 +10,8 @@ import hashlib
 import importlib.util
 import json
 import mmap
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
@@ -190,7 +189,7 @@ class CachedEmbedder:
         return sqlite3.connect(self._file, timeout=10.0)
 
 
-# --- arithmetic ----------------------------------------------------------------------------------------------
+# --- arithmetic ----------------------------------------------------------------------------------------
 
 
 def _batches(rows: list[list[int]]) -> Iterator[list[int]]:
@@ -216,7 +215,7 @@ def _gelu(values: Vectors) -> Vectors:
     """x·Φ(x), with Φ by the erf approximation of Abramowitz and Stegun 7.1.26 (error below 1.5e-7)."""
     scaled = np.abs(values) * np.float32(0.7071067811865476)
     inverse = 1.0 / (1.0 + np.float32(0.3275911) * scaled)
-    series = np.float32(1.061405429)
+    series: Vectors = np.full_like(values, 1.061405429)
     for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
         series = series * inverse + np.float32(coefficient)
     erf = np.copysign(1.0 - series * inverse * np.exp(-scaled * scaled), values)
@@ -230,7 +229,7 @@ def _unit(vectors: Vectors) -> Vectors:
     return result
 
 
-# --- the weights file ------------------------------------------------------------------------------------------
+# --- the weights file ----------------------------------------------------------------------------------
 
 
 def _read_safetensors(path: Path) -> dict[str, Vectors]:

@@ -1,4 +1,4 @@
-"""How well does a narrator understand? A set of prompts with expected calls, and the score of a narrator on it."""
+"""How well does a narrator understand? Prompts with expected calls, and a narrator's score on them."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Report:
         return "\n".join(lines)
 
 
-# --- reading sets --------------------------------------------------------------------------------------------------
+# --- reading sets --------------------------------------------------------------------------------------
 
 
 def load_catalogue(path: Path) -> Catalogue:
@@ -226,7 +226,7 @@ def _expected(calls: Sequence[Mapping[str, Any]]) -> tuple[ExpectedCall, ...]:
     return tuple(ExpectedCall(call["tool"], call.get("input", {})) for call in calls)
 
 
-# --- scoring -------------------------------------------------------------------------------------------------------
+# --- scoring -------------------------------------------------------------------------------------------
 
 
 async def evaluate(narrator: Narrator, cases: Sequence[Case]) -> Report:

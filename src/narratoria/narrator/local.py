@@ -1,9 +1,10 @@
-"""The local narrator: any catalogue, no server, no training. It understands by meaning and admits what it cannot do."""
+"""The local narrator: any catalogue, no server. It goes by meaning, and admits what it cannot do."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -60,7 +61,7 @@ class LocalNarrator:
         return self._name
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        """The plan for `request.prompt`, or `Refusal`. The arithmetic runs in a thread: the loop stays free."""
+        """The plan for `request.prompt`, or `Refusal`. It thinks in a thread: the loop stays free."""
         return await asyncio.to_thread(self.plan_now, request)
 
     def plan_now(self, request: NarratorRequest) -> PlanDocument:
@@ -93,10 +94,8 @@ class LocalNarrator:
 def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[tuple[list[Candidate], float]]:
     """Per clause that asks for something: all tools, best first, and how strange it is to the catalogue."""
     thought = _Thought(narrator, request)
-    try:
+    with suppress(Refusal):  # what was weighed is of interest, not the verdict
         thought.plan()
-    except Refusal:
-        pass  # what was weighed is of interest, not the verdict
     return thought.observed
 
 
@@ -134,15 +133,14 @@ class _Thought:
             raise self._refusal()
         return _document(self.request, self._narrative(), self._ordered(clauses))
 
-    # --- understanding ---------------------------------------------------------------------------------------
+    # --- understanding ---------------------------------------------------------------------------------
 
     def _embed(self, readings: Iterable[Reading]) -> Mapping[str, Vectors]:
         texts: dict[str, None] = {}
         for reading in readings:
             texts.setdefault(reading.text)
             texts.setdefault(reading.masked)
-            if len(reading.phrases) > 1:
-                texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
+            texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
         return dict(zip(texts, self.narrator.embed(list(texts)), strict=True)) if texts else {}
 
     def _consider(
@@ -171,7 +169,7 @@ class _Thought:
 
     def _call(self, index: int, best: Candidate) -> None:
         before = len(self.steps)
-        calls = []
+        calls: list[PlannedCall] = []
         for values in _spread(best):
             number = sum(len(step.calls) for step in self.steps) + len(calls) + 1
             calls.append(_planned(best.tool.card, values, number))
@@ -211,7 +209,7 @@ class _Thought:
                         things.append(phrase.mention.entity.value)
         return things
 
-    # --- answering -------------------------------------------------------------------------------------------
+    # --- answering -------------------------------------------------------------------------------------
 
     def _ordered(self, clauses: Sequence[Clause]) -> list[PlannedCall]:
         """The calls with their dependencies: order words, and pronouns that point to an earlier deed."""

@@ -1,4 +1,4 @@
-"""Which tool does a clause mean? Likeness of meaning, the words in common, and how well its slots are filled."""
+"""Which tool does a clause mean? Likeness of meaning, words in common, and how well its slots are filled."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ FEATURES: Final = (
     "optional",  # optional slots filled from known words
     "unexplained",  # share of the clause's words that neither the tool nor a slot accounts for
 )
-# Fitted on evals/development.jsonl by bench/fit_narrator.py; the same for every catalogue.
+# Fitted on evals/development.jsonl by evals/fit.py; the same for every catalogue.
 WEIGHTS: Final[Mapping[str, float]] = {
-    "likeness": 8.0,
-    "deed": 4.0,
-    "description": 2.0,
-    "verb": 2.0,
-    "nouns": 1.0,
-    "required": 1.5,
+    "likeness": 8.7,
+    "deed": 4.1,
+    "description": 2.4,
+    "verb": 1.7,
+    "nouns": 1.6,
+    "required": 2.3,
     "missing": -3.0,
-    "optional": 1.0,
-    "unexplained": -1.0,
+    "optional": 1.4,
+    "unexplained": -1.1,
 }
-NONE_BIAS: Final = 4.0
-NONE_BACKGROUND: Final = 5.0
+NONE_BIAS: Final = 4.45
+NONE_BACKGROUND: Final = 5.4
 _COVERED: Final = 0.55  # a background request this near to a tool is one the catalogue serves
 
 
@@ -111,11 +111,17 @@ class ToolIndex:
             if not tool.usable:
                 continue
             filling = fill(tool, reading, recent, alike)
+            named = (alike(text, reading.text) for text in _chosen_texts(tool, filling))
+            known = {
+                phrase.text: float((self._sentences[rows] @ vectors[phrase.text]).max())
+                for phrase in reading.phrases
+                if phrase.text in vectors
+            }
             features = (
-                float(full[rows].max()),
+                max(float(full[rows].max()), *named, 0.0),
                 float(deeds[masked_rows].max()),
                 float(full[rows][0]),
-                *_surface(tool, reading, filling),
+                *_surface(tool, reading, filling, known),
             )
             score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
             candidates.append(Candidate(tool, filling, features, score))
@@ -137,29 +143,49 @@ class ToolIndex:
         return NONE_BIAS + NONE_BACKGROUND * strangeness
 
 
-def _surface(tool: ToolProfile, reading: Reading, filling: Filling) -> tuple[float, ...]:
+def _surface(
+    tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]
+) -> tuple[float, ...]:
     verb = stem(reading.verb) if reading.verb else ""
     said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
     required = tool.required
     firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.5
-    optional = sum(filling.strength.get(s.name, 0.0) >= 0.7 for s in tool.slots if not s.required)
-    content = [
-        index
-        for index, token in enumerate(reading.tokens)
-        if not token.quoted
-        and token.low not in STOPWORDS
-        and token.low[0].isalnum()
-        and stem(token.low) != verb
-    ]
-    stray = [i for i in content if i not in filling.used and reading.stems[i] not in tool.words]
+    optional = sum(filling.strength.get(slot.name, 0.0) for slot in tool.slots if not slot.required)
     return (
         1.0 if verb and verb in tool.verbs else 0.5 if verb and verb in tool.words else 0.0,
         min(len((said - {verb}) & tool.nouns), 2) / 2,
         firm,
         float(min(len(filling.missing), 2)),
-        min(optional, 2) / 2,
-        len(stray) / len(content) if content else 0.0,
+        min(optional, 2.0) / 2,
+        _unexplained(tool, reading, filling, known),
     )
+
+
+def _unexplained(tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]) -> float:
+    """Of the words beside the verb, the share that is neither in a slot nor like what the tool is about."""
+    familiar = {
+        index: known.get(phrase.text, 0.0)
+        for phrase in reading.phrases
+        for index in range(phrase.start, phrase.end)
+    }
+    total = stray = 0.0
+    for index in range(reading.body, len(reading.tokens)):
+        token = reading.tokens[index]
+        if token.quoted or token.low in STOPWORDS or not token.low[0].isalnum() or token.low == reading.verb:
+            continue
+        total += 1
+        if index not in filling.used and reading.stems[index] not in tool.words:
+            stray += 1.0 - min(max(familiar.get(index, 0.0), 0.0), 1.0)
+    return stray / total if total else 0.0
+
+
+def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:
+    name = " ".join(split_name(tool.card.name))
+    return [
+        f"{name} {filling.input[slot.name]}"
+        for slot in tool.slots
+        if slot.kind == "choice" and filling.strength.get(slot.name, 0.0) > 0.3
+    ]
 
 
 def _slot_texts(tool: ToolProfile) -> list[str]:

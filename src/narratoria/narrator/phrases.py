@@ -23,12 +23,13 @@ from narratoria.narrator.words import (
     SUBJECTS,
     VERBS,
     stem,
+    word_set,
 )
 
-_LIGHT_VERBS: Final = frozenset("take have give make do get run perform conduct pay has had took".split())
-_PHRASAL: Final = frozenset(
-    "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write look "
-    "lay hand push note cut roll tear wake power pack fill crank dial blow".split()
+_LIGHT_VERBS: Final = word_set("take have give make do get run perform conduct pay has had took")
+_PHRASAL: Final = word_set(
+    "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write "
+    "look lay hand push note cut roll tear wake power pack fill crank dial blow"
 )
 _ME: Final = frozenset({"me", "us", "myself", "everyone", "everybody"})
 
@@ -68,6 +69,7 @@ class Reading:
     phrases: list[Phrase]
     quantities: list[Quantity]
     stems: list[str] = field(default_factory=list)
+    body: int = 0  # where the clause goes on after its verb
 
     @property
     def text(self) -> str:
@@ -76,9 +78,9 @@ class Reading:
     @property
     def masked(self) -> str:
         """The clause without its nouns: "unlock it with something". What is left is the deed."""
-        words: list[str] = []
+        words: list[str] = [self.verb] if self.body else []
         spans = {phrase.start: phrase for phrase in self.phrases}
-        index = 0
+        index = self.body
         while index < len(self.tokens):
             phrase = spans.get(index)
             if phrase is None:
@@ -99,12 +101,13 @@ def read(clause: Clause, finder: EntityFinder) -> Reading:
     phrases = _phrases(tokens, index, verb, finder, asked)
     if asked is not None:
         verb = tokens[asked].low
+    body = index if verb and asked is None else 0
     if verb in _LIGHT_VERBS and phrases:
-        verb, phrases = _unfold_light_verb(tokens, verb, phrases)
+        verb, phrases, body = _unfold_light_verb(tokens, verb, phrases, body)
     if not particle and verb:
         particle = next((t.low for t in tokens[-1:] if t.low in PARTICLES and len(tokens) > 2), "")
     return Reading(
-        tokens, verb, particle, phrases, list(_quantities(tokens)), [stem(token.low) for token in tokens]
+        tokens, verb, particle, phrases, _quantities(tokens), [stem(token.low) for token in tokens], body
     )
 
 
@@ -117,7 +120,11 @@ def _head(tokens: Sequence[Token]) -> tuple[str, str, int]:
     known = first in VERBS or first in NOUNISH or first.endswith("ing")
     if tokens[at].quoted or not first[0].isalpha() or first in QUESTION_WORDS or first in SUBJECTS:
         return "", "", at
-    if first in AUXILIARIES and first not in ("do", "have") or first in DETERMINERS or first in PREPOSITIONS:
+    if (
+        (first in AUXILIARIES and first not in ("do", "have"))
+        or first in DETERMINERS
+        or first in PREPOSITIONS
+    ):
         return "", "", at
     if not known and len(tokens) > at + 1:
         following = tokens[at + 1].low
@@ -220,7 +227,7 @@ def _starts_infinitive(tokens: Sequence[Token], index: int, finder: EntityFinder
     if index >= len(tokens) or tokens[index].quoted:
         return False
     word = tokens[index].low
-    if word not in VERBS and word not in NOUNISH or finder.find(tokens, index, index + 1):
+    if (word not in VERBS and word not in NOUNISH) or finder.find(tokens, index, index + 1):
         return False
     return index + 1 < len(tokens) and tokens[index + 1].low not in ("module", "room")
 
@@ -261,7 +268,9 @@ def _written(tokens: Sequence[Token], start: int, end: int) -> str:
     return " ".join(words)
 
 
-def _unfold_light_verb(tokens: Sequence[Token], verb: str, phrases: list[Phrase]) -> tuple[str, list[Phrase]]:
+def _unfold_light_verb(
+    tokens: Sequence[Token], verb: str, phrases: list[Phrase], body: int
+) -> tuple[str, list[Phrase], int]:
     """ "take a closer look at the door" says look, "have a word with Mara" says word."""
     first = phrases[0]
     article = any(token.low in ("a", "an", "some") for token in tokens[1 : first.start])
@@ -270,8 +279,8 @@ def _unfold_light_verb(tokens: Sequence[Token], verb: str, phrases: list[Phrase]
         noun in VERBS or noun in NOUNISH or noun in ("word", "nap", "chat", "sweep", "peek", "conversation")
     )
     if first.prep or first.quoted or first.pronoun or first.mention or not article or not deed:
-        return verb, phrases
-    return noun, phrases[1:]
+        return verb, phrases, body
+    return noun, phrases[1:], first.end
 
 
 def _quantities(tokens: Sequence[Token]) -> list[Quantity]:
@@ -305,7 +314,7 @@ def _number_at(tokens: Sequence[Token], index: int) -> tuple[float, int]:
         ["hundred"],
     ):
         return (float(NUMBERS.get(following[0], 1)), 2 if following[0] in NUMBERS else 1)
-    if word not in NUMBERS or word in ("one",) and not following:
+    if word not in NUMBERS or (word == "one" and not following):
         return 0.0, 0
     value, width = NUMBERS[word], 1
     if following[:1] == ["hundred"]:

@@ -1,4 +1,4 @@
-"""What can be learned from a tool's card before any prompt: its words, its slots, and how its examples fill them."""
+"""What a tool's card teaches before any prompt: its words, its slots, and how its examples fill them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from narratoria.narrator.clauses import split_clauses, tokenize
 from narratoria.narrator.entities import EntityFinder
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import ToolCard
-from narratoria.narrator.words import PREPOSITIONS, STOPWORDS, content_stems, split_name, stem
+from narratoria.narrator.words import PREPOSITIONS, STOPWORDS, content_stems, split_name, stem, word_set
 
 Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
 
 _NOBODY: Final = EntityFinder(())
 _FREE_TEXT: Final = frozenset(
-    map(stem, "text message words word title body content sentence speech note".split())
+    map(stem, word_set("text message words word title body content sentence speech note"))
 )
 _TRUE_FALSE: Final = re.compile(
     r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from narratoria.narrator.phrases import Phrase, Quantity, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
-from narratoria.narrator.words import STOPWORDS, content_stems, split_name, stem
+from narratoria.narrator.words import STOPWORDS, content_stems, split_name, stem, word_set
 
 KNOWN: Final = (
     1.0  # the strength of a value the story knows: an enum's word, a named thing, a number, a quotation
@@ -18,8 +18,9 @@ WORDS: Final = 0.6  # the player's own words
 GUESS: Final = 0.3  # taken from the context, or from likeness of meaning
 
 _SECONDS: Final = {"second": 1, "sec": 1, "minut": 60, "min": 60, "hour": 3600, "hr": 3600, "day": 86400}
-_STARTS: Final = frozenset(map(stem, "from start begin first minimum min earliest since".split()))
-_STOPS: Final = frozenset(map(stem, "to end stop until last maximum max latest".split()))
+_STARTS: Final = frozenset(map(stem, word_set("from start begin first minimum min earliest since")))
+_NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
+_STOPS: Final = frozenset(map(stem, word_set("to end stop until last maximum max latest")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
     return filling
 
 
-# --- choices and flags -----------------------------------------------------------------------------------------
+# --- choices and flags ---------------------------------------------------------------------------------
 
 
 def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
@@ -133,7 +134,7 @@ def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
         filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
 
 
-# --- numbers -----------------------------------------------------------------------------------------------------
+# --- numbers -------------------------------------------------------------------------------------------
 
 
 def _fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:
@@ -175,15 +176,13 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
             score += 0.8 if opens else -0.8
         elif name & _STOPS:
             score += -0.8 if opens else 0.8
-    elif name & _STARTS and quantity.before in ("to", "until", "till", "before"):
-        score -= 0.5
-    elif name & _STOPS and quantity.before in ("from", "since", "after"):
+    elif quantity.before in _NOT_BEFORE.get(bool(name & _STARTS) - bool(name & _STOPS), ()):
         score -= 0.5
     return score
 
 
 def _converted(slot: Slot, quantity: Quantity) -> float:
-    """ "half an hour" is 30 in a slot that counts minutes; "3 pm" is 15 in one that counts hours of the day."""
+    """Half an hour is 30 in a slot that counts minutes; 3 pm is 15 in one that counts hours of the day."""
     spoken = _SECONDS.get(quantity.unit)
     meant = next((_SECONDS[word] for word in slot.words | slot.told if word in _SECONDS), None)
     if spoken and meant and spoken != meant and "day" not in slot.words:
@@ -206,7 +205,7 @@ def _fits(schema: Mapping[str, Any], value: float) -> bool:
     )
 
 
-# --- names and words -----------------------------------------------------------------------------------------------
+# --- names and words -----------------------------------------------------------------------------------
 
 
 def _fill_texts(
@@ -234,6 +233,10 @@ def _fill_texts(
         if value is None or any(value == other for other in filling.input.values()):
             continue
         taken.append(phrase)
+        if slot.quoted and strength == WORDS and not (slot.clausal and phrase.clausal):
+            strength = GUESS  # words to be said belong in quotation marks
+        if phrase.mention:
+            filling.used.update(_tokens_of(value, reading))
         filling.put(
             slot, [value] if slot.kind == "texts" else value, strength, range(phrase.start, phrase.end)
         )
@@ -244,13 +247,23 @@ def _fill_texts(
     _restore_order([slot for slot in slots if slot.required], chosen, scores, filling)
 
 
+def _tokens_of(value: str, reading: Reading) -> set[int]:
+    """Every token that speaks of `value`: "the carving on the wall" names the wall carving twice."""
+    return {
+        index
+        for phrase in reading.phrases
+        if phrase.mention and phrase.mention.entity.value == value
+        for index in range(phrase.start, phrase.end)
+    }
+
+
 def _restore_order(
     slots: Sequence[Slot],
     chosen: Mapping[str, Phrase],
     scores: Mapping[tuple[str, int], float],
     filling: Filling,
 ) -> None:
-    """"compare A with B": where two slots would take either, the first takes what is said first."""
+    """ "compare A with B": where two slots would take either, the first takes what is said first."""
     for first, second in pairwise(slot for slot in slots if slot.name in chosen):
         one, other = chosen[first.name], chosen[second.name]
         if one.start < other.start or one.quoted or other.quoted:
@@ -333,7 +346,7 @@ def _role_score(
     if phrase.clausal:
         score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
     if not mention and not phrase.quoted and not phrase.clausal and stems and stems <= tool.words:
-        score -= 0.6  # "set a timer": the tool's own noun is no value
+        score -= 0.9  # "set a timer": the tool's own noun is no value
     return score + 0.8 * alike(slot.text, phrase.text)
 
 
@@ -365,7 +378,7 @@ def _value(phrase: Phrase, recent: Recent, filling: Filling, reading: Reading) -
     return " ".join(words) or None, WORDS
 
 
-# --- what is not said ------------------------------------------------------------------------------------------------
+# --- what is not said ----------------------------------------------------------------------------------
 
 
 def _fill_from_context(

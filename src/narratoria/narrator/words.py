@@ -1,4 +1,4 @@
-"""The closed classes of English and a little morphology: what the local narrator knows of the language itself.
+"""The closed classes of English and a little morphology: what the local narrator knows of the language.
 
 Nothing here is about any story. Words of a story come from its tools and its state.
 """
@@ -11,31 +11,33 @@ from functools import lru_cache
 from typing import Final
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-DETERMINERS: Final = _words(
+DETERMINERS: Final = word_set(
     "the a an my your his her its our their this that these those some any every each all both another no"
 )
-POSSESSIVES: Final = _words("my your his her its our their")
-SUBJECTS: Final = _words("i you we he she they it")
-PRONOUNS: Final = _words("it them him her that this one they these those")
-PEOPLE_PRONOUNS: Final = _words("him her he she")
-PLACE_PRONOUNS: Final = _words("there here")
-QUESTION_WORDS: Final = _words("what who whom whose where when why how which")
-AUXILIARIES: Final = _words(
+POSSESSIVES: Final = word_set("my your his her its our their")
+SUBJECTS: Final = word_set("i you we he she they it")
+PRONOUNS: Final = word_set("it them him her that this one they these those")
+PEOPLE_PRONOUNS: Final = word_set("him her he she")
+PLACE_PRONOUNS: Final = word_set("there here")
+QUESTION_WORDS: Final = word_set("what who whom whose where when why how which")
+AUXILIARIES: Final = word_set(
     "is are was were am be been do does did can could will would shall should may might must have has had"
 )
-PREPOSITIONS: Final = _words(
-    "with about on at to for from in into onto of using by against through towards toward under over upon inside "
-    "near behind between beside around across as regarding concerning within off out until till via per"
+PREPOSITIONS: Final = word_set(
+    "with about on at to for from in into onto of using by against through towards toward under over upon "
+    "inside near behind between beside around across as regarding concerning within off out until till "
+    "via per"
 )
-PARTICLES: Final = _words("up down on off out in away back over around on")
-FILLERS: Final = _words(
-    "please just also now quickly slowly carefully quietly gently maybe perhaps again okay ok well so really very "
-    "first firstly simply immediately still too then next finally lastly hey oh kindly closer careful quick more "
-    "most once long while bit little same whole else ever even only actually straight right all"
+PARTICLES: Final = word_set("up down on off out in away back over around on")
+FILLERS: Final = word_set(
+    "please just also now quickly slowly carefully quietly gently maybe perhaps again okay ok well so "
+    "really very first firstly simply immediately still too then next finally lastly hey oh kindly closer "
+    "careful quick more most once long while bit little same whole else ever even only actually straight "
+    "right all"
 )
 STOPWORDS: Final = (
     DETERMINERS
@@ -45,7 +47,7 @@ STOPWORDS: Final = (
     | AUXILIARIES
     | PREPOSITIONS
     | FILLERS
-    | _words(
+    | word_set(
         "and or but not me us am im there here if than lets let go get got make want need like 's something"
     )
 )
@@ -56,15 +58,17 @@ LEAD_INS: Final = tuple(
         (
             tuple(line.split())
             for line in (
-                "i", "we", "you", "please", "could you", "can you", "would you", "will you", "can i", "could i",
-                "may i", "let us", "let me", "i want to", "i would like to", "i would like you to", "i want you to",
-                "i need to", "i need you to", "i try to", "i try and", "try to", "i am going to", "i will",
-                "i decide to", "we should", "i should", "go and", "go ahead and", "time to", "it is time to",
-                "you have", "i have", "i had", "we have", "now", "first", "firstly", "then", "next", "finally",
-                "also", "and", "so", "just", "okay", "ok", "maybe", "perhaps", "quickly", "carefully", "slowly",
-                "quietly", "kindly", "hey", "well", "lastly", "i begin to", "i start to", "i attempt to",
-                "attempt to", "would you mind", "be so kind as to", "how about", "what about", "why not", "i can",
-                "i also", "instead", "i must", "i have to", "we need to", "you should", "once more", "having",
+                "i", "we", "you", "please", "could you", "can you", "would you", "will you", "can i",
+                "could i", "may i", "let us", "let me", "i want to", "i would like to",
+                "i would like you to", "i want you to", "i need to", "i need you to", "i try to",
+                "i try and", "try to", "i am going to", "i will", "i decide to", "we should", "i should",
+                "go and", "go ahead and", "time to", "it is time to", "you have", "i have", "i had",
+                "we have", "now", "first", "firstly", "then", "next", "finally", "also", "and", "so",
+                "just", "okay", "ok", "maybe", "perhaps", "quickly", "carefully", "slowly", "quietly",
+                "kindly", "hey", "well", "lastly", "i begin to", "i start to", "i attempt to",
+                "attempt to", "would you mind", "be so kind as to", "how about", "what about", "why not",
+                "i can", "i also", "instead", "i must", "i have to", "we need to", "you should",
+                "once more", "having",
             )
         ),
         key=len,
@@ -72,78 +76,81 @@ LEAD_INS: Final = tuple(
     )
 )  # fmt: skip
 
-_VERBS: Final = _words("""
-    abandon accept accuse activate add adjust admire allow alter announce answer approach arrange arrest ask assemble
-    attach attack attempt avoid bag bake bang bar bathe beat become beg begin bend bind bite blow boil book borrow
-    bow break breathe brew bribe bring broadcast browse brush build burn bury buy calculate call calm capture carry
-    carve cast catch cause celebrate change charge chase check cheer chew choose chop clap clean clear climb close
-    collect combine come comfort compare complain complete compose compute condense confirm confront connect
-    consider consult contact continue convert cook cool copy count cover crawl create cross crush cry cut dance
-    deactivate decide declare decline decrease defend delay delete deliver demand deposit descend describe destroy
-    detach dig dim dip direct disable disarm discard discover discuss dismiss display dive divide do dodge donate
-    douse download drag draw dress drink drive drop dry dump eat edit eject email embrace empty enable end enter erase
-    escape evaluate examine exchange execute exit expand expel explain explore extinguish extract face fall fasten
-    feed feel fetch fight file fill film find finish fire fix flee flip float fly fold follow forget forgive freeze
-    fry gather get give glance go grab greet grind grip grow guard guess hack halt hand handle hang harvest head heal
-    hear heat help hide hire hit hold hug hunt hurl identify ignite ignore imagine improve increase inform inject
-    insert inspect install insult interrogate interview introduce investigate invite iron join judge jump keep kick
-    kill kiss kneel knit knock label land laugh launch lay lead lean learn leave lend let lick lie lift light list
-    listen load locate lock log look loosen lower make mark march measure meet melt mend message mix mop move mow mute
-    nail name need negotiate nod note notice notify observe offer open operate order pack paint park pass pat pause pay
-    peek peel peer pet phone pick place plan plant play plead plug pocket point poke polish ponder post pour practise
-    praise pray prepare present press prevent print probe produce promise propose protect prove pry pull punch
-    purchase push put query question quit raise read realise rearrange reboot recall recite record recover reduce
-    refill refuse release remember remind remove rent repair repeat replace reply report request rescue reserve reset
-    rest retrieve return reveal review ride ring rinse roast roll rotate rub run save say scan schedule scout
-    scrape scratch scream scrub search seal secure see seize select sell send separate serve set sew shake share
-    sharpen shave sheathe shine shoot shout show shower shut signal sign sing sip sit slam slap slash sleep slice slide
-    smash smell smile sneak solve sort speak spin spit split spray spread spy stab stack stand start stay steal steer
-    step stir stop store strike study submit suggest summarise summarize summon surrender survey swallow sweep swim
-    swing switch tag take talk tap taste teach tear tell test thank think threaten throw tickle tidy tie touch tour
-    track trade train transfer translate transmit trap travel treat trim trip try turn turn twist type unbolt uncover
-    undo unfasten unlock unpack unplug unseal unwrap update upload use vacuum vent view visit vote wait wake walk want
-    warm warn wash watch wave wear weigh whisper whistle win wipe wish withdraw wrap write yell
-    got went took put made lit
+_VERBS: Final = word_set("""
+    abandon accept accuse activate add adjust admire allow alter announce answer approach arrange
+    arrest ask assemble attach attack attempt avoid bag bake bang bar bathe beat become beg begin
+    bend bind bite blow boil book borrow bow break breathe brew bribe bring broadcast browse brush
+    build burn bury buy calculate call calm capture carry carve cast catch cause celebrate change
+    charge chase check cheer chew choose chop clap clean clear climb close collect combine come
+    comfort compare complain complete compose compute condense confirm confront connect consider
+    consult contact continue convert cook cool copy count cover crawl create cross crush cry cut
+    dance deactivate decide declare decline decrease defend delay delete deliver demand deposit
+    descend describe destroy detach dig dim dip direct disable disarm discard discover discuss
+    dismiss display dive divide do dodge donate douse download drag draw dress drink drive drop dry
+    dump eat edit eject email embrace empty enable end enter erase escape evaluate examine exchange
+    execute exit expand expel explain explore extinguish extract face fall fasten feed feel fetch
+    fight file fill film find finish fire fix flee flip float fly fold follow forget forgive freeze
+    fry gather get give glance go grab greet grind grip grow guard guess hack halt hand handle hang
+    harvest head heal hear heat help hide hire hit hold hug hunt hurl identify ignite ignore imagine
+    improve increase inform inject insert inspect install insult interrogate interview introduce
+    investigate invite iron join judge jump keep kick kill kiss kneel knit knock label land laugh
+    launch lay lead lean learn leave lend let lick lie lift light list listen load locate lock log
+    look loosen lower make mark march measure meet melt mend message mix mop move mow mute nail name
+    need negotiate nod note notice notify observe offer open operate order pack paint park pass pat
+    pause pay peek peel peer pet phone pick place plan plant play plead plug pocket point poke
+    polish ponder post pour practise praise pray prepare present press prevent print probe produce
+    promise propose protect prove pry pull punch purchase push put query question quit raise read
+    realise rearrange reboot recall recite record recover reduce refill refuse release remember
+    remind remove rent repair repeat replace reply report request rescue reserve reset rest retrieve
+    return reveal review ride ring rinse roast roll rotate rub run save say scan schedule scout
+    scrape scratch scream scrub search seal secure see seize select sell send separate serve set sew
+    shake share sharpen shave sheathe shine shoot shout show shower shut signal sign sing sip sit
+    slam slap slash sleep slice slide smash smell smile sneak solve sort speak spin spit split spray
+    spread spy stab stack stand start stay steal steer step stir stop store strike study submit
+    suggest summarise summarize summon surrender survey swallow sweep swim swing switch tag take
+    talk tap taste teach tear tell test thank think threaten throw tickle tidy tie touch tour track
+    trade train transfer translate transmit trap travel treat trim trip try turn twist type unbolt
+    uncover undo unfasten unlock unpack unplug unseal unwrap update upload use vacuum vent view
+    visit vote wait wake walk want warm warn wash watch wave wear weigh whisper whistle win wipe
+    wish withdraw wrap write yell got went took made lit
 """)
-VERBS: Final = _VERBS - _words(
+VERBS: Final = _VERBS - word_set(
     "bar book bow cross file film fire iron land name order pet plan plant plug ring train"
 )
 # These are as often nouns; they open a clause only where what follows could be an object.
-NOUNISH: Final = _words("""
-    bar book bow cross file film fire iron land name order pet plan plant plug ring train bag head light list lock log
-    mark message note paint park pocket point post present record report rest scan seal sign store study tag test trap
-    trip view walk watch water question copy drink face hand label nail pack peel place print question review sleep
-    slice spray start stop swim switch talk tour track trade vent wave call change charge cook cover cut display dress
-    drive email float guard guess help hunt kick kiss lead lift look move need pass pause phone play query request
-    return run search share shower signal smell smile spin split spread step stir swing tap taste touch treat turn type
-    use visit vote wait wash whistle wish wrap answer attack blow brush burn catch check cheer climb count dance end
-    exit fall feed fight fill fix hide hold jump judge kill knock launch measure offer order pat pay raise ride roll
-    save set shake show sort stand stack trim twist try whisper warm clean clear close cool dry empty open lower dim
-    calm direct complete separate tidy
+NOUNISH: Final = word_set("""
+    bar book bow cross file film fire iron land name order pet plan plant plug ring train bag head
+    light list lock log mark message note paint park pocket point post present record report rest
+    scan seal sign store study tag test trap trip view walk watch water question copy drink face
+    hand label nail pack peel place print review sleep slice spray start stop swim switch talk tour
+    track trade vent wave call change charge cook cover cut display dress drive email float guard
+    guess help hunt kick kiss lead lift look move need pass pause phone play query request return
+    run search share shower signal smell smile spin split spread step stir swing tap taste touch
+    treat turn type use visit vote wait wash whistle wish wrap answer attack blow brush burn catch
+    check cheer climb count dance end exit fall feed fight fill fix hide hold jump judge kill knock
+    launch measure offer pat pay raise ride roll save set shake show sort stand stack trim twist try
+    whisper warm clean clear close cool dry empty open lower dim calm direct complete separate tidy
 """)
 
+_TEENS: Final = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
 NUMBERS: Final[Mapping[str, int]] = (
-    {
-        word: value
-        for value, word in enumerate(
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-            "seventeen eighteen nineteen".split()
-        )
-    }
-    | {
-        word: (value + 2) * 10
-        for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
-    }
+    {word: value for value, word in enumerate(_TEENS.split())}
+    | {word: (value + 2) * 10 for value, word in enumerate(_TENS.split())}
     | {"dozen": 12, "hundred": 100, "couple": 2}
 )
 
 _IRREGULAR: Final = {
-    "lit": "light", "went": "go", "took": "take", "taken": "take", "gave": "give", "given": "give", "made": "make",
-    "spoke": "speak", "told": "tell", "said": "say", "shut": "close", "left": "leave", "put": "put", "ran": "run",
-    "slept": "sleep", "fought": "fight", "bought": "buy", "sent": "send", "read": "read", "wrote": "write",
-    "people": "person", "men": "man", "women": "woman", "feet": "foot", "dying": "die", "lying": "lie",
-    "has": "have", "is": "be", "are": "be", "was": "be", "were": "be", "dimmed": "dim", "spent": "spend",
-    "paid": "pay", "done": "do", "did": "do", "broke": "break", "broken": "break", "torn": "tear",
+    "lit": "light", "went": "go", "took": "take", "taken": "take", "gave": "give", "given": "give",
+    "made": "make", "spoke": "speak", "told": "tell", "said": "say", "shut": "close", "left": "leave",
+    "put": "put", "ran": "run", "slept": "sleep", "fought": "fight", "bought": "buy", "sent": "send",
+    "read": "read", "wrote": "write", "people": "person", "men": "man", "women": "woman",
+    "feet": "foot", "dying": "die", "lying": "lie", "has": "have", "is": "be", "are": "be", "was": "be",
+    "were": "be", "dimmed": "dim", "spent": "spend", "paid": "pay", "done": "do", "did": "do",
+    "broke": "break", "broken": "break", "torn": "tear",
 }  # fmt: skip
 
 
