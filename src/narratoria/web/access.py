@@ -1,0 +1,176 @@
+"""Who may talk to this server: the person who started it, from a page of its own.
+
+A loopback port is open to every program and, through a browser, to every web site. So each request must name
+a host we serve (DNS rebinding), a browser's request must come from our own pages (CSRF), and everything but
+the page's own code needs a cookie. The token in the printed address is made anew at each start and exchanged
+for that cookie; the key behind the cookie is kept, so that an open page goes on after a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Collection
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+OPEN_PATHS: Final = ("/static/",)
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+THIRTY_DAYS: Final = 30 * 24 * 3600
+
+PAGE_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",  # the first address carries the token
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": PAGE_POLICY,
+}
+
+
+def load_key(path: Path) -> bytes:
+    """The key cookies are made with: kept in a file only its owner may read, made on first use."""
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        key = secrets.token_bytes(32)
+        fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(key)
+        try:
+            os.link(fresh, path)  # of two servers that start at once, one makes the key
+        except FileExistsError:
+            key = path.read_bytes()
+        finally:
+            fresh.unlink()
+    return key
+
+
+class Access:
+    """Lets a request through, or answers it with what is missing."""
+
+    def __init__(
+        self, app: ASGIApp, *, token: str, key: bytes, port: int, hosts: Collection[str] = ()
+    ) -> None:
+        self.app = app
+        self.token = token
+        self.hosts = LOOPBACK | {host.lower() for host in hosts}
+        # Cookies know no ports: two servers on one machine must not overwrite each other's.
+        self.cookie_name = f"narratoria-{port}"
+        self.cookie = hmac.new(key, b"narratoria web cookie", hashlib.sha256).hexdigest()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await refusal(scope, receive, _with_headers(send))
+        else:
+            await self.app(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """The answer to a request that may not pass, or None."""
+        headers = Headers(scope=scope)
+        host = headers.get("host", "").lower()
+        if _without_port(host) not in self.hosts:
+            return _problem(
+                421, "wrong_host", f"{host!r} is not served here; open the address that was printed"
+            )
+        if not self._is_own_page(scope["method"], headers, host):
+            return _problem(403, "wrong_origin", "another web site may not use this server")
+        if scope["path"].startswith(OPEN_PATHS):
+            return None
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        if "token" in query and scope["method"] == "GET":
+            return self._exchange(scope, query)
+        if self._is_known(headers):
+            return None
+        return _sign_in_problem(headers)
+
+    def _is_own_page(self, method: str, headers: Headers, host: str) -> bool:
+        """Browsers say where a request comes from; programs do not, and have no cookie to steal."""
+        origin = headers.get("origin")
+        if origin is not None and origin != "null":
+            return urlsplit(origin).netloc.lower() == host
+        site = headers.get("sec-fetch-site", "none")
+        if origin == "null" or site not in {"same-origin", "none"}:
+            return method in SAFE_METHODS and headers.get("sec-fetch-mode") == "navigate"
+        return True
+
+    def _is_known(self, headers: Headers) -> bool:
+        bearer = headers.get("authorization", "")
+        if bearer.startswith("Bearer ") and _same(bearer.removeprefix("Bearer "), self.token):
+            return True
+        return _same(_cookie(headers.get("cookie", ""), self.cookie_name), self.cookie)
+
+    def _exchange(self, scope: Scope, query: dict[str, str]) -> Response:
+        if not _same(query.pop("token"), self.token):
+            return _problem(
+                401, "wrong_token", "this token is not valid any more; open the address printed last"
+            )
+        rest = f"?{urlencode(query)}" if query else ""
+        response = RedirectResponse(_local_path(scope["path"]) + rest, status_code=303)
+        response.set_cookie(
+            self.cookie_name, self.cookie, max_age=THIRTY_DAYS, httponly=True, samesite="lax", path="/"
+        )
+        return response
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+def _local_path(path: str) -> str:
+    """`//elsewhere/` would be read as another host."""
+    return "/" + path.lstrip("/\\")
+
+
+def _cookie(header: str, name: str) -> str:
+    try:
+        morsel = SimpleCookie(header).get(name)
+    except CookieError:
+        return ""
+    return morsel.value if morsel else ""
+
+
+def _problem(status: int, error: str, message: str) -> Response:
+    return JSONResponse({"error": error, "message": message}, status)
+
+
+def _sign_in_problem(headers: Headers) -> Response:
+    message = "Not signed in. Open the address that `narratoria play` printed: it carries the key."
+    if "text/html" in headers.get("accept", ""):
+        return PlainTextResponse(message, 401)
+    return _problem(401, "not_signed_in", message)
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_with_headers
