@@ -123,6 +123,8 @@ class Feed:
         self._viewers.add(viewer)
         try:
             yield b"retry: 1000\n\n"
+            if after > until:  # the viewer saw records that a crash has taken back
+                yield self._snapshot()
             for chunk in self._past(after, until):
                 yield chunk
                 await asyncio.sleep(0)

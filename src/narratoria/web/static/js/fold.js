@@ -188,9 +188,11 @@ const emitted = {
 const handlers = {
   session_started(world, event) {
     world.session = event;
+    world.sessionRev = world.rev;
+    if (event.parentSession && world.turns.size) return; // a branch goes on from the past it shares
     world.initial = world.state = event.state ?? {};
     world.permissions = new Set(event.permissions ?? []);
-    world.sessionRev = world.stateRev = world.rev;
+    world.stateRev = world.rev;
   },
   turn_started(world, event, record) {
     const known = world.turns.get(event.turn);

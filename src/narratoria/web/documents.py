@@ -1,0 +1,148 @@
+"""What the API takes and gives, as JSON documents."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An answer."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A body; a key that is not known is a mistake, and is said so."""
+
+
+# --- asked ---------------------------------------------------------------------------------------------
+
+
+class NewSession(Request, frozen=True, kw_only=True):
+    """Begin a story."""
+
+    story: str
+
+
+class SessionChange(Request, frozen=True, kw_only=True):
+    title: str
+
+
+class Prompt(Request, frozen=True, kw_only=True):
+    """What the player does. `origin` is `choice` where it is one of the offered choices."""
+
+    prompt: str
+    origin: Literal["player", "choice"] = "player"
+
+
+class Retry(Request, frozen=True, kw_only=True):
+    """Take the last turn again, with the same words or with others."""
+
+    prompt: str | None = None
+
+
+class BranchPoint(Request, frozen=True, kw_only=True):
+    """The last turn the new session shares with this one."""
+
+    turn: int
+
+
+class SettingsChange(Request, frozen=True, kw_only=True):
+    """Only what is named changes."""
+
+    narrator: str | None = None
+    skills: dict[str, bool] = {}
+    permissions: dict[str, bool] = {}
+
+
+class Nothing(Request, frozen=True, kw_only=True):
+    """No arguments."""
+
+
+# --- answered ------------------------------------------------------------------------------------------
+
+
+class StoryCard(Document, frozen=True, kw_only=True):
+    id: str
+    title: str
+    description: str
+    author: str = ""
+    note: str = ""
+    language: str = "en"
+    cover: str | None = None
+    """The hash of a picture under `/assets/`."""
+    cover_alt: str = ""
+
+
+class SessionCard(Document, frozen=True, kw_only=True):
+    """A saved session, with a glimpse of where the player was."""
+
+    id: str
+    title: str
+    story: str | None
+    story_title: str
+    updated: float
+    turns: int
+    excerpt: str = ""
+    picture: str | None = None
+    parent: str | None = None
+    ending: str | None = None
+
+
+class Made(Document, frozen=True, kw_only=True):
+    id: str
+
+
+class Accepted(Document, frozen=True, kw_only=True):
+    """The turn has begun; what comes of it is on the stream."""
+
+    turn: int
+
+
+class Undone(Document, frozen=True, kw_only=True):
+    turn: int
+    irreversible: list[str] = []
+    """What reached outside and cannot be taken back."""
+
+
+class Skill(Document, frozen=True, kw_only=True):
+    name: str
+    description: str
+    enabled: bool
+    health: str = "healthy"
+
+
+class Permission(Document, frozen=True, kw_only=True):
+    name: str
+    granted: bool
+
+
+class Settings(Document, frozen=True, kw_only=True):
+    narrator: str
+    narrators: list[str]
+    skills: list[Skill]
+    permissions: list[Permission]
+
+
+class StateNow(Document, frozen=True, kw_only=True):
+    """The committed state, after the record `seq`."""
+
+    seq: int
+    state: dict[str, Any]
+
+
+class PlanEntry(Document, frozen=True, kw_only=True):
+    turn: int | None
+    attempt: int
+    narrator: str
+    plan: dict[str, Any]
+    success: bool | None
+    failed: list[str]
+
+
+class Problem(Document, frozen=True, kw_only=True):
+    """Every refusal: what was wrong, and what to do."""
+
+    error: str
+    message: str
+    suggestions: list[str] = []
