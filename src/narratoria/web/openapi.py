@@ -1,0 +1,130 @@
+"""The API described for other clients: one table makes the routes, the OpenAPI document and the page that shows it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import msgspec
+
+from narratoria import __version__
+from narratoria.session import Record
+from narratoria.web.documents import Document, Problem, Request
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+BINARY: Final = "application/octet-stream"
+STREAM: Final = "text/event-stream"
+
+EVENTS: Final = """\
+Server-sent events. Each message is a JSON array of records, oldest first; its `id` is the number of the last one.
+A new connection gets the whole past first, or what follows `Last-Event-ID` (or `?after=`). An event named `snapshot`
+carries `{"seq": n, "records": [...]}`: forget everything and begin from these; it comes when a viewer was too slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing a client can ask for. `name` is also the method of `Api` that answers."""
+
+    method: Method
+    path: str
+    name: str
+    summary: str
+    body: type[Request] | str | None = None
+    answer: Any = None
+    status: int = 200
+    description: str = ""
+
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The OpenAPI 3.1 document."""
+    types: list[Any] = [Problem, Record]
+    for operation in operations:
+        types += [
+            one for one in (operation.body, operation.answer) if one is not None and not isinstance(one, str)
+        ]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    found = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, found)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Narratoria",
+            "version": __version__,
+            "description": "Sign in with the cookie of the page, or with `Authorization: Bearer <token>`.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary}
+    if operation.description:
+        described["description"] = operation.description
+    names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
+    if names:
+        described["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": _content(operation.body, schemas)}
+    answer: dict[str, Any] = {"description": operation.summary}
+    if operation.answer is not None:
+        answer["content"] = _content(operation.answer, schemas)
+    problem = {"description": "Refused", "content": _content(Problem, schemas)}
+    described["responses"] = {str(operation.status): answer, "default": problem}
+    return described
+
+
+def _content(kind: Any, schemas: dict[int, Any]) -> dict[str, Any]:
+    if kind == STREAM:
+        return {STREAM: {"schema": {"type": "string"}}}
+    if isinstance(kind, str):
+        return {kind: {"schema": {"type": "string", "format": "binary"}}}
+    return {"application/json": {"schema": schemas[id(kind)]}}
+
+
+def reference_page(operations: Sequence[Operation]) -> str:
+    """The same for people: a plain page, readable without script."""
+    rows = "".join(
+        f"<tr><td><code>{operation.method}</code></td><td><code>{html.escape(operation.path)}</code></td>"
+        f"<td>{html.escape(operation.summary)}{_fields(operation.body)}{_details(operation)}</td></tr>"
+        for operation in operations
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Narratoria API</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="stylesheet" href="/static/css/theme.css"><link rel="stylesheet" href="/static/css/reference.css">'
+        "</head><body><main><h1>Narratoria API</h1>"
+        "<p>Sign in with the cookie of the page, or send <code>Authorization: Bearer</code> and the token that "
+        '<code>narratoria play</code> printed. The machine-readable form is <a href="/openapi.json">openapi.json</a>.'
+        f"</p><table><thead><tr><th>Method</th><th>Path</th><th>What it does</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></main></body></html>"
+    )
+
+
+def _fields(body: type[Request] | str | None) -> str:
+    if body is None:
+        return ""
+    if isinstance(body, str):
+        return f"<p>Body: <code>{body}</code></p>"
+    names = ", ".join(
+        f"<code>{html.escape(name)}</code>" for name in msgspec.structs.fields(body) and _names(body)
+    )
+    return f"<p>Body: {names}</p>" if names else ""
+
+
+def _names(kind: type[Request] | type[Document]) -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+def _details(operation: Operation) -> str:
+    return f"<p>{html.escape(operation.description)}</p>" if operation.description else ""
