@@ -1,4 +1,4 @@
-"""The API described for other clients: one table makes the routes, the OpenAPI document and the page that shows it."""
+"""The API described for other clients: one table makes the routes, the OpenAPI document and its page."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ BINARY: Final = "application/octet-stream"
 STREAM: Final = "text/event-stream"
 
 EVENTS: Final = """\
-Server-sent events. Each message is a JSON array of records, oldest first; its `id` is the number of the last one.
-A new connection gets the whole past first, or what follows `Last-Event-ID` (or `?after=`). An event named `snapshot`
-carries `{"seq": n, "records": [...]}`: forget everything and begin from these; it comes when a viewer was too slow."""
+Server-sent events. A message is a JSON array of records, oldest first; its `id` is the number of the last one.
+A new connection gets the whole past first, or what follows `Last-Event-ID` (or `?after=`). An event named
+`snapshot` carries `{"seq": n, "records": [...]}`: forget everything and begin from these. It comes when a
+viewer was too slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,12 @@ def reference_page(operations: Sequence[Operation]) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Narratoria API</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="stylesheet" href="/static/css/theme.css"><link rel="stylesheet" href="/static/css/reference.css">'
+        '<link rel="stylesheet" href="/static/css/theme.css">'
+        '<link rel="stylesheet" href="/static/css/reference.css">'
         "</head><body><main><h1>Narratoria API</h1>"
-        "<p>Sign in with the cookie of the page, or send <code>Authorization: Bearer</code> and the token that "
-        '<code>narratoria play</code> printed. The machine-readable form is <a href="/openapi.json">openapi.json</a>.'
+        "<p>Sign in with the cookie of the page, or send <code>Authorization: Bearer</code> and the token "
+        "that <code>narratoria play</code> printed. "
+        'For machines: <a href="/openapi.json">openapi.json</a>.'
         f"</p><table><thead><tr><th>Method</th><th>Path</th><th>What it does</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></main></body></html>"
     )
@@ -116,9 +119,7 @@ def _fields(body: type[Request] | str | None) -> str:
         return ""
     if isinstance(body, str):
         return f"<p>Body: <code>{body}</code></p>"
-    names = ", ".join(
-        f"<code>{html.escape(name)}</code>" for name in msgspec.structs.fields(body) and _names(body)
-    )
+    names = ", ".join(f"<code>{html.escape(name)}</code>" for name in _names(body))
     return f"<p>Body: {names}</p>" if names else ""
 
 
