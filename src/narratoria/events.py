@@ -21,7 +21,9 @@ LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 # --- the tool protocol ---------------------------------------------------------------------------------
 
 
-class ProtocolEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
+class ProtocolEvent(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True
+):
     """The envelope of 000 §3."""
 
     version: Literal["0"]
@@ -82,7 +84,9 @@ TOOL_EVENT_TYPES: Final = ("log", "state_patch", "asset", "ui_event", "error", "
 # --- the runtime's own ---------------------------------------------------------------------------------
 
 
-class RuntimeEvent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True):
+class RuntimeEvent(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True
+):
     """What the runtime itself records."""
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH: Final = 16
 _SCOPE: Final = CallScope()
+_OPENTELEMETRY: Final = "opentelemetry.trace"
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
 
@@ -67,10 +68,14 @@ class Call:
 class ToolExecutor:
     """Runs the tools of a registry against sessions."""
 
-    def __init__(self, registry: ToolRegistry, *, scope: CallScope = _SCOPE, max_depth: int = MAX_DEPTH) -> None:
+    def __init__(
+        self, registry: ToolRegistry, *, scope: CallScope = _SCOPE, max_depth: int = MAX_DEPTH
+    ) -> None:
         self.registry = registry
+        self._tools = registry.tools
         self.scope = scope
         self.max_depth = max_depth
+        self._bounded = scope.deadline is not None or scope.budget_tracker is not None
 
     async def execute(
         self,
@@ -87,27 +92,29 @@ class ToolExecutor:
         root = session.root
         root.calls += 1
         call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{root.calls}"
-        tool = name if isinstance(name, Tool) else self.registry.get(name)
-        if tool is None:
-            name = str(name)
-            return self._refused(session, _unknown(self.registry, name), name, call_id, call, started)
+        tool = name if type(name) is not str else self._tools.get(name) or self.registry.get(name)
+        if not isinstance(tool, Tool):
+            return self._refused(session, _unknown(self.registry, name), str(name), call_id, call, started)
         try:
             params = tool.parse(args)
         except ArgumentsInvalid as error:
             refusal = _failure(INVALID_ARGUMENTS, f"{tool.name}: {error}", suggestions=error.problems)
             return self._refused(session, refusal, tool.name, call_id, call, started)
-        stop = self._bounds(tool, session)
-        if stop is not None:
-            return self._refused(session, stop, tool.name, call_id, call, started)
+        if self._bounded or session.depth:
+            stop = self._bounds(tool, session)
+            if stop is not None:
+                return self._refused(session, stop, tool.name, call_id, call, started)
         degraded: tuple[str, ...] = ()
         if tool.preconditions:
             root.has_tool = self.registry.has
-            report = await contract.validate(tool, ToolContext(tool, Draft(session), call_id, self.scope))
+            report = await contract.validate(
+                tool, ToolContext(tool, Draft.of(session), call_id, self, self.scope)
+            )
             if not report.can_proceed:
                 refusal = _precondition_failure(tool, report)
                 return self._refused(session, refusal, tool.name, call_id, call, started)
             degraded = report.suggestions
-        span = _start_span(tool.name, call_id)
+        span = _start_span(tool.name, call_id) if _OPENTELEMETRY in sys.modules else None
         attempt = call.first_attempt if call is not None else 1
         policy = tool.retry if call is None or call.policy is None else call.policy
         try:
@@ -124,16 +131,24 @@ class ToolExecutor:
                 if root.recording:
                     root.record(
                         CallRetrying(
-                            call=call_id, attempt=attempt, delay=delay, error_code=failure.code, error=failure.message
+                            call=call_id,
+                            attempt=attempt,
+                            delay=delay,
+                            error_code=failure.code,
+                            error=failure.message,
                         )
                     )
                 await pause(delay)
                 attempt += 1
         except BaseException as error:
-            ended = _failure(CANCELLED, f"{tool.name}: {type(error).__name__}: {error or 'the call was cancelled'}")
+            ended = _failure(
+                CANCELLED, f"{tool.name}: {type(error).__name__}: {error or 'the call was cancelled'}"
+            )
             self._conclude(session, ended, tool.name, call_id, call, started, attempt, (), params, span)
             raise
-        return self._conclude(session, result, tool.name, call_id, call, started, attempt, degraded, params, span)
+        return self._conclude(
+            session, result, tool.name, call_id, call, started, attempt, degraded, params, span
+        )
 
     def _bounds(self, tool: Tool[Any, Any], session: Session | Draft) -> ToolResult[Any] | None:
         """Step 3. Nesting counts as a bound too: a tool that calls itself must end somewhere."""
@@ -158,19 +173,15 @@ class ToolExecutor:
         self, tool: Tool[Any, Any], params: Any, session: Session | Draft, call_id: str, call: Call | None
     ) -> ToolResult[Any]:
         """Steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
-        draft = Draft(session)
-        context = ToolContext(tool, draft, call_id, self.scope)
-        timeout = tool.timeout
-        if call is not None:
-            context.dependencies = call.dependencies
-            if call.timeout is not None:
-                timeout = call.timeout
-        if self.scope.deadline is not None:
+        root = session.root
+        draft = Draft(session, root, session.depth + 1)
+        timeout = tool.timeout if call is None or call.timeout is None else call.timeout
+        if self._bounded and self.scope.deadline is not None:
             timeout = self.scope.deadline.within(timeout)
-        context.time_limit = timeout
+        dependencies = None if call is None else call.dependencies
+        context = ToolContext(tool, draft, call_id, self, self.scope, timeout, dependencies)
         if tool.ends_itself and timeout is not None:
             timeout += _BACKSTOP
-        applied: list[contract.AppliedEffect] = []
         try:
             if tool.is_async:
                 running = tool.handler(params, context=context)
@@ -187,31 +198,40 @@ class ToolExecutor:
                 async with asyncio.timeout(timeout):
                     result = await run_in_thread(tool.handler, params, context)
                 draft.loop = None
-            result = _checked(tool, result)
+            if (
+                type(result) is not ToolResult
+                or not result.success
+                or type(result.value) is not tool.result_type
+            ):
+                result = _checked(tool, result)
             if result.success:
                 if tool.effects:
-                    applied = await self._apply_effects(tool, params, context, result)
+                    await self._apply_effects(tool, params, context, result)
                 draft.commit(call_id)
-                session.root.completed_tools.add(tool.name)
+                root.completed_tools.add(tool.name)
                 if call is not None:
                     call.committed = draft.events
             else:
-                draft.discard()
+                await self.drop(draft)
         except BaseException as error:
-            context.cancel()
-            if applied:
-                await contract.rollback_effects(applied, context)
+            context.cancelled = True
             draft.loop = None
-            draft.discard()
+            await self.drop(draft)
             result = _as_result(tool, error, timeout)
         if call is not None:
             call.events.extend(draft.events)
             call.attempts += 1
         return result
 
+    async def drop(self, draft: Draft) -> None:
+        """Leave nothing of a failed attempt: take back what reached outside, newest first, and discard the rest."""
+        for applied, context in reversed(draft.applied):
+            await asyncio.shield(contract.rollback_effects(applied, context))
+        draft.discard()
+
     async def _apply_effects(
         self, tool: Tool[Any, Any], params: Any, context: ToolContext, result: ToolResult[Any]
-    ) -> list[contract.AppliedEffect]:
+    ) -> None:
         async def cascade(name: str, args: JsonObject) -> ToolResult[Any]:
             return await self.execute(name, args, session=context.session)
 
@@ -228,7 +248,7 @@ class ToolExecutor:
                         receipt=dump(one.receipt),
                     )
                 )
-        return applied
+        context.session.applied.append((applied, context))
 
     def _refused(
         self,
@@ -258,7 +278,9 @@ class ToolExecutor:
         """Steps 8 and 9."""
         root = session.root
         duration = time.perf_counter() - started
-        message = f"{result.message} (degraded: {'; '.join(degraded)})" if degraded and result.success else result.message
+        message = result.message
+        if degraded and result.success:
+            message = f"{message} (degraded: {'; '.join(degraded)})"
         final: ToolResult[Any] = ToolResult(
             message,
             result.value,
@@ -269,7 +291,8 @@ class ToolExecutor:
         )
         if root.recording:
             root.record(_call_finished(final, name, call_id, call, duration, attempts))
-        root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
+        if root.dispatcher.heard:
+            root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
         if root.beats:
             root.beats.pop(call_id, None)
         if span is not None:
@@ -353,7 +376,9 @@ def _checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
     expected = tool.result_type
     if type(result.value) is not expected and isinstance(expected, type) and result.value is not None:
         if not isinstance(result.value, expected):
-            raise TypeError(f"the result's value must be {expected.__name__}, got {type(result.value).__name__}")
+            raise TypeError(
+                f"the result's value must be {expected.__name__}, got {type(result.value).__name__}"
+            )
     return result
 
 
@@ -378,7 +403,9 @@ def _as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None
         return _failure(EFFECT_FAILED, f"{name}: {error}")
     if isinstance(error, TimeoutError):
         if timeout is not None:
-            return _failure(TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",))
+            return _failure(
+                TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",)
+            )
         return _failure(EXECUTION_FAILED, f"{name}: TimeoutError: {error}")
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
@@ -388,17 +415,22 @@ def _as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None
     if isinstance(error, KeyboardInterrupt | GeneratorExit):
         raise error
     if isinstance(error, TypeError):
-        return _failure(EXECUTION_FAILED, f"{name}: TypeError: {error}; check the handler's signature and what it returns")
+        return _failure(
+            EXECUTION_FAILED, f"{name}: TypeError: {error}; check the handler's signature and what it returns"
+        )
     return _failure(EXECUTION_FAILED, f"{name}: {type(error).__name__}: {error}")
-
-
 
 
 # --- records and telemetry -----------------------------------------------------------------------------------
 
 
 def _call_started(
-    tool: Tool[Any, Any], call_id: str, attempt: int, args: Mapping[str, Any], session: Session | Draft, call: Call | None
+    tool: Tool[Any, Any],
+    call_id: str,
+    attempt: int,
+    args: Mapping[str, Any],
+    session: Session | Draft,
+    call: Call | None,
 ) -> CallStarted:
     return CallStarted(
         call=call_id,
@@ -433,10 +465,8 @@ def _call_finished(
 
 
 def _start_span(name: str, call_id: str) -> Any:
-    """An OpenTelemetry span, where the host program has brought OpenTelemetry in."""
-    trace = sys.modules.get("opentelemetry.trace")
-    if trace is None:
-        return None
+    """An OpenTelemetry span; only where the host program has brought OpenTelemetry in."""
+    trace = sys.modules[_OPENTELEMETRY]
     attributes = {"narratoria.tool": name, "narratoria.call": call_id}
     return trace.get_tracer("narratoria").start_span(f"tool {name}", attributes=attributes)
 

@@ -44,7 +44,14 @@ class Game:
         self._running: asyncio.Task[TurnResult] | None = None
 
     @classmethod
-    def new(cls, story: Story, session: Session | None = None, *, assets: AssetStore | None = None, **options: object) -> Game:
+    def new(
+        cls,
+        story: Story,
+        session: Session | None = None,
+        *,
+        assets: AssetStore | None = None,
+        **options: object,
+    ) -> Game:
         """A fresh game. The opening is turn 0, so that it too can be replayed."""
         if session is None:
             session = Session(state=story.state, permissions=story.permissions, assets=assets)
@@ -94,7 +101,9 @@ class Game:
                 self._running.cancel()
                 await asyncio.gather(self._running, return_exceptions=True)
                 raise
-            return TurnResult(self.session.turn_count, text, outcome="cancelled", choices=list(self.session.choices))
+            return TurnResult(
+                self.session.turn_count, text, outcome="cancelled", choices=list(self.session.choices)
+            )
 
     @property
     def busy(self) -> bool:
@@ -122,7 +131,9 @@ def story_registry(story: Story) -> ToolRegistry:
     return registry
 
 
-def make_narrator(story: Story, names: Sequence[str] | None = None, *, time_limit: float = 5.0) -> ChainNarrator:
+def make_narrator(
+    story: Story, names: Sequence[str] | None = None, *, time_limit: float = 5.0
+) -> ChainNarrator:
     """The chain a story asks for, or the one named. A narrator whose parts are not installed is left out, unless
     it was named."""
     makers: dict[str, Callable[[], Narrator | None]] = {
@@ -157,7 +168,9 @@ def _local_narrator(*, required: bool) -> Narrator | None:
 
 
 def _llm_narrator(*, required: bool) -> Narrator | None:
-    if not required and not any(os.environ.get(name) for name in ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")):
+    if not required and not any(
+        os.environ.get(name) for name in ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+    ):
         return None
     try:
         from narratoria.narrator.llm import LLMNarrator

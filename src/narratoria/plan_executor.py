@@ -232,7 +232,9 @@ class _Run:
         except ToolRefused as refusal:
             return self._without_running(call, "failed", refusal.code, str(refusal), [*refusal.suggestions])
         if self.disabled and (tool.name in self.disabled or tool.skill in self.disabled):
-            return self._without_running(call, "failed", SKILL_DISABLED, f"{tool.name}: disabled by the plan itself")
+            return self._without_running(
+                call, "failed", SKILL_DISABLED, f"{tool.name}: disabled by the plan itself"
+            )
         return await self._run(call, tool)
 
     def _blocked_by(self, call: PlannedCall) -> str | None:
@@ -255,7 +257,9 @@ class _Run:
             dependency: self.results[dependency].output if self.results[dependency].ok else None
             for dependency in self.dependencies[call.tool_id]
         }
-        bound = self.owner.call_timeout if tool.timeout is None else min(tool.timeout, self.owner.call_timeout)
+        bound = (
+            self.owner.call_timeout if tool.timeout is None else min(tool.timeout, self.owner.call_timeout)
+        )
         record = Call(
             call_id=f"{self.plan.request_id}:{call.tool_id}",
             tool_id=call.tool_id,
@@ -277,7 +281,12 @@ class _Run:
         return call_result(call.tool_id, result, record, time.perf_counter() - started)
 
     def _without_running(
-        self, call: PlannedCall, state: CallState, code: str, reason: str, suggestions: list[str] | None = None
+        self,
+        call: PlannedCall,
+        state: CallState,
+        code: str,
+        reason: str,
+        suggestions: list[str] | None = None,
     ) -> CallResult:
         self.owner.session.record(
             CallFinished(
@@ -293,7 +302,12 @@ class _Run:
             )
         )
         return CallResult(
-            tool_id=call.tool_id, ok=False, state=state, error=reason, error_code=code, suggestions=suggestions or []
+            tool_id=call.tool_id,
+            ok=False,
+            state=state,
+            error=reason,
+            error_code=code,
+            suggestions=suggestions or [],
         )
 
     def abandon(self, state: CallState, code: str, reason: str) -> None:
@@ -308,7 +322,9 @@ class _Run:
                     tool_id=call.tool_id, ok=False, state=state, error=reason, error_code=code
                 )
             else:
-                self.results[call.tool_id] = self._without_running(call, "skipped", SKIPPED, f"not run: {reason}")
+                self.results[call.tool_id] = self._without_running(
+                    call, "skipped", SKIPPED, f"not run: {reason}"
+                )
 
     def _was_started(self, call: PlannedCall) -> bool:
         return self.remaining.get(call.tool_id) == 0 and call not in self.ready
@@ -316,7 +332,9 @@ class _Run:
 
 def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
     error = result.failure
-    state: CallState = "completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed"
+    state: CallState = (
+        "completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed"
+    )
     return CallResult(
         tool_id=tool_id,
         ok=result.success,

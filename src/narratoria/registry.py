@@ -23,18 +23,20 @@ class ToolRegistry:
     """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
 
     def __init__(self, tools: Iterable[Tool[Any, Any]] = ()) -> None:
-        self._tools: dict[str, Tool[Any, Any]] = {}
+        self.tools: dict[str, Tool[Any, Any]] = {}  # by name, in the order they were registered
         self._executor: ToolExecutor | None = None
         self.register_all(tools)
 
     def register(self, tool: Tool[Any, Any]) -> None:
         if not isinstance(tool, Tool):
-            raise ToolValidationError(f"not a tool: {tool!r}; decorate the function with @tool, or make a Tool(…)")
-        if tool.name in self._tools:
+            raise ToolValidationError(
+                f"not a tool: {tool!r}; decorate the function with @tool, or make a Tool(…)"
+            )
+        if tool.name in self.tools:
             raise ToolValidationError(
                 f"tool {tool.name!r} is already registered; unregister it first, or give one of them another name"
             )
-        self._tools[tool.name] = tool
+        self.tools[tool.name] = tool
 
     def register_all(self, tools: Iterable[Tool[Any, Any]]) -> None:
         for one in tools:
@@ -53,36 +55,40 @@ class ToolRegistry:
         return tuple(added)
 
     def unregister(self, name: str) -> None:
-        self._tools.pop(_fold(name), None)
+        self.tools.pop(_fold(name), None)
 
     def get(self, name: str) -> Tool[Any, Any] | None:
-        return self._tools.get(name) or self._tools.get(_fold(name))
+        return self.tools.get(name) or self.tools.get(_fold(name))
 
     def has(self, name: str) -> bool:
         return self.get(name) is not None
 
     def list(self) -> ToolList:
-        return [*self._tools.values()]
+        return [*self.tools.values()]
 
     def search(self, pattern: str) -> ToolList:
         """The tools whose name or description matches a regular expression, whatever the case."""
         try:
             found = re.compile(pattern, re.IGNORECASE)
         except re.error as error:
-            raise NarratoriaError(f"search pattern {pattern!r} is not a regular expression: {error}") from None
-        return [one for one in self._tools.values() if found.search(one.name) or found.search(one.description)]
+            raise NarratoriaError(
+                f"search pattern {pattern!r} is not a regular expression: {error}"
+            ) from None
+        return [one for one in self.tools.values() if found.search(one.name) or found.search(one.description)]
 
     def __iter__(self) -> Iterator[Tool[Any, Any]]:
-        return iter([*self._tools.values()])
+        return iter([*self.tools.values()])
 
     def __len__(self) -> int:
-        return len(self._tools)
+        return len(self.tools)
 
     @property
     def executor(self) -> ToolExecutor:
         """The pipeline over this catalogue."""
         if self._executor is None:
-            from narratoria.executor import ToolExecutor  # a layer above: only its default instance is wanted here
+            from narratoria.executor import (
+                ToolExecutor,
+            )  # a layer above: only its default instance is wanted here
 
             self._executor = ToolExecutor(self)
         return self._executor

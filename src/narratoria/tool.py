@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -148,23 +149,36 @@ class CallScope:
     agent_id: str = "default"
 
 
-class ToolContext:
+class Pipeline(Protocol):
+    """What runs tools: `narratoria.executor.ToolExecutor`, seen from below."""
+
+    @property
+    def scope(self) -> CallScope: ...
+
+    async def execute(
+        self, name: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]: ...
+
+    async def drop(self, draft: Draft) -> None: ...
+
+
+class ToolContext(msgspec.Struct, eq=False):
     """What a handler gets (002 `ToolContext`, 004 `ToolContext`), and the verbs of the protocol.
 
     An in-process tool emits the same events as a process: `log`, `patch`, `asset`, `ui`.
     """
 
-    __slots__ = ("_cancelled", "call_id", "dependencies", "receipt", "scope", "session", "time_limit", "tool")
-
-    def __init__(self, tool: Tool[Any, Any], session: Draft, call_id: str, scope: CallScope) -> None:
-        self.tool = tool
-        self.session = session
-        self.call_id = call_id
-        self.scope = scope
-        self.time_limit: float | None = None  # seconds this attempt may take
-        self.receipt: Any = None  # what an effect's apply() returned, for its rollback
-        self.dependencies: JsonObject | None = None  # outputs of the plan's calls this one depends on
-        self._cancelled = False
+    tool: Tool[Any, Any]
+    session: Draft
+    call_id: str
+    executor: Pipeline
+    scope: CallScope
+    time_limit: float | None = None  # seconds this attempt may take
+    dependencies: JsonObject | None = None  # outputs of the plan's calls this one depends on
+    receipt: Any = None  # what an effect's apply() returned, for its rollback
+    cancelled: bool = (
+        False  # 004 `signal`: nobody waits for this call any more; a plain handler should stop soon
+    )
 
     prompt = property(lambda self: self.scope.prompt, doc="The active prompt, when an evaluation runs.")
     rendered_prompt = property(lambda self: self.scope.rendered_prompt, doc="What was rendered from it.")
@@ -207,26 +221,35 @@ class ToolContext:
     def memory(self) -> Memory:
         return self.session.memory
 
-    @property
-    def cancelled(self) -> bool:
-        """True once nobody waits for this call any more (004 `signal`); a plain handler should stop soon."""
-        return self._cancelled
-
-    def cancel(self) -> None:
-        """Tell the handler that nobody waits. The pipeline calls this on timeout and cancellation."""
-        self._cancelled = True
-
     def beat(self) -> None:
         """A heartbeat for long operations: notes that the handler lives, and ends it once the call is over."""
-        if self._cancelled:
+        if self.cancelled:
             raise PromptEvaluationError(
                 f"{self.tool.name}: the call {self.call_id} is over; nobody waits for it"
             )
         self.session.beat(self.call_id)
 
+    async def call(self, tool: str | Tool[Any, Any], args: Mapping[str, Any]) -> ToolResult[Any]:
+        """Run another tool as part of this call: one transaction, the same pipeline."""
+        return await self.executor.execute(tool, args, session=self.session)
+
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[Trial]:
+        """A part of this call that can be abandoned: what it did is then dropped, the call goes on."""
+        trial = Trial(self.tool, self.session.draft(), self.call_id, self.executor, self.scope)
+        try:
+            yield trial
+        except BaseException:
+            await self.executor.drop(trial.session)
+            raise
+        if trial.abandoned:
+            await self.executor.drop(trial.session)
+        else:
+            trial.session.commit(self.call_id)
+
     def emit(self, event: ToolEvent) -> None:
         """Put an event of the protocol into the call's draft and the session's stream."""
-        if self._cancelled:
+        if self.cancelled:
             return  # a worker thread that outlived its timeout must not speak for the call any more
         self.session.emit(self.call_id, event)
 
@@ -262,6 +285,15 @@ class ToolContext:
     def choices(self, *choices: str) -> None:
         """Offer the player what to do next: `ui("narrative_choice", …)` (000 §4.4)."""
         self.ui("narrative_choice", {"choices": list(choices)})
+
+
+class Trial(ToolContext, eq=False):
+    """The context inside `attempt()`."""
+
+    abandoned: bool = False
+
+    def abandon(self) -> None:
+        self.abandoned = True
 
 
 ToolHandler = Callable[..., ToolResult[R] | Awaitable[ToolResult[R]]]

@@ -108,7 +108,9 @@ async def take_turn(
     """Take one turn. Turns of a session follow each other: a few prompts may wait, more raise `SessionBusy`."""
     waiting = getattr(session.turn_lock, "_waiters", None)
     if session.turn_lock.locked() and len(waiting or ()) >= QUEUE_LENGTH:
-        raise SessionBusy(f"session {session.id}: {QUEUE_LENGTH} prompts are waiting already; let a turn end first")
+        raise SessionBusy(
+            f"session {session.id}: {QUEUE_LENGTH} prompts are waiting already; let a turn end first"
+        )
     async with session.turn_lock:
         executor = executor or PlanExecutor(registry, session)
         return await _Turn(session, prompt, narrator, executor, origin, settings, resume).take()
@@ -145,7 +147,9 @@ class _Turn:
         if self.resume is None:
             session.record(TurnStarted(turn=result.turn, prompt=result.prompt, origin=self.origin))
         if self.too_long:
-            session.notice(Notice(level="warn", message=f"only the first {MAX_PROMPT:,} characters were read"))
+            session.notice(
+                Notice(level="warn", message=f"only the first {MAX_PROMPT:,} characters were read")
+            )
         try:
             if not await self._generations():
                 await self._fall_back()
@@ -206,7 +210,9 @@ class _Turn:
             problems = [f"no plan within {self.settings.generation_timeout:g} s"]
         except PlanRejected as error:
             problems = list(error.problems)
-        except Exception as error:  # a narrator is foreign code; its failure is the attempt's, not the player's
+        except (
+            Exception
+        ) as error:  # a narrator is foreign code; its failure is the attempt's, not the player's
             problems = [f"{type(error).__name__}: {error}"]
         else:
             return plan
@@ -296,7 +302,9 @@ class _Turn:
 
     async def _fall_back(self) -> None:
         """000 §13.6: after the last attempt, template-based narration; the player can go on."""
-        request = self._request(self.settings.generations, None, self.result.traces[-1] if self.result.traces else None)
+        request = self._request(
+            self.settings.generations, None, self.result.traces[-1] if self.result.traces else None
+        )
         template = TemplateNarrator()
         plan = await template.plan(request)
         self.result.outcome = "fallback"
@@ -308,8 +316,12 @@ class _Turn:
         completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
         self.said.extend(text for one in completed if (text := _summary(one.events)))
         result.narrative = "\n\n".join(self.said)
-        result.choices = _choices(completed) or [*getattr(self.narrator, "last_choices", ())] or self._standing_choices()
-        session.record(Narration(text=result.narrative, narrator=result.narrator, attempt=len(result.plans) or 1))
+        result.choices = (
+            _choices(completed) or [*getattr(self.narrator, "last_choices", ())] or self._standing_choices()
+        )
+        session.record(
+            Narration(text=result.narrative, narrator=result.narrator, attempt=len(result.plans) or 1)
+        )
         session.record(Choices(choices=result.choices))
         session.record(TurnCommitted(turn=result.turn, outcome=result.outcome))
         session.choices = result.choices

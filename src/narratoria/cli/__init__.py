@@ -70,5 +70,7 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo(f"narratoria: {error}", err=True)
         sys.exit(FAILED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read us is gone: nothing to say
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # whoever read us is gone: nothing to say
         sys.exit(FAILED)

@@ -31,12 +31,20 @@ from narratoria.tools.process import process_tool
 @click.argument("tool", type=click.Path(path_type=Path))
 @click.option("--input", "input_", default="{}", help="The input: JSON, @file, or - for standard input.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds it may take.")
-@click.option("--retries", type=click.IntRange(0, 100), default=0, show_default=True, help="Attempts after a failure.")
+@click.option(
+    "--retries", type=click.IntRange(0, 100), default=0, show_default=True, help="Attempts after a failure."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one `toolResults` entry.")
 @click.option("--events", is_flag=True, help="Print the tool's events as NDJSON, as they arrive.")
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
 def call(
-    tool: Path, input_: str, timeout: float | None, retries: int, as_json: bool, events: bool, grant: tuple[str, ...]
+    tool: Path,
+    input_: str,
+    timeout: float | None,
+    retries: int,
+    as_json: bool,
+    events: bool,
+    grant: tuple[str, ...],
 ) -> int:
     """Run one TOOL through the whole pipeline and show what it did."""
     if as_json and events:
@@ -62,7 +70,9 @@ async def _call(
     except LaunchRefused as error:
         if not as_json:
             console(stderr=True).print(styled(("✗ ", "red"), (str(error), "")))
-        return CallResult(tool_id=path.name, ok=False, state="failed", error=str(error), error_code=error.code)
+        return CallResult(
+            tool_id=path.name, ok=False, state="failed", error=str(error), error_code=error.code
+        )
     session = Session(permissions=grant)
     record = Call(timeout=timeout, policy=plan_policy(retries, 100))
     started = time.perf_counter()
@@ -144,7 +154,9 @@ class _Live:
     def _log(self, event: Log) -> None:
         progress = (event.fields or {}).get("progress")
         if isinstance(progress, int | float) and not isinstance(progress, bool) and 0 <= progress <= 1:
-            self.progress.update(self.task, total=1.0, completed=progress, description=printable(event.message)[:60])
+            self.progress.update(
+                self.task, total=1.0, completed=progress, description=printable(event.message)[:60]
+            )
         style = {"debug": "dim", "info": "", "warn": "yellow", "error": "red"}[event.level]
         self.out.print(styled((f"{event.level:5} ", style or "blue"), (event.message, "")))
 
@@ -153,7 +165,11 @@ def _conclude(result: CallResult, message: str, session: Session, *, quiet: bool
     if result.ok:
         if not quiet:
             out = console()
-            out.print(styled(("✓ ", "green"), (message or "done", "bold"), (f"  {result.execution_time:.0f} ms", "dim")))
+            out.print(
+                styled(
+                    ("✓ ", "green"), (message or "done", "bold"), (f"  {result.execution_time:.0f} ms", "dim")
+                )
+            )
             if session.state:
                 out.print(styled(("state ", "cyan"), (msgspec.json.encode(session.snapshot()).decode(), "")))
         return

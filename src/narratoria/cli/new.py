@@ -18,7 +18,13 @@ def new() -> None:
 @new.command("tool")
 @click.argument("name")
 @click.option("--lang", type=click.Choice(sorted(LANGUAGES)), default="python", show_default=True)
-@click.option("--dir", "directory", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True)
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("."),
+    show_default=True,
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the files written as JSON.")
 def tool(name: str, lang: str, directory: Path, as_json: bool) -> int:
     """Write a conforming tool NAME, its manifest and a test."""

@@ -58,7 +58,9 @@ class ChainNarrator:
                 self.passed_over[narrator.name] = str(error) or "no match"
             except TimeoutError:
                 self.passed_over[narrator.name] = f"no plan within {self.time_limit:g} s"
-            except Exception as error:  # a narrator is foreign code: whatever it raises costs its turn to speak
+            except (
+                Exception
+            ) as error:  # a narrator is foreign code: whatever it raises costs its turn to speak
                 self.passed_over[narrator.name] = f"{type(error).__name__}: {error}"
             else:
                 self.last_speaker = narrator.name

@@ -32,6 +32,14 @@ class Action:
     available: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    rank: tuple[int, int]
+    action: Action
+    words: tuple[str, ...]
+    clauses: int
+
+
 class ScriptedNarrator:
     """Plans by rules; raises `NoMatch` where they have nothing to say.
 
@@ -80,43 +88,45 @@ class ScriptedNarrator:
         verb: tuple[str, ...] = ()
         at = 0
         while at < len(pieces):
-            for end in range(len(pieces), at, -1):
-                words, action = self._fit(pieces[at:end], verb, state, disabled)
-                if action is not None:
-                    break
-            if action is None:
+            fits = [self._fit(pieces[at:end], verb, state, disabled) for end in range(len(pieces), at, -1)]
+            # The rule that stands first wins; where one rule fits both, the longer run of clauses.
+            best = min((fit for fit in fits if fit is not None), key=lambda fit: fit.rank, default=None)
+            if best is None:
                 at += 1
                 continue
-            yield action
-            at, verb = end, words
-            if action.available:
-                for change in (action.case.expect, action.case.patch):
-                    state = merge(state, fill(change, action.groups, state))
+            yield best.action
+            at, verb = at + best.clauses, best.words
+            if best.action.available:
+                for change in (best.action.case.expect, best.action.case.patch):
+                    state = merge(state, fill(change, best.action.groups, state))
 
     def _fit(
-        self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
-    ) -> tuple[tuple[str, ...], Action | None]:
+        self, pieces: list[str], verb: tuple[str, ...], state: JsonObject, disabled: frozenset[str]
+    ) -> _Fit | None:
         together = " and ".join(pieces)
-        plain = readings(" ".join(pieces), self.rules.tongue)
+        spoken = readings(" ".join(pieces), self.rules.tongue)
         if len(pieces) > 1:
-            plain += readings(together, self.rules.tongue)
+            spoken += readings(together, self.rules.tongue)
         # "take the oil and the wick": a clause without a verb borrows one, as a last resort.
         borrowed = with_verb(verb, together, self.rules.tongue)
-        for options in (plain, borrowed):
-            for rule in self.rules.rules:
+        for resort, options in enumerate((spoken, borrowed)):
+            for place, rule in enumerate(self.rules.rules):
                 for words in options:
                     action = _try(rule, words, state, disabled)
                     if action is not None:
-                        return words, action
-        return (), None
+                        return _Fit((resort, place), action, words, len(pieces))
+        return None
 
 
 def _try(
     rule: Rule, words: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
 ) -> Action | None:
     groups = rule.match(words)
-    fitting = [] if groups is None else [case for case in rule.cases if case.when.holds(state)]
-    if groups is None or not fitting:
+    if groups is None:
+        return None
+    situation = {**state, "said": groups}
+    fitting = [case for case in rule.cases if case.when.holds(situation)]
+    if not fitting:
         return None
     for case in fitting:
         if not any(call.required and call.tool in disabled for call in case.calls):

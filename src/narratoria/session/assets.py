@@ -124,7 +124,9 @@ class AssetStore:
                     while chunk := reader.read(1 << 20):
                         size += len(chunk)
                         if size > self.cap:
-                            raise AssetRefused(f"asset {asset_id!r}: {path} grew past the cap of {self.cap:,} bytes")
+                            raise AssetRefused(
+                                f"asset {asset_id!r}: {path} grew past the cap of {self.cap:,} bytes"
+                            )
                         hasher.update(chunk)
                         copy.write(chunk)
                 except BaseException:

@@ -36,14 +36,16 @@ class SubscriberFailed(msgspec.Struct, frozen=True):
 class Dispatcher:
     """Subscribers by event type; `object` hears everything."""
 
-    __slots__ = ("_handlers",)
+    __slots__ = ("_handlers", "heard")
 
     def __init__(self) -> None:
+        self.heard = False  # whether anybody ever subscribed; what nobody hears need not be made
         self._handlers: dict[type, tuple[Handler, ...]] = {}
 
     def subscribe(self, event_type: type[E], handler: Callable[[E], None]) -> Callable[[], None]:
         """Call `handler` with every event of exactly this type; returns what unsubscribes it."""
         self._handlers[event_type] = (*self._handlers.get(event_type, ()), handler)
+        self.heard = True
 
         def unsubscribe() -> None:
             left = tuple(one for one in self._handlers.get(event_type, ()) if one is not handler)
@@ -53,8 +55,6 @@ class Dispatcher:
 
     def publish(self, event: Any) -> None:
         handlers = self._handlers
-        if not handlers:
-            return
         for handler in (*handlers.get(type(event), ()), *handlers.get(object, ())):
             try:
                 handler(event)

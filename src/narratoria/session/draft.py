@@ -12,6 +12,8 @@ from collections.abc import Callable, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from narratoria.errors import AssetRefused
 from narratoria.events import (
     Asset,
@@ -92,26 +94,30 @@ class Notified:
 Operation = PatchMade | StateChanged | AssetMade | Dispatched | PermissionSet | Notified | MemoryChange
 
 
-class Draft:
-    """The session as one attempt of a call sees and changes it."""
+class Draft(msgspec.Struct, eq=False):
+    """The session as one attempt of a call sees and changes it. `Draft.of(parent)` opens one."""
 
-    __slots__ = (
-        "_asset_ids", "_memory", "_resources", "_slices", "depth", "effects", "events", "loop", "operations", "parent",
-        "root",
-    )  # fmt: skip
+    # A struct, because one is made for every attempt and its fields are then filled in C.
+    parent: Session | Draft
+    root: Session
+    depth: int
+    operations: list[Operation] = []
+    events: list[ToolEvent] = []
+    effects: list[EffectApplied] = []
+    applied: list[Any] = []  # what the pipeline needs to take effects back if this draft is dropped
+    loop: asyncio.AbstractEventLoop | None = None  # set while a worker thread runs the handler
+    _memory: MemoryDraft | None = None
+    _resources: ResourceContext | None = None
+    _slices: dict[type, tuple[Any, ...]] | None = None
+    _asset_ids: set[str] | None = None
 
-    def __init__(self, parent: Session | Draft) -> None:
-        self.parent = parent
-        self.root: Session = parent.root
-        self.depth: int = parent.depth + 1
-        self.operations: list[Operation] = []
-        self.events: list[ToolEvent] = []
-        self.effects: list[EffectApplied] = []
-        self.loop: asyncio.AbstractEventLoop | None = None  # set while a worker thread runs the handler
-        self._memory: MemoryDraft | None = None
-        self._resources: ResourceContext | None = None
-        self._slices: dict[type, tuple[Any, ...]] | None = None
-        self._asset_ids: set[str] | None = None
+    @classmethod
+    def of(cls, parent: Session | Draft) -> Draft:
+        return cls(parent, parent.root, parent.depth + 1)
+
+    def draft(self) -> Draft:
+        """A draft within this one: part of the same transaction, dropped on its own."""
+        return Draft.of(self)
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -285,6 +291,7 @@ class Draft:
         """A composed call is one transaction: its parts commit into its draft, and only that into the session."""
         parent.operations.extend(self.operations)
         parent.effects.extend(self.effects)
+        parent.applied.extend(self.applied)
         if self._slices:
             parent._slices = {**(parent._slices or {}), **self._slices}
         if self._memory is not None:

@@ -89,6 +89,7 @@ class Session:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.id = id or uuid.uuid4().hex
+        self.root = self  # a draft answers with the session it belongs to
         self.tree: JsonObject = merge(None, state or {})
         self.state = StateView(self.tree)
         self.dispatcher = Dispatcher()
@@ -111,28 +112,23 @@ class Session:
         self.beats: dict[str, float] = {}
         self._granted = frozenset(permissions)
         self._sinks: tuple[Sink, ...] = ()
+        self.recording = (
+            False  # whether anybody listens; without a sink nothing is built that nobody would read
+        )
         self.has_tool: Callable[[str], bool] = lambda name: False  # the registry in use answers this
 
     depth = 0  # of nested calls: a draft is one deeper than what it was opened on
 
-    @property
-    def root(self) -> Session:
-        """The session itself; a draft answers with the session it belongs to."""
-        return self
-
     # --- the stream --------------------------------------------------------------------------------------
-
-    @property
-    def recording(self) -> bool:
-        """Whether anybody listens; without a sink nothing is built that nobody would read."""
-        return bool(self._sinks)
 
     def attach(self, sink: Sink) -> Callable[[], None]:
         """Send every later record to `sink`; returns what detaches it."""
         self._sinks = (*self._sinks, sink)
+        self.recording = True
 
         def detach() -> None:
             self._sinks = tuple(one for one in self._sinks if one is not sink)
+            self.recording = bool(self._sinks)
 
         return detach
 
@@ -199,11 +195,13 @@ class Session:
         self.commit("", [PermissionSet(permission, False) for permission in permissions])
 
     def draft(self) -> Draft:
-        return Draft(self)
+        return Draft.of(self)
 
     # --- committing ----------------------------------------------------------------------------------------
 
-    def commit(self, call: str, operations: list[Operation], effects: list[EffectApplied] | None = None) -> None:
+    def commit(
+        self, call: str, operations: list[Operation], effects: list[EffectApplied] | None = None
+    ) -> None:
         """Make a draft's operations part of the session: all of them, in order, or none."""
         recording = bool(self._sinks)
         changes: list[int | Change] = []

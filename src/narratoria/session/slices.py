@@ -93,7 +93,9 @@ class SliceStore:
         known = [self.encoded(slice_type, values) for slice_type, values in self._values.items()]
         return known + [SliceChange(name, values) for name, values in self._unread.items()]
 
-    def reduce(self, read: Callable[[type], tuple[Any, ...]], event: Any) -> Iterable[tuple[type, tuple[Any, ...]]]:
+    def reduce(
+        self, read: Callable[[type], tuple[Any, ...]], event: Any
+    ) -> Iterable[tuple[type, tuple[Any, ...]]]:
         """The slices an event changes, as (type, new values). Nothing is stored here."""
         for slice_type, reducer in self._reducers.get(type(event)) or [(type(event), append)]:
             changed = reducer(read(slice_type), event)

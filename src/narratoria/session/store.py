@@ -1,0 +1,116 @@
+"""Where sessions are kept. One vocabulary for the embedded store (SQLite) and the shared one (PostgreSQL)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+import platformdirs
+
+from narratoria.session.assets import AssetStore
+from narratoria.session.resources import ResourceRegistry
+from narratoria.session.session import Record, Session
+
+if TYPE_CHECKING:
+    from narratoria.session.journal import Journal
+
+SCHEMA_VERSION: Final = 1
+
+
+class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is known of a session without folding it."""
+
+    id: str
+    story: str | None = None
+    title: str | None = None
+    created: float = 0.0
+    updated: float = 0.0
+    turns: int = 0  # how many were taken, those taken back included; the opening does not count
+    last_seq: int = 0
+    bytes: int = 0  # what its records take in the store
+    parent: str | None = None
+    parent_turn: int | None = None
+
+
+class TurnSpan(msgspec.Struct, frozen=True):
+    """Where a turn's records lie. `last` is None while the turn is open."""
+
+    turn: int
+    first: int
+    last: int | None
+
+
+class Store(Protocol):
+    """Sessions and their journals. Methods block briefly; a server calls them in a thread where that matters.
+
+    `JournalError` says what cannot be read or written, `SessionBusy` that another writer has the session open.
+    """
+
+    assets: AssetStore
+
+    def create(
+        self, session: Session | None = None, *, story: str | None = None, title: str | None = None
+    ) -> Journal:
+        """Keep a new session, and open it for writing. What it holds now is kept as its beginning."""
+
+    def open(
+        self,
+        session_id: str,
+        *,
+        resources: ResourceRegistry | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Journal:
+        """Restore a session and open it for writing: `journal.session` is the world as it was recorded."""
+
+    def restore(self, session_id: str, *, upto: int | None = None) -> Session:
+        """The session as it was at record `upto` (the newest), for reading: nothing is attached or locked."""
+
+    def meta(self, session_id: str) -> SessionMeta: ...
+
+    def list(self) -> list[SessionMeta]:
+        """All sessions, the one changed last first."""
+
+    def find(self, prefix: str) -> SessionMeta:
+        """The one session whose id begins so."""
+
+    def rename(self, session_id: str, title: str) -> None: ...
+
+    def delete(self, session_id: str) -> None:
+        """Forget a session. What its branches share of it stays until they go too."""
+
+    def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
+        """A new session that shares the past of `session_id` up to the end of `turn`. No record is copied."""
+
+    def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+        """The records after sequence number `after`, in order, those shared with a parent included."""
+
+    def read_turn(self, session_id: str, turn: int) -> list[Record]: ...
+
+    def turns(self, session_id: str) -> list[TurnSpan]: ...
+
+    def asset_hashes(self, session_id: str | None = None) -> set[str]:
+        """The assets a session refers to, or any session at all."""
+
+    def close(self) -> None: ...
+
+
+def data_home() -> Path:
+    """Where a person's own things are: NARRATORIA_HOME, or the platform's user data."""
+    chosen = os.environ.get("NARRATORIA_HOME")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("narratoria")
+
+
+def default_store(home: Path | None = None) -> Store:
+    """The store this environment asks for: `NARRATORIA_STORE=postgresql://…`, else a database file in the home."""
+    home = home or data_home()
+    shared = os.environ.get("NARRATORIA_STORE", "")
+    if shared.startswith(("postgres://", "postgresql://")):
+        from narratoria.session.postgres import PostgresStore  # needs the extra `postgres`
+
+        return PostgresStore(shared, assets=home / "assets")
+    from narratoria.session.sqlite import SqliteStore
+
+    return SqliteStore(Path(shared) if shared else home / "sessions.db", assets=home / "assets")

@@ -1,0 +1,431 @@
+"""A store in SQL: what SQLite and PostgreSQL have in common, which is all but connecting and locking."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from narratoria.errors import JournalError
+from narratoria.events import AssetStored, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.session import chunks
+from narratoria.session.assets import AssetStore
+from narratoria.session.journal import Journal
+from narratoria.session.resources import ResourceRegistry
+from narratoria.session.restoration import Restoration, Snapshot, take_snapshot
+from narratoria.session.session import Record, Session
+from narratoria.session.store import SessionMeta, TurnSpan
+from narratoria.session.timeline import Timeline
+from narratoria.session.writer import Database, Writer
+
+# `{…}` is what the two dialects call differently. A session's records are batches; nothing is ever changed in one.
+SCHEMA: Final = (
+    """CREATE TABLE sessions (
+        key {key}, id TEXT NOT NULL UNIQUE, story TEXT, title TEXT,
+        created {real} NOT NULL, updated {real} NOT NULL, turns {int} NOT NULL, last_seq {int} NOT NULL,
+        bytes {int} NOT NULL, parent {int}, parent_turn {int}, parent_seq {int}, hidden {int} NOT NULL DEFAULT 0)""",
+    """CREATE TABLE batches (
+        session {int} NOT NULL, last_seq {int} NOT NULL, first_seq {int} NOT NULL, data {blob} NOT NULL,
+        PRIMARY KEY (session, last_seq)){clustered}""",
+    """CREATE TABLE turns (
+        session {int} NOT NULL, turn {int} NOT NULL, first_seq {int} NOT NULL, last_seq {int},
+        PRIMARY KEY (session, turn)){clustered}""",
+    """CREATE TABLE snapshots (
+        session {int} NOT NULL, seq {int} NOT NULL, data {blob} NOT NULL, PRIMARY KEY (session, seq)){clustered}""",
+    """CREATE TABLE assets (
+        session {int} NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)){clustered}""",
+)
+TABLES: Final = ("batches", "turns", "snapshots", "assets")
+
+_META: Final = """SELECT s.id, s.story, s.title, s.created, s.updated, s.turns, s.last_seq, s.bytes, p.id, s.parent_turn
+    FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
+_META_FIELDS: Final = (
+    "id", "story", "title", "created", "updated", "turns", "last_seq", "bytes", "parent", "parent_turn"
+)  # fmt: skip
+_MARKED: Final = frozenset({TurnStarted, TurnCommitted, AssetStored, SessionStarted})
+
+
+class Lease(Protocol):
+    """The right to write one session, held by one process at a time and freed when that process dies."""
+
+    def release(self) -> None: ...
+
+
+Stretch = tuple[int, int, int]  # (session key, after, upto): which records of which session
+
+
+class SqlStore:
+    """Sessions in SQL tables. A subclass connects, and says who may write."""
+
+    def __init__(self, assets: AssetStore, name: str) -> None:
+        self.assets = assets
+        self.writer = Writer(self._connect, f"narratoria-{name}")
+        self._reader: Database | None = None
+        self._reading = threading.RLock()
+
+    def _connect(self) -> Database:
+        raise NotImplementedError
+
+    def _connect_reader(self) -> Database:
+        raise NotImplementedError
+
+    def lease(self, session_id: str) -> Lease:
+        """Take the right to write a session, or raise `SessionBusy` that says who has it."""
+        raise NotImplementedError
+
+    def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
+        """Called in the transaction that records an asset: make sure that its content lasts as long."""
+        raise NotImplementedError
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._reading:
+            if self._reader is None:
+                self._reader = self._connect_reader()
+            return self._reader.execute(sql, values)
+
+    def close(self) -> None:
+        self.writer.close()
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    # --- opening ----------------------------------------------------------------------------------------------
+
+    def create(
+        self, session: Session | None = None, *, story: str | None = None, title: str | None = None
+    ) -> Journal:
+        session = session or Session(assets=self.assets)
+        session.assets = self.assets
+        now = session.clock()
+        lease = self.lease(session.id)
+        beginning = chunks.pack(take_snapshot(session, Timeline()))
+
+        def insert(database: Database) -> int:
+            if database.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)):
+                raise JournalError(f"session {session.id} exists already; open it, or choose another id")
+            rows = database.execute(
+                "INSERT INTO sessions (id, story, title, created, updated, turns, last_seq, bytes) "
+                "VALUES (?, ?, ?, ?, ?, 0, ?, 0) RETURNING key",
+                (session.id, story, title, now, now, session.seq),
+            )
+            key = int(rows[0][0])
+            database.execute(
+                "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)", (key, session.seq, beginning)
+            )
+            return key
+
+        try:
+            key = self.writer.run(insert)
+        except BaseException:
+            lease.release()
+            raise
+        return Journal(self, session, key, lease, Timeline(), snapshot_size=len(beginning))
+
+    def open(
+        self,
+        session_id: str,
+        *,
+        resources: ResourceRegistry | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Journal:
+        self.meta(session_id)
+        lease = self.lease(session_id)
+        try:
+            restoration = self._restore(session_id, None, resources, clock)
+            key = self._key(session_id)
+        except BaseException:
+            lease.release()
+            raise
+        return Journal(
+            self, restoration.session, key, lease, restoration.timeline, open_records=restoration.open_records
+        )
+
+    def restore(self, session_id: str, *, upto: int | None = None) -> Session:
+        return self._restore(session_id, upto, None, None).session
+
+    def _restore(
+        self,
+        session_id: str,
+        upto: int | None,
+        resources: ResourceRegistry | None,
+        clock: Callable[[], float] | None,
+    ) -> Restoration:
+        session = Session(session_id, assets=self.assets, resources=resources, clock=clock or time.time)
+        restoration = Restoration(session, Timeline(), lambda turn: self.read_turn(session_id, turn))
+        key, last = self._key_and_last(session_id)
+        upto = last if upto is None else min(upto, last)
+        stretches = self._stretches(key, upto)
+        found = self._newest_snapshot(stretches)
+        if found is not None:
+            restoration.load(chunks.read_as(Snapshot, found, f"a snapshot of session {session_id}"))
+        restoration.apply_all(self._read(stretches, session.seq, None))
+        session.seq = upto
+        return restoration
+
+    def catch_up(self, session: Session, timeline: Timeline) -> list[Record]:
+        """Fold in what others wrote since `session.seq`; returns the records of a turn left open."""
+        restoration = Restoration(session, timeline, lambda turn: self.read_turn(session.id, turn))
+        restoration.apply_all(self.read(session.id, session.seq))
+        session.seq = self._key_and_last(session.id)[1]
+        return restoration.open_records
+
+    def _newest_snapshot(self, stretches: Sequence[Stretch]) -> bytes | None:
+        for key, _, upto in reversed(stretches):
+            rows = self.query(
+                "SELECT data FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
+                (key, upto),
+            )
+            if rows:
+                return bytes(rows[0][0])
+        return None
+
+    # --- knowing ----------------------------------------------------------------------------------------------
+
+    def list(self) -> list[SessionMeta]:
+        return [_meta(row) for row in self.query(_META + " ORDER BY s.updated DESC, s.key DESC")]
+
+    def meta(self, session_id: str) -> SessionMeta:
+        rows = self.query(_META + " AND s.id = ?", (session_id,))
+        if not rows:
+            raise _unknown(session_id)
+        return _meta(rows[0])
+
+    def find(self, prefix: str) -> SessionMeta:
+        pattern = prefix.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_") + "%"
+        rows = self.query(_META + " AND s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 3", (pattern,))
+        exact = [row for row in rows if row[0] == prefix]
+        if not prefix or not rows:
+            raise _unknown(prefix)
+        if len(rows) > 1 and not exact:
+            raise JournalError(
+                f"several sessions begin with {prefix!r}: {', '.join(row[0] for row in rows)} …"
+            )
+        return _meta((exact or rows)[0])
+
+    def _key(self, session_id: str) -> int:
+        return self._key_and_last(session_id)[0]
+
+    def _key_and_last(self, session_id: str) -> tuple[int, int]:
+        rows = self.query("SELECT key, last_seq FROM sessions WHERE id = ? AND hidden = 0", (session_id,))
+        if not rows:
+            raise _unknown(session_id)
+        return int(rows[0][0]), int(rows[0][1])
+
+    def _stretches(self, key: int, upto: int) -> list[Stretch]:
+        """Whose records make up a session, from the eldest ancestor to itself."""
+        found: list[Stretch] = []
+        current: int | None = key
+        while current is not None:
+            parent, parent_seq = self.query(
+                "SELECT parent, parent_seq FROM sessions WHERE key = ?", (current,)
+            )[0]
+            start = parent_seq or 0
+            if start < upto or not found:
+                found.append((current, start, upto))
+            current, upto = parent, min(upto, start)
+        return found[::-1]
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+        key, last = self._key_and_last(session_id)
+        return self._read(self._stretches(key, last), after, limit)
+
+    def _read(self, stretches: Sequence[Stretch], after: int, limit: int | None) -> Iterator[Record]:
+        left = limit
+        for key, start, upto in stretches:
+            position = max(after, start)
+            while position < upto and left != 0:
+                rows = self.query(
+                    "SELECT last_seq, data FROM batches WHERE session = ? AND last_seq > ? AND first_seq <= ? "
+                    "ORDER BY last_seq LIMIT 64",
+                    (key, position, upto),
+                )
+                for last, data in rows:
+                    what = f"the batch of records up to {last} of session key {key}"
+                    for record in chunks.read_records(bytes(data), what):
+                        if position < record.seq <= upto and left != 0:
+                            yield record
+                            left = None if left is None else left - 1
+                if not rows:
+                    break
+                position = max(position, int(rows[-1][0]))
+
+    def read_turn(self, session_id: str, turn: int) -> list[Record]:
+        key, last = self._key_and_last(session_id)
+        stretches = self._stretches(key, last)
+        span = self._span(stretches, turn)
+        if span is None:
+            raise JournalError(f"session {session_id} has no turn {turn}")
+        limit = last if span.last is None else span.last
+        return [
+            record
+            for record in self._read(
+                [(key, max(start, span.first - 1), min(upto, limit)) for key, start, upto in stretches],
+                0,
+                None,
+            )
+            if record.turn == turn
+        ]
+
+    def _span(self, stretches: Sequence[Stretch], turn: int) -> TurnSpan | None:
+        for key, _, upto in reversed(stretches):
+            rows = self.query(
+                "SELECT turn, first_seq, last_seq FROM turns WHERE session = ? AND turn = ? AND first_seq <= ?",
+                (key, turn, upto),
+            )
+            if rows:
+                return TurnSpan(*rows[0])
+        return None
+
+    def turns(self, session_id: str) -> list[TurnSpan]:
+        key, last = self._key_and_last(session_id)
+        return [
+            TurnSpan(*row)
+            for one, _, upto in self._stretches(key, last)
+            for row in self.query(
+                "SELECT turn, first_seq, last_seq FROM turns WHERE session = ? AND first_seq <= ? ORDER BY turn",
+                (one, upto),
+            )
+        ]
+
+    def asset_hashes(self, session_id: str | None = None) -> set[str]:
+        if session_id is None:
+            return {row[0] for row in self.query("SELECT DISTINCT hash FROM assets")}
+        return {r.event.hash for r in self.read(session_id) if isinstance(r.event, AssetStored)}
+
+    # --- writing ----------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        database: Database,
+        key: int,
+        after: int,
+        records: Sequence[Record],
+        durable: bool,
+        snapshot: bytes | None,
+    ) -> int:
+        """Write one batch behind record `after`; returns the bytes it took. A job for the writer."""
+        data = chunks.pack(chunks.to_lines(records))
+        last = records[-1].seq
+        rows = database.execute(
+            "UPDATE sessions SET last_seq = ?, bytes = bytes + ?, "
+            "updated = CASE WHEN updated < ? THEN ? ELSE updated END "
+            "WHERE key = ? AND last_seq = ? RETURNING key",
+            (last, len(data), records[-1].ts, records[-1].ts, key, after),
+        )
+        if not rows:
+            raise JournalError(
+                "the session was changed or deleted by another process; what this one did since then is not saved. "
+                "Open the session again"
+            )
+        database.execute(
+            "INSERT INTO batches (session, last_seq, first_seq, data) VALUES (?, ?, ?, ?)",
+            (key, last, records[0].seq, data),
+        )
+        for record in records:
+            if type(record.event) in _MARKED:
+                self._mark(database, key, record, durable)
+        if snapshot is not None:
+            database.execute(
+                "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)",
+                (key, last, chunks.pack(snapshot)),
+            )
+        return len(data)
+
+    def _mark(self, database: Database, key: int, record: Record, durable: bool) -> None:
+        """Keep the tables beside the batches in step with what a record says."""
+        event = record.event
+        if isinstance(event, TurnStarted):
+            database.execute(
+                "INSERT INTO turns (session, turn, first_seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (key, event.turn, record.seq),
+            )
+        elif isinstance(event, TurnCommitted):
+            database.execute(
+                "UPDATE turns SET last_seq = ? WHERE session = ? AND turn = ?", (record.seq, key, event.turn)
+            )
+            if event.turn > 0:
+                database.execute("UPDATE sessions SET turns = turns + 1 WHERE key = ?", (key,))
+        elif isinstance(event, AssetStored):
+            self.keep_asset(database, event, durable=durable)
+            database.execute(
+                "INSERT INTO assets (session, hash) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, event.hash)
+            )
+        elif isinstance(event, SessionStarted) and event.parent_session is None:
+            database.execute(
+                "UPDATE sessions SET story = COALESCE(story, ?), title = COALESCE(title, ?) WHERE key = ?",
+                (event.story, event.title, key),
+            )
+
+    def rename(self, session_id: str, title: str) -> None:
+        key = self._key(session_id)
+        self.writer.run(lambda db: db.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, key)))
+
+    def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
+        parent = self.meta(session_id)
+        key, last = self._key_and_last(session_id)
+        span = self._span(self._stretches(key, last), turn)
+        if span is None:
+            raise JournalError(f"session {session_id} has no turn {turn} to branch from")
+        if span.last is None:
+            raise JournalError(
+                f"turn {turn} of session {session_id} is not finished; let it end, then branch"
+            )
+        child, now, end = uuid.uuid4().hex, time.time(), span.last
+        started = SessionStarted(
+            session=child, story=parent.story, title=title, parent_session=session_id, parent_turn=turn
+        )
+
+        def insert(database: Database) -> None:
+            rows = database.execute(
+                "INSERT INTO sessions (id, story, title, created, updated, turns, last_seq, bytes, parent, "
+                "parent_turn, parent_seq) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING key",
+                (child, parent.story, title or parent.title, now, now, max(turn, 0), end, key, turn, end),
+            )
+            record = Record(end + 1, now, None, started)
+            self.append(database, int(rows[0][0]), end, [record], True, None)
+
+        self.writer.run(insert)
+        return self.meta(child)
+
+    def delete(self, session_id: str) -> None:
+        key = self._key(session_id)
+        lease = self.lease(
+            session_id
+        )  # a session that is being played is not pulled away from under the player
+        try:
+            self.writer.run(lambda database: _forget(database, key))
+        finally:
+            lease.release()
+
+
+def _forget(database: Database, key: int) -> None:
+    """Delete a session, or hide it while branches share its past; then its parent, if that waited for this one."""
+    current: int | None = key
+    while current is not None:
+        if database.execute("SELECT 1 FROM sessions WHERE parent = ?", (current,)):
+            database.execute("UPDATE sessions SET hidden = 1 WHERE key = ?", (current,))
+            return
+        parent = database.execute("SELECT parent FROM sessions WHERE key = ?", (current,))[0][0]
+        for table in TABLES:
+            database.execute(f"DELETE FROM {table} WHERE session = ?", (current,))  # noqa: S608 - our own names
+        database.execute("DELETE FROM sessions WHERE key = ?", (current,))
+        current = None
+        if parent is not None and database.execute(
+            "SELECT 1 FROM sessions WHERE key = ? AND hidden = 1", (parent,)
+        ):
+            current = parent
+
+
+def _meta(row: tuple[Any, ...]) -> SessionMeta:
+    return SessionMeta(**dict(zip(_META_FIELDS, row, strict=True)))
+
+
+def _unknown(session_id: str) -> JournalError:
+    return JournalError(
+        f"there is no session {session_id!r}; `narratoria sessions list` shows those there are"
+    )

@@ -1,0 +1,91 @@
+"""Where a game stands: its turns, those taken back, its checkpoints. A fold of records, small however long the game."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from narratoria.events import CallFinished, Checkpoint, TurnCommitted, TurnRedone, TurnStarted, TurnUndone
+from narratoria.session.session import Record
+
+
+class Timeline(msgspec.Struct, omit_defaults=True):
+    """`turns` are those that count, oldest first; `undone` those a redo brings back, the next one last.
+
+    Numbers are never used twice: a turn taken after an undo gets a new one.
+    """
+
+    turns: list[int] = msgspec.field(default_factory=list)
+    undone: list[int] = msgspec.field(default_factory=list)
+    open: int | None = None
+    checkpoints: dict[str, int] = msgspec.field(default_factory=dict)
+    completions: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def apply(self, record: Record) -> None:
+        step = _STEPS.get(type(record.event))
+        if step is not None:
+            step(self, record.event)
+
+    @property
+    def last(self) -> int | None:
+        """The newest turn that counts."""
+        return self.turns[-1] if self.turns else None
+
+    def before(self, turn: int) -> int | None:
+        """The turn that counts just before `turn`."""
+        for one in reversed(self.turns):
+            if one < turn:
+                return one
+        return None
+
+    def count_completions(self, tools: dict[str, int], sign: int) -> None:
+        """Add or take away what a turn completed."""
+        for tool, count in tools.items():
+            left = self.completions.get(tool, 0) + sign * count
+            if left > 0:
+                self.completions[tool] = left
+            else:
+                self.completions.pop(tool, None)
+
+
+def _started(timeline: Timeline, event: TurnStarted) -> None:
+    timeline.open = event.turn
+    timeline.undone.clear()
+
+
+def _committed(timeline: Timeline, event: TurnCommitted) -> None:
+    timeline.open = None
+    timeline.turns.append(event.turn)
+
+
+def _undone(timeline: Timeline, event: TurnUndone) -> None:
+    timeline.turns.remove(event.turn)
+    timeline.undone.append(event.turn)
+    for name in [name for name, turn in timeline.checkpoints.items() if turn == event.turn]:
+        del timeline.checkpoints[name]
+
+
+def _redone(timeline: Timeline, event: TurnRedone) -> None:
+    timeline.undone.remove(event.turn)
+    timeline.turns.append(event.turn)
+
+
+def _marked(timeline: Timeline, event: Checkpoint) -> None:
+    timeline.checkpoints[event.name] = event.turn
+
+
+def _finished(timeline: Timeline, event: CallFinished) -> None:
+    if event.ok:
+        timeline.completions[event.tool] = timeline.completions.get(event.tool, 0) + 1
+
+
+_STEPS: Final[dict[type, Callable[[Timeline, Any], None]]] = {
+    TurnStarted: _started,
+    TurnCommitted: _committed,
+    TurnUndone: _undone,
+    TurnRedone: _redone,
+    Checkpoint: _marked,
+    CallFinished: _finished,
+}
