@@ -1,7 +1,8 @@
 """The wire as files other languages can read, generated from the types that decode it.
 
-`documents()` gives each file's text; `python -m narratoria.contracts DIR` writes them. The types say which fields
-there are and which are required; `rules` adds what the checks beyond the types demand, `words` what each means.
+`documents()` gives each file's text; `python -m narratoria.contracts DIR` writes them. The types say which
+fields there are and which are required; `rules` adds what checks beyond the types demand, `words` what each
+field means.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def tool_protocol() -> JsonObject:
     """OpenAPI 3.1: the request on a tool's standard input, and the six events on its standard output."""
     prefix = "#/components/schemas/"
     schemas = _components(_EVENTS, prefix)
-    tags = {cls.__struct_config__.tag: _NAMES[cls.__name__] for cls in _EVENTS}
+    tags = {str(cls.__struct_config__.tag): _NAMES[cls.__name__] for cls in _EVENTS}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Narratoria tool protocol", "version": "0", "description": words.PROTOCOL},

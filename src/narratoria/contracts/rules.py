@@ -1,7 +1,7 @@
 """What the runtime demands beyond the types, said as JSON Schema.
 
-`PlanDocument.from_json` and `load_manifest` check more than a struct can declare; a test holds both to the same
-verdicts. What no schema can say, it leaves to the description: unique ids, known dependencies, no cycles.
+`PlanDocument.from_json` and `load_manifest` check more than a struct can declare; a test holds both to the
+same verdicts. What no schema can say is left to the description: unique ids, known dependencies, no cycles.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def envelope(tags: list[str]) -> JsonObject:
 
 
 def restrict_plan(document: JsonObject) -> None:
-    """The bounds of `PlanDocument.from_json`. In Python a plan may leave its id to us; on the wire it may not."""
+    """The bounds of `PlanDocument.from_json`. A plan from outside brings its own id."""
     document["required"] = ["requestId", "tools"]
     document["properties"]["requestId"]["minLength"] = 1
     document["properties"]["tools"].pop("default")
@@ -77,7 +77,7 @@ def complete_result(document: JsonObject) -> None:
 
 
 def restrict_manifest(document: JsonObject) -> None:
-    """The contract and the retry policy are read by parsers of their own: their schemas take the place of `object`."""
+    """Contract and retry have parsers of their own: their schemas take the place of a bare object."""
     properties = document["properties"]
     properties["preconditions"].update(PRECONDITIONS_SCHEMA)
     properties["effects"].update(EFFECTS_SCHEMA)

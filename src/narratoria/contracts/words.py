@@ -1,35 +1,43 @@
-"""What the contracts mean, in words: a description for every schema and field, and examples that a test decodes."""
+"""What the contracts mean, in words: every schema and field described, and examples that a test decodes."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 PROTOCOL: Final = (
-    "A tool is an executable. It reads one JSON request on standard input and writes events on standard output: "
-    "one JSON object a line, UTF-8, ended by \\n, flushed. Every invocation ends with exactly one `done` and exit "
-    "status 0. Standard error is free. Unknown fields are ignored on both sides; an unknown `type` is an error."
+    "A tool is an executable. It reads one JSON request on standard input and writes events on "
+    "standard output: "
+    "one JSON object a line, UTF-8, ended by \\n, flushed. Every invocation ends with exactly one "
+    "`done` and exit "
+    "status 0. Standard error is free. Unknown fields are ignored on both sides; an unknown `type` "
+    "is an error."
 )
 
 TITLES: Final = {
-    "Request": "What a tool reads on standard input: one JSON object. A tool may ignore what it does not know, and "
+    "Request": "What a tool reads on standard input: one JSON object. A tool may ignore what it "
+    "does not know, and "
     "must bear fields of later versions.",
     "Envelope": "What every event has in common. Further fields are ignored.",
     "Event": "One line of a tool's standard output.",
     "LogEvent": "Progress or a diagnostic. Never an error, whatever its level.",
-    "StatePatchEvent": "A change to the session's state, merged by RFC 7396: objects are merged, arrays replaced, "
+    "StatePatchEvent": "A change to the session's state, merged by RFC 7396: objects are merged, "
+    "arrays replaced, "
     "null removes a key. Kept when the call succeeds, dropped when it fails.",
     "AssetEvent": "A file the tool has written before it emits this event.",
     "UiEvent": "A request to the client. What a client does not know it shows as a placeholder.",
     "ErrorEvent": "A structured error. It does not end the invocation: `done` with ok false should follow.",
     "DoneEvent": "The end of the invocation. Nothing may follow it.",
-    "PlanDocument": "A plan: which tools to call, with what, in which order. Beyond this schema: every toolId is used "
-    "once, dependencies and $from name a toolId of the plan, there is no cycle, integers are written without a point.",
+    "PlanDocument": "A plan: which tools to call, with what, in which order. Beyond this schema: "
+    "every toolId is used "
+    "once, dependencies and $from name a toolId of the plan, there is no cycle, integers are "
+    "written without a point.",
     "PlannedCall": "One call of a plan.",
     "PlanRetry": "What happens when a call fails: the n-th retry waits backoffMs × 2^(n-1).",
     "PlanMetadata": "Where the plan stands in a row of plans.",
     "ExecutionResult": "The full trace of a plan that was executed.",
     "CallResult": "What one call came to.",
-    "Manifest": "What a tool says of itself, in the file <tool>.tool.json beside it. Times are in seconds. Beyond this "
+    "Manifest": "What a tool says of itself, in the file <tool>.tool.json beside it. Times are in "
+    "seconds. Beyond this "
     "schema: `parameters` refers to nothing outside itself.",
     "Example": "An input to try: the conformance kit starts with the first.",
     "Retry": "When a failed call is tried again.",
@@ -50,7 +58,8 @@ FIELDS: Final = {
     "Request.tool": "The tool's name.",
     "Request.operation": "What to do, where a tool does several things; by default `run`.",
     "Request.input": "The arguments. They fit the manifest's `parameters`.",
-    "Request.dependencies": "In a plan: by toolId, the output of each call this one depends on; null where it failed.",
+    "Request.dependencies": "In a plan: by toolId, the output of each call this one depends on; "
+    "null where it failed.",
     "Request.state": "The session's state, when the manifest says `wantsState`.",
     "level": "How much it matters.",
     "LogEvent.message": "One line for people.",
@@ -77,7 +86,8 @@ FIELDS: Final = {
     "PlanDocument.metadata": "Where this plan stands in a row of plans.",
     "toolId": "A name for this call, once per plan.",
     "toolPath": "The tool: a registered name, or the path of an executable.",
-    "PlannedCall.input": 'The arguments. {"$from": "<toolId>", "path": "a.b"} stands for another call\'s output.',
+    "PlannedCall.input": 'The arguments. {"$from": "<toolId>", "path": "a.b"} stands for another '
+    "call's output.",
     "dependencies": "The toolIds that must end first.",
     "PlannedCall.required": "Whether the plan fails when this call does.",
     "async": "Whether it may run beside others.",
@@ -158,7 +168,7 @@ EXAMPLES: Final[dict[str, list[Any]]] = {
             "assetId": "torch",
             "kind": "image",
             "mediaType": "image/png",
-            "path": "/var/tmp/torch.png",
+            "path": "/home/ada/torch.png",
             "metadata": {"width": 512, "height": 512, "alt": "A burning torch"},
         }
     ],

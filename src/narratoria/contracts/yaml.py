@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-# Plain scalars only where no reader, of YAML 1.1 either, could take them for a number, a date, a flag or null.
+# Plain scalars only where no reader, old ones either, could take them for a number, a date, a flag or null.
 _PLAIN: Final = re.compile(r"[A-Za-z$][A-Za-z0-9_$-]*(?: [A-Za-z][A-Za-z-]*)*")
 _RESERVED: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
