@@ -43,6 +43,11 @@ class TurnSpan(msgspec.Struct, frozen=True):
     last: int | None
 
 
+Metas = list[SessionMeta]  # inside the classes, `list` is the method
+Records = list[Record]
+Spans = list[TurnSpan]
+
+
 class Store(Protocol):
     """Sessions and their journals. Methods block briefly; a server calls them in a thread where that matters.
 
@@ -70,7 +75,7 @@ class Store(Protocol):
 
     def meta(self, session_id: str) -> SessionMeta: ...
 
-    def list(self) -> list[SessionMeta]:
+    def list(self) -> Metas:
         """All sessions, the one changed last first."""
 
     def find(self, prefix: str) -> SessionMeta:
@@ -87,9 +92,9 @@ class Store(Protocol):
     def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
         """The records after sequence number `after`, in order, those shared with a parent included."""
 
-    def read_turn(self, session_id: str, turn: int) -> list[Record]: ...
+    def read_turn(self, session_id: str, turn: int) -> Records: ...
 
-    def turns(self, session_id: str) -> list[TurnSpan]: ...
+    def turns(self, session_id: str) -> Spans: ...
 
     def asset_hashes(self, session_id: str | None = None) -> set[str]:
         """The assets a session refers to, or any session at all."""

@@ -16,7 +16,7 @@ from narratoria.session.journal import Journal
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.restoration import Restoration, Snapshot, take_snapshot
 from narratoria.session.session import Record, Session
-from narratoria.session.store import SessionMeta, TurnSpan
+from narratoria.session.store import Metas, Records, SessionMeta, Spans, TurnSpan
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import Database, Writer
 
@@ -54,6 +54,8 @@ class Lease(Protocol):
 
 
 Stretch = tuple[int, int, int]  # (session key, after, upto): which records of which session
+Stretches = list[Stretch]  # inside the class, `list` is the method
+Rows = list[tuple[Any, ...]]
 
 
 class SqlStore:
@@ -79,7 +81,7 @@ class SqlStore:
         """Called in the transaction that records an asset: make sure that its content lasts as long."""
         raise NotImplementedError
 
-    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         with self._reading:
             if self._reader is None:
                 self._reader = self._connect_reader()
@@ -165,7 +167,7 @@ class SqlStore:
         session.seq = upto
         return restoration
 
-    def catch_up(self, session: Session, timeline: Timeline) -> list[Record]:
+    def catch_up(self, session: Session, timeline: Timeline) -> Records:
         """Fold in what others wrote since `session.seq`; returns the records of a turn left open."""
         restoration = Restoration(session, timeline, lambda turn: self.read_turn(session.id, turn))
         restoration.apply_all(self.read(session.id, session.seq))
@@ -184,7 +186,7 @@ class SqlStore:
 
     # --- knowing ----------------------------------------------------------------------------------------------
 
-    def list(self) -> list[SessionMeta]:
+    def list(self) -> Metas:
         return [_meta(row) for row in self.query(_META + " ORDER BY s.updated DESC, s.key DESC")]
 
     def meta(self, session_id: str) -> SessionMeta:
@@ -214,9 +216,9 @@ class SqlStore:
             raise _unknown(session_id)
         return int(rows[0][0]), int(rows[0][1])
 
-    def _stretches(self, key: int, upto: int) -> list[Stretch]:
+    def _stretches(self, key: int, upto: int) -> Stretches:
         """Whose records make up a session, from the eldest ancestor to itself."""
-        found: list[Stretch] = []
+        found: Stretches = []
         current: int | None = key
         while current is not None:
             parent, parent_seq = self.query(
@@ -254,7 +256,7 @@ class SqlStore:
                     break
                 position = max(position, int(rows[-1][0]))
 
-    def read_turn(self, session_id: str, turn: int) -> list[Record]:
+    def read_turn(self, session_id: str, turn: int) -> Records:
         key, last = self._key_and_last(session_id)
         stretches = self._stretches(key, last)
         span = self._span(stretches, turn)
@@ -281,7 +283,7 @@ class SqlStore:
                 return TurnSpan(*rows[0])
         return None
 
-    def turns(self, session_id: str) -> list[TurnSpan]:
+    def turns(self, session_id: str) -> Spans:
         key, last = self._key_and_last(session_id)
         return [
             TurnSpan(*row)
@@ -335,6 +337,11 @@ class SqlStore:
                 (key, last, chunks.pack(snapshot)),
             )
         return len(data)
+
+    def touch(self, database: Database, key: int) -> int:
+        """Write something, so that the commit reaches the disk. A job for the writer."""
+        database.execute("UPDATE sessions SET bytes = bytes WHERE key = ?", (key,))
+        return 0
 
     def _mark(self, database: Database, key: int, record: Record, durable: bool) -> None:
         """Keep the tables beside the batches in step with what a record says."""

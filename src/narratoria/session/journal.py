@@ -1,0 +1,288 @@
+"""The journal of one open session: the sink that keeps every record, in order, without holding up the event loop.
+
+Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed over by a
+callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the end of its call)
+is written together or not at all. A batch that ends a turn is on the disk before anybody is told.
+
+Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never knows
+more than a restarted server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from narratoria.errors import JournalError
+from narratoria.events import CallFinished, PlanMade, TurnCommitted, TurnStarted
+from narratoria.session.restoration import Restoration, take_snapshot
+from narratoria.session.session import Record, Session, Sink
+from narratoria.session.timeline import Timeline
+
+if TYPE_CHECKING:
+    from narratoria.session.tables import Lease, SqlStore
+
+GATHER: Final = 0.008  # seconds records may wait for company
+BATCH: Final = 512  # records that are written without waiting any longer
+ROOM: Final = 8192  # records in memory, beyond which tools are asked to pause
+SNAPSHOT_BYTES: Final = 64 * 1024  # of packed records, at least, between two snapshots ...
+SNAPSHOT_RATIO: Final = (
+    4  # ... and as many times the last snapshot's size, so that they stay a fraction of the whole
+)
+
+_PROMPT: Final = frozenset({TurnStarted, PlanMade, CallFinished, TurnCommitted})  # worth writing at once
+
+
+class Journal:
+    """Attached to `session`, whose records it writes. Holds the lease: nobody else writes this session meanwhile."""
+
+    def __init__(
+        self,
+        store: SqlStore,
+        session: Session,
+        key: int,
+        lease: Lease,
+        timeline: Timeline,
+        *,
+        open_records: Sequence[Record] = (),
+        snapshot_size: int = 0,
+    ) -> None:
+        self.store = store
+        self.session = session
+        self.timeline = timeline
+        self.open_records = list(open_records)  # of a turn that a crash left open
+        self.failure: JournalError | None = None
+        self.written = session.seq
+        self.closed = False
+        self._key = key
+        self._lease: Lease | None = lease
+        self._pending: list[Record] = []
+        self._writing: list[Record] = []
+        self._future: Future[int] | None = None
+        self._scheduled: asyncio.Handle | None = None
+        self._hurried = False
+        self._durable = session.seq
+        self._waiters: list[tuple[int, bool, asyncio.Future[None]]] = []
+        self._viewers: tuple[Sink, ...] = ()
+        self._since_snapshot = 0
+        self._snapshot_size = snapshot_size
+        self._detach: Callable[[], None] = session.attach(self)
+        session.journal = self
+
+    # --- the sink -------------------------------------------------------------------------------------------
+
+    def push(self, record: Record) -> None:
+        self._pending.append(record)
+        self.timeline.apply(record)
+        if self._scheduled is None:
+            self._schedule(GATHER)
+        if not self._hurried and (type(record.event) in _PROMPT or len(self._pending) >= BATCH):
+            self._hurried = True
+            self._schedule(0)
+
+    @property
+    def full(self) -> bool:
+        return len(self._pending) + len(self._writing) > ROOM or any(sink.full for sink in self._viewers)
+
+    async def wait(self) -> None:
+        """Until there is room again. Raises `JournalError` if that cannot be hoped for."""
+        if len(self._pending) + len(self._writing) > ROOM:
+            await self._reach(self.session.seq, durable=False)
+        for sink in self._viewers:
+            if sink.full:
+                await sink.wait()
+
+    def attach(self, sink: Sink) -> Callable[[], None]:
+        """Send every record to `sink` once it is written; returns what detaches it."""
+        self._viewers = (*self._viewers, sink)
+
+        def detach() -> None:
+            self._viewers = tuple(one for one in self._viewers if one is not sink)
+
+        return detach
+
+    # --- promises -------------------------------------------------------------------------------------------
+
+    async def commit_turn(self) -> None:
+        """Return once everything recorded so far is on the disk. Raises `JournalError` with what was kept."""
+        await self._reach(self.session.seq, durable=True)
+
+    async def flush(self) -> None:
+        """Return once everything recorded so far is written, and survives the end of this process."""
+        await self._reach(self.session.seq, durable=False)
+
+    async def close(self) -> None:
+        """Write what is left, let the session go, and give the lease back. The session itself stays usable."""
+        if self.closed:
+            return
+        try:
+            if self._lease is not None:
+                await self.commit_turn()
+        finally:
+            self.closed = True
+            self._detach()
+            self.session.journal = None
+            self.release()
+
+    # --- sharing --------------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Let another process take the session over. Writing needs `acquire` first."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
+
+    async def acquire(self) -> None:
+        """Take the session back, and fold in what others did to it meanwhile. Raises `SessionBusy`."""
+        if self._lease is not None:
+            return
+        lease = await asyncio.to_thread(self.store.lease, self.session.id)
+        try:
+            self.open_records = await asyncio.to_thread(self.store.catch_up, self.session, self.timeline)
+        except BaseException:
+            lease.release()
+            raise
+        self._lease = lease
+        self.written = self._durable = self.session.seq
+
+    def restoration(self) -> Restoration:
+        """What takes turns of this session back and makes them again."""
+        return Restoration(
+            self.session, self.timeline, lambda turn: self.store.read_turn(self.session.id, turn)
+        )
+
+    # --- writing --------------------------------------------------------------------------------------------
+
+    def _schedule(self, delay: float) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # outside a loop records wait until somebody awaits `commit_turn` or `close`
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        self._scheduled = (
+            loop.call_later(delay, self._hand_over) if delay else loop.call_soon(self._hand_over)
+        )
+
+    def _hand_over(self) -> None:
+        """Give the gathered records to the writer, unless it has a batch of ours already: then they gather on."""
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
+        self._hurried = False
+        if self._future is not None or not self._pending:
+            return
+        if self._lease is None:
+            self._fail(JournalError(f"session {self.session.id} was released; acquire it before writing"))
+            return
+        batch, self._pending = self._pending, []
+        self._writing = batch
+        durable = any(need_disk for _, need_disk, _ in self._waiters) or any(
+            type(record.event) is TurnCommitted for record in batch
+        )
+        snapshot = self._snapshot_if_due(batch)
+        after, key, store = self.written, self._key, self.store
+        loop = asyncio.get_running_loop()
+        self._future = store.writer.submit(
+            lambda database: store.append(database, key, after, batch, durable, snapshot), durable=durable
+        )
+        self._future.add_done_callback(
+            lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))
+        )
+
+    def _snapshot_if_due(self, batch: Sequence[Record]) -> bytes | None:
+        due = max(SNAPSHOT_BYTES, SNAPSHOT_RATIO * self._snapshot_size)
+        if self._since_snapshot < due or type(batch[-1].event) is not TurnCommitted or self._pending:
+            return None
+        if self.session.seq != batch[-1].seq or self.session.turn is not None:
+            return None
+        return take_snapshot(self.session, self.timeline)
+
+    def _settle(
+        self, future: Future[int], batch: list[Record], durable: bool, snapshot: bytes | None
+    ) -> None:
+        self._future = None
+        self._writing = []
+        error = future.exception()
+        if error is not None:
+            self._pending[:0] = batch  # kept: once there is room on the disk, the next attempt writes them
+            self._fail(error if isinstance(error, JournalError) else JournalError(f"not written: {error!r}"))
+            return
+        self.failure = None
+        self.written = batch[-1].seq
+        if durable:
+            self._durable = self.written
+        self._since_snapshot += future.result()
+        if snapshot is not None:
+            self._since_snapshot, self._snapshot_size = 0, len(snapshot) // 4
+        for sink in self._viewers:
+            for record in batch:
+                sink.push(record)
+        self._wake()
+        if self._pending:
+            self._schedule(0 if self._waiters else GATHER)
+
+    def _fail(self, error: JournalError) -> None:
+        kept = (
+            f"session {self.session.id}: saved up to record {self.written}, {len(self._pending)} records wait"
+        )
+        self.failure = JournalError(f"{error} ({kept})")
+        waiters, self._waiters = self._waiters, []
+        for _, _, waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(self.failure)
+
+    # --- waiting --------------------------------------------------------------------------------------------
+
+    async def _reach(self, seq: int, *, durable: bool) -> None:
+        if (self._durable if durable else self.written) >= seq:
+            return
+        if self.closed:
+            raise JournalError(f"session {self.session.id} is closed; open it again to write")
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((seq, durable, waiter))
+        if self._future is None and self._pending:
+            self._hand_over()
+        elif self._future is None:
+            self._sync()
+        await waiter
+
+    def _sync(self) -> None:
+        """Everything is written, but not durably: an empty durable transaction makes it so."""
+        loop, reached = asyncio.get_running_loop(), self.written
+        self._future = self.store.writer.submit(
+            lambda database: self.store.touch(database, self._key), durable=True
+        )
+        self._future.add_done_callback(lambda future: _on_loop(loop, lambda: self._synced(future, reached)))
+
+    def _synced(self, future: Future[int], reached: int) -> None:
+        self._future = None
+        error = future.exception()
+        if error is not None:
+            self._fail(error if isinstance(error, JournalError) else JournalError(f"not written: {error!r}"))
+            return
+        self._durable = max(self._durable, reached)
+        self._wake()
+        if self._pending:
+            self._schedule(0)
+
+    def _wake(self) -> None:
+        waiting = self._waiters
+        self._waiters = []
+        for seq, durable, waiter in waiting:
+            if waiter.done():
+                continue
+            if (self._durable if durable else self.written) >= seq:
+                waiter.set_result(None)
+            else:
+                self._waiters.append((seq, durable, waiter))
+        if self._waiters and self._future is None and not self._pending:
+            self._sync()
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
+    """Called by the writer's thread. A loop that is closed waits for nothing any more."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(action)

@@ -1,0 +1,205 @@
+"""The shared store: PostgreSQL, for several servers that play the same sessions (extra `postgres`).
+
+Who writes a session is decided by an advisory lock of the very connection that writes. A server that loses its
+connection loses its locks with it and cannot write either, so two writers never interleave, whatever the network does.
+Assets are kept in the database too, and come to each server's folder when they are asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from narratoria.errors import JournalError, SessionBusy
+from narratoria.events import AssetStored
+from narratoria.session.assets import AssetStore
+from narratoria.session.store import SCHEMA_VERSION
+from narratoria.session.tables import SCHEMA, SqlStore
+from narratoria.session.writer import Database
+
+try:
+    import psycopg
+except ImportError as error:  # pragma: no cover - depends on what is installed
+    raise JournalError(f"sessions in PostgreSQL need the extra 'postgres' ({error})") from None
+
+SCHEMA_NAME: Final = "narratoria"
+_WORDS: Final = {
+    "key": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "BIGINT", "real": "DOUBLE PRECISION",
+    "blob": "BYTEA", "clustered": "",
+}  # fmt: skip
+_CONTENT: Final = "CREATE TABLE contents (hash TEXT PRIMARY KEY, data BYTEA NOT NULL)"
+_CONNECT_SECONDS: Final = 10
+# So that a server which vanished without a word frees its locks within half a minute.
+_KEEPALIVE: Final = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
+_GATE: Final = 0x4E617272  # the lock under which the schema is made
+
+
+class PostgresStore(SqlStore):
+    """Sessions in the schema `narratoria` of a database; `assets` is this server's folder of copies."""
+
+    def __init__(self, url: str, *, assets: Path | None = None) -> None:
+        self.url = url
+        self._held: set[str] = set()
+        self._holding = threading.Lock()
+        super().__init__(SharedAssets(assets, self), "postgres")
+
+    def _connect(self) -> Database:
+        database = PostgresDatabase(self.url)
+        try:
+            _prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _connect_reader(self) -> Database:
+        self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the schema
+        return PostgresDatabase(self.url, autocommit=True)
+
+    def lease(self, session_id: str) -> AdvisoryLease:
+        with self._holding:  # a lock may be taken twice by one connection, so we count ourselves
+            if session_id in self._held:
+                raise SessionBusy(
+                    f"session {session_id} is open in this process already; close it there first"
+                )
+            self._held.add(session_id)
+        try:
+            number = _lock_number(session_id)
+            taken = self.writer.run(
+                lambda database: database.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]
+            )
+            if not taken:
+                raise SessionBusy(f"session {session_id} is open on another server; close it there first")
+        except BaseException:
+            with self._holding:
+                self._held.discard(session_id)
+            raise
+        return AdvisoryLease(self, session_id)
+
+    def give_back(self, session_id: str) -> None:
+        with self._holding:
+            self._held.discard(session_id)
+        number = _lock_number(session_id)
+        self.writer.submit(lambda database: database.execute("SELECT pg_advisory_unlock(?)", (number,)))
+
+    def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
+        if not database.execute("SELECT 1 FROM contents WHERE hash = ?", (stored.hash,)):
+            content = self.assets.path_of(stored.hash).read_bytes()
+            database.execute(
+                "INSERT INTO contents (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (stored.hash, content),
+            )
+
+
+class AdvisoryLease:
+    def __init__(self, store: PostgresStore, session_id: str) -> None:
+        self._store: PostgresStore | None = store
+        self._session_id = session_id
+
+    def release(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            store.give_back(self._session_id)
+
+
+class SharedAssets(AssetStore):
+    """A folder of copies in front of the database's table of contents."""
+
+    def __init__(self, root: Path | None, store: PostgresStore) -> None:
+        super().__init__(root)
+        self._store = store
+
+    def path_of(self, digest: str) -> Path:
+        try:
+            return super().path_of(digest)
+        except KeyError:
+            rows = self._store.query("SELECT data FROM contents WHERE hash = ?", (digest,))
+            if not rows:
+                raise
+        self.add_content(bytes(rows[0][0]))
+        return super().path_of(digest)
+
+    def add_content(self, content: bytes) -> None:
+        digest = hashlib.sha256(content).hexdigest()
+        copy = self._incoming() / digest
+        copy.write_bytes(content)
+        self._settle(copy, digest)
+
+    def discard(self, digest: str) -> int:
+        size = super().discard(digest)
+        self._store.writer.run(
+            lambda database: database.execute("DELETE FROM contents WHERE hash = ?", (digest,))
+        )
+        return size
+
+
+class PostgresDatabase:
+    """One connection. Everything of ours lies in a schema of its own."""
+
+    def __init__(self, url: str, *, autocommit: bool = False) -> None:
+        self._url = url
+        try:
+            self._connection = psycopg.connect(
+                url, connect_timeout=_CONNECT_SECONDS, autocommit=True, application_name="narratoria"
+            )
+            self._cursor = self._connection.cursor()
+            for setting in (f"search_path = {SCHEMA_NAME}", *_KEEPALIVE):
+                self._cursor.execute(f"SET {setting}".encode())
+        except psycopg.Error as error:
+            raise _explained(error) from None
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            self._cursor.execute(sql.replace("?", "%s").encode(), values or None)
+            return self._cursor.fetchall() if self._cursor.description else []
+        except psycopg.Error as error:
+            raise _explained(error) from None
+
+    def begin(self, *, durable: bool) -> None:
+        self.execute("BEGIN")
+        if not durable:  # as SQLite's NORMAL: ours may die, only the server itself must not
+            self.execute("SET LOCAL synchronous_commit = off")
+
+    def commit(self) -> None:
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if not self._connection.closed and not self._connection.broken:
+            self.execute("ROLLBACK")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _prepare(database: PostgresDatabase) -> None:
+    database.begin(durable=True)
+    try:
+        database.execute("SELECT pg_advisory_xact_lock(?)", (_GATE,))  # two servers that start at once
+        database.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA_NAME}")
+        database.execute("CREATE TABLE IF NOT EXISTS version (number BIGINT NOT NULL)")
+        rows = database.execute("SELECT number FROM version")
+        if rows and rows[0][0] > SCHEMA_VERSION:
+            raise JournalError(
+                f"the database was written by a newer Narratoria (its version is {rows[0][0]}, this one reads up to "
+                f"{SCHEMA_VERSION}); nothing was changed. Upgrade Narratoria to use it"
+            )
+        if not rows:
+            for statement in (*SCHEMA, _CONTENT):
+                database.execute(statement.format(**_WORDS))
+            database.execute("INSERT INTO version (number) VALUES (?)", (SCHEMA_VERSION,))
+        database.commit()
+    except BaseException:
+        database.rollback()
+        raise
+
+
+def _lock_number(session_id: str) -> int:
+    return int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:8], "big", signed=True)
+
+
+def _explained(error: Exception) -> JournalError:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return JournalError(f"PostgreSQL: {text}")

@@ -1,0 +1,273 @@
+"""The embedded store: one SQLite file beside a folder of assets, with `apsw`, or the standard library without it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from narratoria.errors import JournalError, SessionBusy
+from narratoria.events import AssetStored
+from narratoria.session.assets import AssetStore
+from narratoria.session.store import SCHEMA_VERSION
+from narratoria.session.tables import SCHEMA, SqlStore
+from narratoria.session.writer import Database
+
+try:
+    import apsw
+except ImportError:  # a platform without a wheel: slower, otherwise the same
+    apsw = None  # type: ignore[assignment]
+
+APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
+_BUSY_MS: Final = 10_000
+_WORDS: Final = {
+    "key": "INTEGER PRIMARY KEY", "int": "INTEGER", "real": "REAL", "blob": "BLOB", "clustered": " WITHOUT ROWID",
+}  # fmt: skip
+
+
+class SqliteStore(SqlStore):
+    """Sessions in one file. Locks are files beside it, held by the operating system: a dead process holds none."""
+
+    def __init__(self, path: Path, *, assets: Path | None = None, driver: str | None = None) -> None:
+        self.path = Path(path)
+        self.driver = driver or ("apsw" if apsw is not None else "sqlite3")
+        super().__init__(AssetStore(assets or self.path.parent / "assets"), self.path.stem)
+
+    def _connect(self) -> Database:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise JournalError(
+                f"{self.path.parent}: {_reason(error)}; set NARRATORIA_HOME to another folder"
+            ) from None
+        return _prepared(self._connection(readonly=False), self.path)
+
+    def _connect_reader(self) -> Database:
+        if not self.path.exists():
+            self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the file
+        return _prepared(self._connection(readonly=True), self.path)
+
+    def _connection(self, *, readonly: bool) -> SqliteDatabase:
+        if not readonly and self.path.exists() and not os.access(self.path, os.W_OK):
+            raise JournalError(
+                f"{self.path} is not writable; sessions in it can be read and exported, not played"
+            )
+        if self.driver == "apsw":
+            return ApswDatabase(self.path, readonly=readonly)
+        return StandardDatabase(self.path, readonly=readonly)
+
+    def lease(self, session_id: str) -> FileLease:
+        return FileLease(self.path.with_name("locks"), session_id)
+
+    def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
+        """The file is in its place already; before the record of it is durable, so must be its content."""
+        try:
+            path = self.assets.path_of(stored.hash)
+        except KeyError:
+            raise JournalError(f"asset {stored.hash} has vanished from {self.assets.root}") from None
+        for one in (path, path.parent):
+            descriptor = os.open(one, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+
+class FileLease:
+    """An exclusive `flock` on a small file that says who holds it. The kernel drops it with the process."""
+
+    def __init__(self, folder: Path, session_id: str) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{session_id}.lock"
+            self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise JournalError(
+                f"{folder}: {_reason(error)}; set NARRATORIA_HOME to a folder that is writable"
+            ) from None
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(self._descriptor, 200).decode(errors="replace").strip() or "another process"
+            os.close(self._descriptor)
+            raise SessionBusy(f"session {session_id} is open in {holder}; close it there first") from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+# --- connections ----------------------------------------------------------------------------------------------
+
+
+class SqliteDatabase:
+    """What the two drivers share."""
+
+    def __init__(self, path: Path, *, readonly: bool) -> None:
+        self.path = path
+        self.readonly = readonly
+        self._synchronous = ""
+
+    def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._run(sql, values)
+
+    def begin(self, *, durable: bool) -> None:
+        # In WAL mode NORMAL survives the end of the process, FULL (an fsync of the log) that of the machine.
+        synchronous = "FULL" if durable else "NORMAL"
+        if synchronous != self._synchronous:
+            self.execute(f"PRAGMA synchronous = {synchronous}")
+            self._synchronous = synchronous
+        self.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        self.execute("COMMIT")
+
+    @property
+    def in_transaction(self) -> bool:
+        raise NotImplementedError
+
+    def rollback(self) -> None:
+        if self.in_transaction:  # a full disk has rolled back already
+            self.execute("ROLLBACK")
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class ApswDatabase(SqliteDatabase):
+    def __init__(self, path: Path, *, readonly: bool) -> None:
+        super().__init__(path, readonly=readonly)
+        flags = (
+            apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        )
+        try:
+            self._connection = apsw.Connection(_uri(path, readonly), flags | apsw.SQLITE_OPEN_URI)
+        except (apsw.Error, OSError) as error:
+            raise _explained(path, error) from None
+
+    def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return list(self._connection.execute(sql, tuple(values)))
+        except (apsw.Error, OSError) as error:
+            raise _explained(self.path, error) from None
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class StandardDatabase(SqliteDatabase):
+    def __init__(self, path: Path, *, readonly: bool) -> None:
+        import sqlite3
+
+        super().__init__(path, readonly=readonly)
+        self._errors = (sqlite3.Error, OSError)
+        try:
+            self._connection = sqlite3.connect(
+                _uri(path, readonly), uri=True, isolation_level=None, check_same_thread=False
+            )
+        except self._errors as error:
+            raise _explained(path, error) from None
+
+    def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql, tuple(values)).fetchall()
+        except self._errors as error:
+            raise _explained(self.path, error) from None
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _uri(path: Path, readonly: bool) -> str:
+    """A file in a folder that cannot be written is read as it is: SQLite could not make its log beside it."""
+    uri = path.absolute().as_uri()
+    if not readonly:
+        return uri + "?mode=rwc"
+    return uri + ("?mode=ro" if os.access(path.parent, os.W_OK) else "?mode=ro&immutable=1")
+
+
+def _prepared(database: SqliteDatabase, path: Path) -> SqliteDatabase:
+    """Check what the file is, and bring it to the present schema."""
+    try:
+        database.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        version = int(database.execute("PRAGMA user_version")[0][0])
+        application = int(database.execute("PRAGMA application_id")[0][0])
+        tables = int(database.execute("SELECT count(*) FROM sqlite_master")[0][0])
+        if version > SCHEMA_VERSION:
+            raise JournalError(
+                f"{path} was written by a newer Narratoria (its version is {version}, this one reads up to "
+                f"{SCHEMA_VERSION}); nothing was changed. Upgrade Narratoria to open it"
+            )
+        if tables and application != APPLICATION_ID:
+            raise JournalError(
+                f"{path} is a database of another program; nothing was changed. Choose another path"
+            )
+        if not database.readonly:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA foreign_keys = OFF")
+            _migrate(database, version)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _migrate(database: SqliteDatabase, version: int) -> None:
+    if version == SCHEMA_VERSION:
+        return
+    database.begin(durable=True)
+    try:
+        # Another process may have been first.
+        if not int(database.execute("PRAGMA user_version")[0][0]):
+            for statement in SCHEMA:
+                database.execute(statement.format(**_WORDS))
+            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        database.commit()
+    except BaseException:
+        database.rollback()
+        raise
+
+
+# --- errors -----------------------------------------------------------------------------------------------------
+
+
+def _explained(path: Path, error: Exception) -> JournalError:
+    """What went wrong, in words that say what to do. The file is never touched to find out."""
+    text = str(error).lower()
+    if "malformed" in text or "not a database" in text or "corrupt" in text:
+        return JournalError(
+            f"{path} is damaged ({error}); it was left as it is. `narratoria sessions salvage` copies what can be read "
+            f"into a new file"
+        )
+    if "full" in text:
+        return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")
+    if "readonly" in text or "read-only" in text or "unable to open" in text:
+        return JournalError(f"{path} cannot be written or opened ({error}); check the folder's permissions")
+    if "locked" in text or "busy" in text:
+        return JournalError(
+            f"{path} is locked by another program for more than {_BUSY_MS // 1000} s ({error})"
+        )
+    return JournalError(f"{path}: {type(error).__name__}: {error}")
+
+
+def _reason(error: OSError) -> str:
+    return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
