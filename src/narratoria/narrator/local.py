@@ -11,30 +11,15 @@ from typing import Any, Final
 from narratoria.narrator.clauses import Clause, mender, split_clauses, tokenize
 from narratoria.narrator.embedding import CachedEmbedder, Embedder, Vectors
 from narratoria.narrator.entities import EntityFinder, find_entities
+from narratoria.narrator.filling import Recent
 from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
 from narratoria.narrator.phrases import Reading, read
-from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
-from narratoria.narrator.slots import Recent
+from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.words import split_name, stem
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 
 _CHOICES: Final = 3
 _MAX_CALLS: Final = 24
-
-
-class Refusal(NoMatch):
-    """Nothing in the catalogue serves the prompt: what to say, and what the player could do instead.
-
-    A chain may fall through to its next narrator; the last one's refusal becomes the answer (`as_plan`).
-    """
-
-    def __init__(self, narrative: str, choices: Sequence[str]) -> None:
-        super().__init__(narrative)
-        self.narrative = narrative
-        self.choices = tuple(choices)
-
-    def as_plan(self, request: NarratorRequest) -> PlanDocument:
-        return _document(request, self.narrative, [])
 
 
 @dataclass(slots=True)
@@ -156,7 +141,7 @@ class _Thought:
         strangeness = self.index.strangeness(reading, vectors)
         none_score = self.index.none_score(strangeness)
         self.observed.append((ranked, strangeness))
-        best = next((c for c in ranked if not c.filling.missing), None)
+        best = next((c for c in ranked if not c.filling.missing and c.tool.accepts(c.filling.input)), None)
         if ranked and ranked[0].filling.missing:
             self.almost.append(ranked[0])
         if best is None or not self.narrator.accepts(best, none_score):
@@ -180,7 +165,7 @@ class _Thought:
         self.steps.append(_Step(index, calls, source))
 
     def _repeats(self, call: PlannedCall) -> bool:
-        """ "I lie down and sleep" is one rest."""
+        """The last call over again: to lie down and sleep is one rest."""
         if not self.steps:
             return False
         last = self.steps[-1].calls[-1]

@@ -11,10 +11,11 @@ import numpy as np
 
 from narratoria.narrator.background import REQUESTS
 from narratoria.narrator.embedding import Embedder, Vectors
+from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import ToolProfile, profile
 from narratoria.narrator.protocol import ToolCard
-from narratoria.narrator.slots import Filling, Recent, fill
+from narratoria.narrator.slots import fill
 from narratoria.narrator.words import STOPWORDS, split_name, stem
 
 FEATURES: Final = (

@@ -213,7 +213,7 @@ def _phrases(
 
 
 def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
-    """ "that" in "open that" is a pronoun, in "open that door" a determiner."""
+    """Whether a word such as "that" is a pronoun ("open that") and no determiner ("open that door")."""
     following = tokens[index + 1].low if index + 1 < len(tokens) else ""
     return tokens[index].low in PRONOUNS and (
         not following
@@ -271,7 +271,7 @@ def _written(tokens: Sequence[Token], start: int, end: int) -> str:
 def _unfold_light_verb(
     tokens: Sequence[Token], verb: str, phrases: list[Phrase], body: int
 ) -> tuple[str, list[Phrase], int]:
-    """ "take a closer look at the door" says look, "have a word with Mara" says word."""
+    """The deed is in the noun: "take a closer look at the door" says look."""
     first = phrases[0]
     article = any(token.low in ("a", "an", "some") for token in tokens[1 : first.start])
     noun = tokens[first.end - 1].low

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+import jsonschema_rs
+
 from narratoria.narrator.clauses import split_clauses, tokenize
 from narratoria.narrator.entities import EntityFinder
 from narratoria.narrator.phrases import Reading, read
@@ -60,7 +62,16 @@ class ToolProfile:
     nouns: frozenset[str]  # stems of the words of its name and description that are not verbs
     sentences: tuple[str, ...]  # what is embedded: description, name, examples
     masked: tuple[str, ...]  # the same without nouns
-    usable: bool = True  # False where a required slot is of a kind no prompt can fill
+    validator: jsonschema_rs.Validator | None  # None where the parameters are no JSON Schema
+
+    @property
+    def usable(self) -> bool:
+        """False where a required slot is of a kind no prompt can fill."""
+        fillable = all(slot.kind != "other" or not slot.required for slot in self.slots)
+        return fillable and self.validator is not None
+
+    def accepts(self, values: Mapping[str, Any]) -> bool:
+        return self.validator is not None and self.validator.is_valid(dict(values))
 
     @property
     def required(self) -> list[Slot]:
@@ -86,8 +97,15 @@ def profile(card: ToolCard) -> ToolProfile:
         frozenset(nouns),
         (card.description, name, *(text for text, _ in examples)),
         tuple(dict.fromkeys(text for text in masked if text)) or (name,),
-        all(slot.kind != "other" or not slot.required for slot in slots),
+        _validator(card.parameters),
     )
+
+
+def _validator(parameters: Mapping[str, Any]) -> jsonschema_rs.Validator | None:
+    try:
+        return jsonschema_rs.validator_for(dict(parameters))
+    except (jsonschema_rs.ValidationError, ValueError):
+        return None
 
 
 def _input(example: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,54 +1,16 @@
-"""Fills the slots of a tool from a clause: choices, flags, numbers, names, words."""
+"""Fills the slots of a tool from a clause: choices, flags, names, words, and by `amounts` numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
-from narratoria.narrator.phrases import Phrase, Quantity, Reading
+from narratoria.narrator.amounts import fill_numbers
+from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
+from narratoria.narrator.phrases import Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
-from narratoria.narrator.words import STOPWORDS, content_stems, split_name, stem, word_set
-
-KNOWN: Final = (
-    1.0  # the strength of a value the story knows: an enum's word, a named thing, a number, a quotation
-)
-WORDS: Final = 0.6  # the player's own words
-GUESS: Final = 0.3  # taken from the context, or from likeness of meaning
-
-_SECONDS: Final = {"second": 1, "sec": 1, "minut": 60, "min": 60, "hour": 3600, "hr": 3600, "day": 86400}
-_STARTS: Final = frozenset(map(stem, word_set("from start begin first minimum min earliest since")))
-_NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
-_STOPS: Final = frozenset(map(stem, word_set("to end stop until last maximum max latest")))
-
-
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """What has been spoken of: the latest last."""
-
-    things: tuple[str, ...] = ()
-    values: tuple[str, ...] = ()
-
-
-Likeness = Callable[[str, str], float]  # of meaning, between two texts; 0 where unknown
-
-
-@dataclass(slots=True)
-class Filling:
-    input: dict[str, Any] = field(default_factory=dict)
-    strength: dict[str, float] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
-    lists: dict[str, list[Any]] = field(
-        default_factory=dict
-    )  # slot → its values where the clause lists several
-    used: set[int] = field(default_factory=set)  # token indices that some slot accounts for
-    refers: bool = False  # a pronoun was resolved
-
-    def put(self, slot: Slot, value: Any, strength: float, tokens: Sequence[int] = ()) -> None:
-        self.input[slot.name] = value
-        self.strength[slot.name] = strength
-        self.used.update(tokens)
+from narratoria.narrator.words import STOPWORDS, content_stems, split_name, stem
 
 
 def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -> Filling:
@@ -58,7 +20,7 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
             _fill_choice(slot, reading, filling)
         elif slot.kind == "flag":
             _fill_flag(slot, reading, filling)
-    _fill_numbers([slot for slot in tool.slots if slot.kind == "number"], reading, filling)
+    fill_numbers([slot for slot in tool.slots if slot.kind == "number"], reading, filling)
     _fill_texts(tool, reading, recent, filling, alike)
     for slot in tool.slots:
         if slot.name not in filling.input and slot.required:
@@ -134,77 +96,6 @@ def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
         filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
 
 
-# --- numbers -------------------------------------------------------------------------------------------
-
-
-def _fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:
-    offers = []
-    for slot in slots:
-        for quantity in reading.quantities:
-            value = _converted(slot, quantity)
-            if not _fits(slot.schema, value):
-                continue
-            if filling.used & set(range(quantity.start, quantity.end)):
-                continue
-            score = _number_score(slot, quantity, reading) + 0.1 * slot.required
-            offers.append((score, -quantity.start, slot, quantity, value))
-    taken: set[int] = set()
-    for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
-        if slot.name in filling.input or quantity.start in taken or score < 0:
-            continue
-        taken.add(quantity.start)
-        whole = slot.schema.get("type") == "integer" or value == int(value)
-        filling.put(slot, int(value) if whole else value, KNOWN, range(quantity.start, quantity.end))
-        unit = quantity.end
-        if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.told | _SECONDS.keys():
-            filling.used.add(unit)
-
-
-def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
-    near = {quantity.unit, stem(quantity.before)}
-    if quantity.start > 1:
-        near.add(reading.stems[quantity.start - 2])
-    score = 0.2
-    words = slot.words | slot.told
-    if near & words or (near & _SECONDS.keys() and words & _SECONDS.keys()):
-        score += 1.0
-    name = {stem(word) for word in split_name(slot.name)}
-    ranged = any(q.before in ("from", "between") for q in reading.quantities) and len(reading.quantities) > 1
-    if ranged:
-        opens = quantity.before in ("from", "between")
-        if name & _STARTS:
-            score += 0.8 if opens else -0.8
-        elif name & _STOPS:
-            score += -0.8 if opens else 0.8
-    elif quantity.before in _NOT_BEFORE.get(bool(name & _STARTS) - bool(name & _STOPS), ()):
-        score -= 0.5
-    return score
-
-
-def _converted(slot: Slot, quantity: Quantity) -> float:
-    """Half an hour is 30 in a slot that counts minutes; 3 pm is 15 in one that counts hours of the day."""
-    spoken = _SECONDS.get(quantity.unit)
-    meant = next((_SECONDS[word] for word in slot.words | slot.told if word in _SECONDS), None)
-    if spoken and meant and spoken != meant and "day" not in slot.words:
-        return quantity.value * spoken / meant
-    if quantity.unit == "pm" and quantity.value < 12 and meant == 3600:
-        return quantity.value + 12
-    return quantity.value
-
-
-def _fits(schema: Mapping[str, Any], value: float) -> bool:
-    if schema.get("type") == "integer" and value != int(value):
-        return False
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    return (
-        (low is None or value >= low)
-        and (high is None or value <= high)
-        and (above is None or value > above)
-        and (below is None or value < below)
-    )
-
-
 # --- names and words -----------------------------------------------------------------------------------
 
 
@@ -263,7 +154,7 @@ def _restore_order(
     scores: Mapping[tuple[str, int], float],
     filling: Filling,
 ) -> None:
-    """ "compare A with B": where two slots would take either, the first takes what is said first."""
+    """Where two slots would take either, the first takes what is said first: "compare A with B"."""
     for first, second in pairwise(slot for slot in slots if slot.name in chosen):
         one, other = chosen[first.name], chosen[second.name]
         if one.start < other.start or one.quoted or other.quoted:
@@ -278,7 +169,7 @@ def _restore_order(
 def _follow_list(
     slot: Slot, phrase: Phrase, reading: Reading, recent: Recent, filling: Filling, taken: list[Phrase]
 ) -> None:
-    """ "the cup, the rope and the bread": the other members of the list that `phrase` opens."""
+    """The other members of the list that `phrase` opens: "the cup, the rope and the bread"."""
     at = reading.phrases.index(phrase)
     values = [filling.input[slot.name]]
     members: list[Phrase] = []

@@ -1,0 +1,38 @@
+"""A tool's slots as a clause fills them, each value with how sure it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from narratoria.narrator.profiles import Slot
+
+KNOWN: Final = 1.0  # a value the story knows: an enum's word, a named thing, a number, a quotation
+WORDS: Final = 0.6  # the player's own words
+GUESS: Final = 0.3  # taken from the context, or from likeness of meaning
+
+Likeness: TypeAlias = Callable[[str, str], float]  # of meaning, between two texts; 0 where unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What has been spoken of, the latest last."""
+
+    things: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Filling:
+    input: dict[str, Any] = field(default_factory=dict)
+    strength: dict[str, float] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    lists: dict[str, list[Any]] = field(default_factory=dict)  # slot → values, where the clause lists several
+    used: set[int] = field(default_factory=set)  # indices of the tokens that some slot accounts for
+    refers: bool = False  # a pronoun was resolved
+
+    def put(self, slot: Slot, value: Any, strength: float, tokens: Sequence[int] = ()) -> None:
+        self.input[slot.name] = value
+        self.strength[slot.name] = strength
+        self.used.update(tokens)
