@@ -168,10 +168,15 @@ def _is_plain_dataclass(type_: Any, schema: Schema) -> bool:
         and not hasattr(type_, "__post_init__")
         and type_.__dictoffset__ != 0
         and type_.__new__ is object.__new__
-        and all(field.init and not hasattr(msgspec.Struct, field.name) for field in dataclasses.fields(type_))
+        and all(field.init and _is_plain_attribute(type_, field.name) for field in dataclasses.fields(type_))
         and not any("__slots__" in vars(one) for one in type_.__mro__[:-1])
         and all(map(_is_scalar, schema["properties"].values()))
     )
+
+
+def _is_plain_attribute(type_: type[Any], name: str) -> bool:
+    """Not a property of the class, nor a name that a Struct keeps for itself."""
+    return not hasattr(getattr(type_, name, None), "__set__") and not hasattr(msgspec.Struct, name)
 
 
 def _is_scalar(part: Schema) -> bool:
