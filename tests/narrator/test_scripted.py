@@ -39,7 +39,7 @@ async def say(
     return plan
 
 
-# --- 000 §14.3 -------------------------------------------------------------------------------------------
+# --- 000 §14.3 -----------------------------------------------------------------------------------------
 
 FIRST = "550e8400-e29b-41d4-a716-446655440000"
 SECOND = "550e8400-e29b-41d4-a716-446655440001"
@@ -111,7 +111,7 @@ async def test_every_plan_has_a_request_id_of_its_own() -> None:
     assert (await say(speaker, "light torch")).request_id != (await say(speaker, "light torch")).request_id
 
 
-# --- phrases ------------------------------------------------------------------------------------------------
+# --- phrases -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ async def test_a_prompt_of_a_megabyte_is_answered_at_once() -> None:
     assert [call.tool_id for call in plan.tools] == ["light1"]
 
 
-# --- several actions ------------------------------------------------------------------------------------------
+# --- several actions -----------------------------------------------------------------------------------
 
 TAKING = """
 [[rule]]
@@ -213,10 +213,17 @@ id = "trim"
 patterns = ["trim lamp"]
 when = { has.x = true }
 narrative = "You trim the lamp."
-calls = [
-  { id = "cut", tool = "knife" },
-  { id = "polish", tool = "cloth", after = ["cut"], required = false, async = true, retries = 0, backoff_ms = 5 },
-]
+[[rule.calls]]
+id = "cut"
+tool = "knife"
+[[rule.calls]]
+id = "polish"
+tool = "cloth"
+after = ["cut"]
+required = false
+async = true
+retries = 0
+backoff_ms = 5
 
 [[rule]]
 id = "whistle"
@@ -267,7 +274,7 @@ async def test_values_of_state_keep_their_type_in_inputs(tmp_path: Path) -> None
     assert (await say(speaker, "take oil")).tools[0].input["have"] == "0"
 
 
-# --- cases and conditions --------------------------------------------------------------------------------------
+# --- cases and conditions ------------------------------------------------------------------------------
 
 DOOR = """
 [[rule]]
@@ -286,6 +293,32 @@ patterns = ["open door"]
   when = { door = { missing = true }, mood = { not = "calm", not_in = ["glad"] }, n = { at_least = 3 } }
   narrative = "mood"
 """
+
+
+async def test_a_condition_may_ask_which_words_were_said(tmp_path: Path) -> None:
+    speaker = narrator(
+        tmp_path,
+        """
+        [[rule]]
+        id = "kitchen"
+        patterns = ["go {up:up|upstairs}", "go to kitchen"]
+        when = { any = [{ said.up = { missing = true } }, { said.up = { exists = true }, place = "store" }] }
+        narrative = "kitchen"
+        [[rule]]
+        id = "attic"
+        patterns = ["go up"]
+        narrative = "attic"
+        """,
+    )
+    assert (await say(speaker, "go up", {"place": "store"})).narrative == "kitchen"
+    assert (await say(speaker, "go up", {"place": "kitchen"})).narrative == "attic"
+    assert (await say(speaker, "go to the kitchen", {"place": "attic"})).narrative == "kitchen"
+
+
+async def test_a_rule_higher_up_wins_over_a_catch_all_that_would_swallow_more(tmp_path: Path) -> None:
+    speaker = narrator(tmp_path, TAKING + '[[rule]]\nid = "any"\npatterns = ["{x} ..."]\nnarrative = "?"\n')
+    plan = await say(speaker, "take the oil and whistle")
+    assert [call.tool_id for call in plan.tools] == ["take1", "whistle1"]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +370,7 @@ async def test_a_rule_may_set_state_and_offer_choices_through_the_stage(tmp_path
     assert plan.tools[1].input == {"choices": ["Wake up"]}
 
 
-# --- mistakes in narrator.toml -----------------------------------------------------------------------------------
+# --- mistakes in narrator.toml -------------------------------------------------------------------------
 
 RULE = '[[rule]]\nid = "open"\npatterns = ["open door"]\nnarrative = "x"\n'
 

@@ -55,7 +55,7 @@ def plain_words(text: str) -> list[str]:
 
 
 ENGLISH: Final = language(
-    articles="a an the my some carefully slowly quickly quietly gently softly cautiously silently just very",
+    articles="a an the my its some carefully slowly quickly quietly gently softly cautiously silently just",
     lead=[
         "i", "i will", "ill", "i want to", "i would like to", "id like to", "i try to", "i attempt to",
         "we", "try to", "i try and", "attempt to", "i decide to", "im going to", "i am going to", "let me",
