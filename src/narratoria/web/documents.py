@@ -24,10 +24,6 @@ class NewSession(Request, frozen=True, kw_only=True):
     story: str
 
 
-class SessionChange(Request, frozen=True, kw_only=True):
-    title: str
-
-
 class Prompt(Request, frozen=True, kw_only=True):
     """What the player does. `origin` is `choice` where it is one of the offered choices."""
 
@@ -55,8 +51,11 @@ class SettingsChange(Request, frozen=True, kw_only=True):
     permissions: dict[str, bool] = {}
 
 
-class Nothing(Request, frozen=True, kw_only=True):
-    """No arguments."""
+class SessionChange(Request, frozen=True, kw_only=True):
+    """Only what is named changes."""
+
+    title: str | None = None
+    settings: SettingsChange | None = None
 
 
 # --- answered ------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ BINARY: Final = "application/octet-stream"
 STREAM: Final = "text/event-stream"
 
 EVENTS: Final = """\
-Server-sent events. A message is a JSON array of records, oldest first; its `id` is the number of the last one.
+Server-sent events. A message is a JSON array of records, oldest first; its `id` is the number of the last.
 A new connection gets the whole past first, or what follows `Last-Event-ID` (or `?after=`). An event named
 `snapshot` carries `{"seq": n, "records": [...]}`: forget everything and begin from these. It comes when a
 viewer was too slow."""

@@ -1,0 +1,216 @@
+"""What each request of the API does. The table at the end is the API: its routes and its documentation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final, TypeVar
+
+import msgspec
+from starlette.requests import Request as HttpRequest
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+
+from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
+from narratoria.events import PlanFinished, PlanMade
+from narratoria.web import documents, openapi
+from narratoria.web.assets import asset_response
+from narratoria.web.documents import Problem
+from narratoria.web.games import Games, NotFound
+from narratoria.web.openapi import BINARY, STREAM, Operation
+
+MAX_BODY: Final = 1024 * 1024
+
+T = TypeVar("T", bound=documents.Request)
+
+
+class BadRequest(NarratoriaError):
+    """The body is not what the operation takes."""
+
+
+class Api:
+    """The operations, over the games of this server."""
+
+    def __init__(self, games: Games) -> None:
+        self.games = games
+
+    # --- library -------------------------------------------------------------------------------------------
+
+    async def list_stories(self, request: HttpRequest) -> Response:
+        return _json(await self.games.stories())
+
+    async def list_sessions(self, request: HttpRequest) -> Response:
+        return _json(await self.games.sessions())
+
+    async def create_session(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.NewSession)
+        return _json(documents.Made(id=await self.games.create(asked.story)), 201)
+
+    async def get_session(self, request: HttpRequest) -> Response:
+        return _json(await self.games.card(_id(request)))
+
+    async def change_session(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.SessionChange)
+        if asked.title is not None:
+            await self.games.rename(_id(request), asked.title)
+        if asked.settings is not None:
+            await self.games.change_settings(_id(request), asked.settings)
+        return _json(await self.games.card(_id(request)))
+
+    async def delete_session(self, request: HttpRequest) -> Response:
+        await self.games.delete(_id(request))
+        return Response(status_code=204)
+
+    # --- playing -------------------------------------------------------------------------------------------
+
+    async def prompt(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.Prompt)
+        if not asked.prompt.strip():
+            raise BadRequest("the prompt is empty; say what you do")
+        turn = await self.games.prompt(_id(request), asked.prompt, asked.origin)
+        return _json(documents.Accepted(turn=turn), 202)
+
+    async def cancel(self, request: HttpRequest) -> Response:
+        await self.games.cancel(_id(request))
+        return Response(status_code=204)
+
+    async def branch(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.BranchPoint)
+        return _json(documents.Made(id=await self.games.branch(_id(request), asked.turn)), 201)
+
+    # --- looking -------------------------------------------------------------------------------------------
+
+    async def state(self, request: HttpRequest) -> Response:
+        session = (await self.games.open(_id(request))).session
+        return _json(documents.StateNow(seq=session.seq, state=session.snapshot()))
+
+    async def plans(self, request: HttpRequest) -> Response:
+        feed = (await self.games.open(_id(request))).feed
+        ended: dict[str, PlanFinished] = {}
+        made: list[tuple[int | None, PlanMade]] = []
+        for record in feed.records(0, feed.seq):
+            if isinstance(record.event, PlanMade):
+                made.append((record.turn, record.event))
+            elif isinstance(record.event, PlanFinished):
+                ended[record.event.plan] = record.event
+        return _json([_plan_entry(turn, event, ended.get(event.plan["requestId"])) for turn, event in made])
+
+    async def events(self, request: HttpRequest) -> Response:
+        seat = await self.games.open(_id(request))
+        after = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
+        if not after.isdecimal():
+            raise BadRequest(f"after must be the number of a record, not {after!r}")
+        return _EventStream(seat.feed.follow(int(after)))
+
+    async def asset(self, request: HttpRequest) -> Response:
+        try:
+            path = self.games.store.assets.path_of(request.path_params["hash"])
+        except KeyError:
+            raise NotFound("no asset has this hash") from None
+        return asset_response(path)
+
+    async def settings(self, request: HttpRequest) -> Response:
+        return _json(await self.games.settings(_id(request)))
+
+    async def change_settings(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.SettingsChange)
+        return _json(await self.games.change_settings(_id(request), asked))
+
+    # --- itself --------------------------------------------------------------------------------------------
+
+    async def describe(self, request: HttpRequest) -> Response:
+        return JSONResponse(openapi.document(OPERATIONS))
+
+    async def reference(self, request: HttpRequest) -> Response:
+        return HTMLResponse(openapi.reference_page(OPERATIONS))
+
+
+class _EventStream(StreamingResponse):
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        super().__init__(
+            chunks, media_type=STREAM, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
+
+
+def _id(request: HttpRequest) -> str:
+    return str(request.path_params["id"])
+
+
+async def _body(request: HttpRequest, kind: type[T]) -> T:
+    """The body as `kind`. The content type is demanded: a form on another site cannot send JSON."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise BadRequest("send the body as JSON, with Content-Type: application/json")
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MAX_BODY:
+            raise BadRequest(f"the body has more than {MAX_BODY:,} bytes")
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadRequest(f"the body does not fit: {error}") from None
+
+
+def _json(answer: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(answer), status, {"Cache-Control": "no-store"}, "application/json")
+
+
+def _plan_entry(turn: int | None, made: PlanMade, ended: PlanFinished | None) -> documents.PlanEntry:
+    return documents.PlanEntry(
+        turn=turn,
+        attempt=made.attempt,
+        narrator=made.narrator,
+        plan=made.plan,
+        success=ended.success if ended else None,
+        failed=list(ended.failed) if ended else [],
+    )
+
+
+_STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
+    BadRequest: (400, "bad_request"),
+    NotFound: (404, "not_found"),
+    StoryInvalid: (404, "no_story"),
+    SessionBusy: (409, "busy"),
+    JournalError: (500, "journal"),
+}
+
+
+async def explain(request: HttpRequest, error: Exception) -> Response:
+    """Errors of ours as documents; the message already says what to do."""
+    for kind, (status, name) in _STATUS.items():
+        if isinstance(error, kind):
+            return _json(Problem(error=name, message=str(error)), status)
+    return _json(Problem(error="refused", message=str(error)), 422)
+
+
+OPERATIONS: Final = (
+    Operation("GET", "/stories", "list_stories", "Stories to begin", answer=list[documents.StoryCard]),
+    Operation("GET", "/sessions", "list_sessions", "Saved sessions", answer=list[documents.SessionCard]),
+    Operation("POST", "/sessions", "create_session", "Begin one", documents.NewSession, documents.Made, 201),
+    Operation("GET", "/sessions/{id}", "get_session", "One session", answer=documents.SessionCard),
+    Operation(
+        "PATCH", "/sessions/{id}", "change_session", "Rename, or change settings", documents.SessionChange,
+        documents.SessionCard,
+    ),
+    Operation("DELETE", "/sessions/{id}", "delete_session", "Forget a session", status=204),
+    Operation(
+        "POST", "/sessions/{id}/prompt", "prompt", "Say what the player does; a turn begins",
+        documents.Prompt, documents.Accepted, 202,
+    ),
+    Operation("POST", "/sessions/{id}/cancel", "cancel", "Stop the running turn", status=204),
+    Operation(
+        "POST", "/sessions/{id}/branch", "branch", "A new session that shares the past up to a turn",
+        documents.BranchPoint, documents.Made, 201,
+    ),
+    Operation(
+        "GET", "/sessions/{id}/events", "events", "Everything that happens, as it happens", answer=STREAM,
+        description=openapi.EVENTS,
+    ),
+    Operation("GET", "/sessions/{id}/state", "state", "The committed state", answer=documents.StateNow),
+    Operation("GET", "/sessions/{id}/plans", "plans", "Every plan made", answer=list[documents.PlanEntry]),
+    Operation("GET", "/sessions/{id}/settings", "settings", "How it is told", answer=documents.Settings),
+    Operation(
+        "PUT", "/sessions/{id}/settings", "change_settings", "Change what is named", documents.SettingsChange,
+        documents.Settings,
+    ),
+    Operation("GET", "/assets/{hash}", "asset", "A file a tool has made", answer=BINARY),
+)  # fmt: skip

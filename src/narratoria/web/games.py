@@ -1,0 +1,299 @@
+"""The games this server has open, and how each of them is found, begun and brought to an end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
+from narratoria.events import MemoryChange, Notice
+from narratoria.game import NARRATORS, Game, make_narrator
+from narratoria.session import Record, Session
+from narratoria.session.store import SessionMeta, Store
+from narratoria.story import Story, ending_of, find_stories
+from narratoria.turn import Origin
+from narratoria.web.covers import draw_cover
+from narratoria.web.documents import Permission, SessionCard, Settings, SettingsChange, Skill, StoryCard
+from narratoria.web.feed import Feed
+
+if TYPE_CHECKING:
+    from narratoria.session.journal import Journal
+
+logger = logging.getLogger("narratoria")
+
+OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
+SETTINGS_KEY: Final = "player settings"
+EXCERPT: Final = 240
+
+
+class NotFound(NarratoriaError):
+    """There is no such session or story."""
+
+
+@dataclass(slots=True)
+class Seat:
+    """A game that is open here: one writer, any number of viewers."""
+
+    game: Game
+    journal: Journal
+    feed: Feed
+    narrator: str = OWN_CHAIN
+    disabled: set[str] = field(default_factory=set)
+
+    @property
+    def session(self) -> Session:
+        return self.game.session
+
+
+class Games:
+    """Every session by its id. Turns run in its task group, so none outlives the server."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._seats: dict[str, Seat] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
+        self._covers: dict[str, str | None] = {}
+        self._glimpses: dict[str, tuple[int, SessionCard]] = {}
+        self._tasks = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._tasks.create_task(self._draw_covers())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close_feeds()
+        for seat in self._seats.values():
+            seat.game.cancel()
+        await self._tasks.__aexit__(kind, error, trace)
+        for session_id in list(self._seats):
+            await self._leave(session_id)
+
+    def close_feeds(self) -> None:
+        """Let every viewer go; a page takes up again by itself."""
+        for seat in self._seats.values():
+            seat.feed.close()
+
+    # --- the library ---------------------------------------------------------------------------------------
+
+    async def stories(self) -> list[StoryCard]:
+        return [
+            StoryCard(
+                id=story.id,
+                title=story.title,
+                description=story.premise,
+                author=story.author,
+                note=story.note,
+                language=story.language,
+                cover=self._covers.get(story.id),
+                cover_alt=story.cover.alt,
+            )
+            for story in await asyncio.to_thread(find_stories)
+        ]
+
+    async def _draw_covers(self) -> None:
+        for story in await asyncio.to_thread(find_stories):
+            self._covers[story.id] = await draw_cover(story, self.store.assets)
+
+    async def sessions(self) -> list[SessionCard]:
+        stories = {story.id: story for story in await asyncio.to_thread(find_stories)}
+        metas = await asyncio.to_thread(self.store.list)
+        return [await asyncio.to_thread(self._card, meta, stories.get(meta.story or "")) for meta in metas]
+
+    async def card(self, session_id: str) -> SessionCard:
+        meta = await asyncio.to_thread(self._meta, session_id)
+        stories = {story.id: story for story in await asyncio.to_thread(find_stories)}
+        return await asyncio.to_thread(self._card, meta, stories.get(meta.story or ""))
+
+    def _card(self, meta: SessionMeta, story: Story | None) -> SessionCard:
+        """What the library shows of a session. It is folded once for each change, not at each visit."""
+        known = self._glimpses.get(meta.id)
+        if known is not None and known[0] == meta.last_seq and known[1].title == _title(meta, story):
+            return known[1]
+        seat = self._seats.get(meta.id)
+        session = seat.session if seat else self.store.restore(meta.id)
+        told = session.past[-1][1] if session.past else story.opening.narrative if story else ""
+        pictures = [one.hash for one in session.asset_records.values() if one.media_type.startswith("image/")]
+        ending = ending_of(session.state)
+        card = SessionCard(
+            id=meta.id,
+            title=_title(meta, story),
+            story=meta.story,
+            story_title=story.title if story else meta.story or "",
+            updated=meta.updated,
+            turns=meta.turns,
+            excerpt=_shortened(told),
+            picture=pictures[-1] if pictures else None,
+            parent=meta.parent,
+            ending=ending[1] if ending else None,
+        )
+        self._glimpses[meta.id] = (meta.last_seq, card)
+        return card
+
+    def _meta(self, session_id: str) -> SessionMeta:
+        try:
+            return self.store.meta(session_id)
+        except JournalError as error:
+            raise NotFound(str(error)) from None
+
+    # --- opening and leaving -------------------------------------------------------------------------------
+
+    async def create(self, story_id: str) -> str:
+        """Begin a story and return the id of its session."""
+        story = await asyncio.to_thread(_story, story_id)
+        session = Session(state=story.state, permissions=story.permissions, assets=self.store.assets)
+        journal = await asyncio.to_thread(self.store.create, session, story=story.id, title=story.title)
+        seat = self._seat(Game(story, session), journal)
+        seat.game.begin()
+        await journal.commit_turn()
+        return session.id
+
+    async def open(self, session_id: str) -> Seat:
+        """The seat of a session, restored from its journal where nobody has it open yet."""
+        async with self._opening.setdefault(session_id, asyncio.Lock()):
+            seat = self._seats.get(session_id)
+            if seat is None:
+                meta = await asyncio.to_thread(self._meta, session_id)
+                story = await asyncio.to_thread(_story, meta.story or "")
+                journal = await asyncio.to_thread(self.store.open, session_id)
+                seat = self._seat(Game(story, journal.session), journal)
+                self._restore_settings(seat)
+            return seat
+
+    def _seat(self, game: Game, journal: Journal) -> Seat:
+        session = game.session
+
+        def read_past(after: int, before: int) -> Iterator[Record]:
+            for record in self.store.read(session.id, after):
+                if record.seq >= before:
+                    return
+                yield record
+
+        seat = Seat(game, journal, Feed(read_past, session.seq))
+        journal.attach(seat.feed)  # not to the session: a viewer never knows more than a restarted server
+        self._seats[session.id] = seat
+        return seat
+
+    async def _leave(self, session_id: str) -> None:
+        seat = self._seats.pop(session_id, None)
+        if seat is None:
+            return
+        seat.game.cancel()
+        async with seat.session.turn_lock:
+            seat.feed.close()
+            await seat.journal.close()
+
+    async def delete(self, session_id: str) -> None:
+        await asyncio.to_thread(self._meta, session_id)
+        await self._leave(session_id)
+        self._glimpses.pop(session_id, None)
+        await asyncio.to_thread(self.store.delete, session_id)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        await asyncio.to_thread(self._meta, session_id)
+        await asyncio.to_thread(self.store.rename, session_id, title)
+
+    async def branch(self, session_id: str, turn: int) -> str:
+        meta = await asyncio.to_thread(self.store.branch, session_id, turn)
+        return meta.id
+
+    # --- playing -------------------------------------------------------------------------------------------
+
+    async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
+        """Begin a turn and return its number; what comes of it is on the stream."""
+        seat = await self.open(session_id)
+        if seat.game.busy or seat.session.turn_lock.locked():
+            raise SessionBusy("a turn is running; wait for its end, or cancel it")
+        self._tasks.create_task(self._play(seat, text, origin))
+        return seat.session.turn_count + 1
+
+    async def _play(self, seat: Seat, text: str, origin: Origin) -> None:
+        try:
+            await seat.game.prompt(text, origin=origin)
+        except NarratoriaError as error:
+            seat.session.notice(Notice(level="error", message=str(error)))
+
+    async def cancel(self, session_id: str) -> bool:
+        seat = await self.open(session_id)
+        return seat.game.cancel()
+
+    # --- settings ------------------------------------------------------------------------------------------
+
+    async def settings(self, session_id: str) -> Settings:
+        seat = await self.open(session_id)
+        registry = seat.game.registry
+        skills: dict[str, str] = {}
+        asked: set[str] = set(seat.game.story.permissions)
+        for tool in registry:
+            skills.setdefault(tool.skill or tool.name, tool.description)
+            asked.update(tool.permissions)
+        granted = seat.session.permissions
+        health = seat.session.health
+        return Settings(
+            narrator=seat.narrator,
+            narrators=[OWN_CHAIN, *NARRATORS],
+            skills=[
+                Skill(
+                    name=name,
+                    description=description,
+                    enabled=name not in seat.disabled,
+                    health=health[name].health if name in health else "healthy",
+                )
+                for name, description in sorted(skills.items())
+            ],
+            permissions=[Permission(name=name, granted=name in granted) for name in sorted(asked | granted)],
+        )
+
+    async def change_settings(self, session_id: str, change: SettingsChange) -> Settings:
+        seat = await self.open(session_id)
+        async with seat.session.turn_lock:
+            if change.narrator is not None:
+                self._use_narrator(seat, change.narrator)
+            self._switch_skills(seat, change.skills)
+            seat.session.grant(*[name for name, granted in change.permissions.items() if granted])
+            seat.session.revoke(*[name for name, granted in change.permissions.items() if not granted])
+            kept = {"narrator": seat.narrator, "disabled": sorted(seat.disabled)}
+            seat.session.commit("", [MemoryChange("long-term", "write", SETTINGS_KEY, kept)])
+        return await self.settings(session_id)
+
+    def _restore_settings(self, seat: Seat) -> None:
+        kept: Any = seat.session.memory.read("long-term", SETTINGS_KEY)
+        if not isinstance(kept, dict):
+            return
+        self._switch_skills(seat, dict.fromkeys(kept.get("disabled", ()), False))
+        try:
+            self._use_narrator(seat, kept.get("narrator", OWN_CHAIN))
+        except NarratoriaError as error:  # installed then, not now: the story's own chain speaks
+            logger.warning("session %s: %s", seat.session.id, error)
+
+    def _use_narrator(self, seat: Seat, name: str) -> None:
+        names = None if name == OWN_CHAIN else [name]
+        seat.game.narrator = make_narrator(seat.game.story, names)
+        seat.narrator = name
+
+    def _switch_skills(self, seat: Seat, skills: Mapping[str, bool]) -> None:
+        for name, enabled in skills.items():
+            (seat.disabled.discard if enabled else seat.disabled.add)(name)
+        seat.game.settings = replace(seat.game.settings, disabled_skills=frozenset(seat.disabled))
+
+
+def _story(story_id: str) -> Story:
+    for story in find_stories():
+        if story.id == story_id:
+            return story
+    raise StoryInvalid(f"there is no story {story_id!r}; the library lists those there are")
+
+
+def _title(meta: SessionMeta, story: Story | None) -> str:
+    return meta.title or (story.title if story else meta.id)
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= EXCERPT else words[:EXCERPT].rsplit(" ", 1)[0] + "…"
