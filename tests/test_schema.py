@@ -584,6 +584,42 @@ def test_a_referred_object_is_closed_where_it_is_used_and_can_be_extended() -> N
     assert problems(parse, {"more": {"z": 1}}) == ("more.z: unknown key; known: y, x",)
 
 
+@pytest.mark.parametrize("reference", ["#/$defs/node", "#node"])
+def test_a_schema_that_refers_to_itself_is_closed_all_the_way_down(reference: str) -> None:
+    node = {
+        "$anchor": "node",
+        "type": "object",
+        "properties": {"next": {"$ref": reference}, "v": {"default": 1}},
+    }
+    parse = parser_for_schema(
+        {"type": "object", "properties": {"first": {"$ref": reference}}, "$defs": {"node": node}}
+    )
+    assert parse({"first": {"next": {"v": 2}}}) == {"first": {"v": 1, "next": {"v": 2}}}
+    assert problems(parse, {"first": {"next": {"next": {"z": 1}}}}) == (
+        "first.next.next.z: unknown key; known: next, v",
+    )
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}},
+        {"allOf": [{"$ref": "#"}], "properties": {"v": {"default": 1}}},
+    ],
+)
+def test_a_schema_that_is_only_a_circle_does_not_hang(loop: dict[str, Any]) -> None:
+    assert parser_for_schema({"type": "object", **loop})({"v": 1}) == {"v": 1}
+
+
+def test_a_schema_of_thousands_of_keys_is_read_soon() -> None:
+    one = {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}}
+    began = time.perf_counter()
+    parse = parser_for_schema({"type": "object", "properties": {f"key{index}": one for index in range(3000)}})
+    assert time.perf_counter() - began < 5
+    assert parse({"key7": {}}) == {"key7": {"a": 1}}
+
+
 def test_closing_leaves_the_given_schema_alone() -> None:
     given_ = {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}}
     before = json.dumps(given_)

@@ -104,7 +104,7 @@ def find_problems(
             return [_from_msgspec(error, arguments)]
         errors = validator.iter_errors(_as_json(arguments))
     lines = (line for one in errors for line in _explain(one, schema))
-    found = list(itertools.islice(lines, MAX_PROBLEMS + 1))
+    found = list(dict.fromkeys(itertools.islice(lines, MAX_PROBLEMS + 1)))
     if len(found) > MAX_PROBLEMS:
         found[MAX_PROBLEMS:] = ["and more"]
     return found if found or error is None else [_from_msgspec(error, arguments)]
@@ -243,26 +243,27 @@ def _known_keys(schema: Schema, keyword_path: Path) -> list[str]:
 
 def in_place(place: Any, root: Schema) -> list[Schema]:
     """The schema at a place and those that judge the same value with it: `$ref`, `allOf`, `anyOf`, …"""
-    parts: list[Schema] = []
+    parts: dict[int, Schema] = {}
     waiting = [place]
-    while waiting:
-        part = waiting.pop(0)
-        if not isinstance(part, dict) or any(part is seen for seen in parts):
+    for part in waiting:  # grows while it is walked
+        if not isinstance(part, dict) or id(part) in parts:
             continue
-        parts.append(part)
+        parts[id(part)] = part
         waiting += [one for keyword in ("allOf", "anyOf", "oneOf") for one in part.get(keyword, ())]
         waiting += [part[keyword] for keyword in ("then", "else") if keyword in part]
         waiting += list(part.get("dependentSchemas", {}).values())
         waiting.append(_referred(part.get("$ref"), root))
-    return parts
+    return list(parts.values())
 
 
 def _referred(reference: Any, root: Schema) -> Any:
     """What a `$ref` inside the same schema points at; None for any other."""
     if reference == "#":
         return root
-    if not isinstance(reference, str) or not reference.startswith("#/"):
+    if not isinstance(reference, str) or not reference.startswith("#"):
         return None
+    if not reference.startswith("#/"):
+        return _anchored(reference[1:], root)
     place: Any = root
     for part in reference[2:].split("/"):
         part = part.replace("~1", "/").replace("~0", "~")
@@ -273,6 +274,13 @@ def _referred(reference: Any, root: Schema) -> Any:
         else:
             return None
     return place
+
+
+def _anchored(anchor: str, part: Any) -> Any:
+    if isinstance(part, dict) and part.get("$anchor") == anchor:
+        return part
+    inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return next((found for one in inside if (found := _anchored(anchor, one)) is not None), None)
 
 
 def _either(names: Iterable[str]) -> str:

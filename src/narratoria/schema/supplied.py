@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -62,16 +63,16 @@ def closed(schema: Mapping[str, Any], *, name: str = "") -> Schema:
     if _DIALECT in str(strict.get("$schema", "")):
         del strict["$schema"]  # older drafts are read as 2020-12, the one dialect this runtime speaks
     compile_schema(strict, name)  # refuse a bad schema before walking it
-    _close(strict, strict, [])
+    _close(strict, strict, set())
     return strict
 
 
-def _close(place: Any, root: Schema, done: list[Any]) -> None:
-    if not isinstance(place, dict) or any(place is one for one in done):
+def _close(place: Any, root: Schema, done: set[int]) -> None:
+    if not isinstance(place, dict) or id(place) in done:
         return
-    done.append(place)
+    done.add(id(place))
     parts = in_place(place, root)
-    declared = [key for part in parts for key in part.get("properties", ())]
+    declared = Counter(key for part in parts for key in part.get("properties", ()))
     if any("properties" in part or "patternProperties" in part for part in parts):
         if len(parts) == 1:
             if "unevaluatedProperties" not in place:
@@ -84,9 +85,7 @@ def _close(place: Any, root: Schema, done: list[Any]) -> None:
             place.setdefault("unevaluatedProperties", False)
     for part in parts:
         for key, child in part.get("properties", {}).items():
-            if (
-                declared.count(key) == 1
-            ):  # declared in pieces: closing one piece would refuse the other's keys
+            if declared[key] == 1:  # declared in pieces: closing one piece would refuse the other's keys
                 _close(child, root, done)
         for child in _other_children(part):
             _close(child, root, done)
