@@ -105,6 +105,13 @@ class Game:
                 self.session.turn_count, text, outcome="cancelled", choices=list(self.session.choices)
             )
 
+    async def resume(self) -> TurnResult | None:
+        """Finish the turn that a crash left open: what completed is kept, only the rest runs."""
+        left = open_turn(self.session)
+        if left is None:
+            return None
+        return await self.prompt(left.prompt, resume=left)
+
     @property
     def busy(self) -> bool:
         return self._running is not None and not self._running.done()
@@ -158,13 +165,18 @@ def cache_folder() -> Path:
 
 def _local_narrator(*, required: bool) -> Narrator | None:
     try:
-        from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+        from narratoria.narrator.embedding import CachedEmbedder, MiniLM, ModelMissing
         from narratoria.narrator.local import LocalNarrator
     except ImportError as error:
         if required:
             raise NarratoriaError(f"the local narrator needs the extra 'local' ({error})") from None
         return None
-    return LocalNarrator(CachedEmbedder(MiniLM(), cache_folder() / "embeddings"))
+    try:
+        return LocalNarrator(CachedEmbedder(MiniLM(), cache_folder() / "embeddings"))
+    except ModelMissing:
+        if required:
+            raise
+        return None
 
 
 def _llm_narrator(*, required: bool) -> Narrator | None:

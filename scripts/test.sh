@@ -1,0 +1,13 @@
+#!/bin/sh
+# test.sh BIN ARGS…: run the tests against the installed wheel. They run in a copy, so that src/ cannot be imported.
+set -eu
+bin=$1
+shift
+root=$(pwd)
+copy=build/test-tree
+rm -rf "$copy"
+mkdir -p "$copy" build/screens
+cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md pyproject.toml "$copy/"
+cd "$copy"
+PATH="$bin:$PATH" NARRATORIA_SCREENS="$root/build/screens" NARRATORIA_SOURCE="$root" \
+  exec "$bin/python" -m pytest -n 2 "$@"

@@ -1,0 +1,120 @@
+"""A plan while it runs: a tree of calls with bars and logs on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from narratoria.cli.output import console, styled
+from narratoria.events import CallEmitted, CallFinished, CallRetrying, CallStarted, Log
+from narratoria.plan import ExecutionResult, PlanDocument
+from narratoria.session import Record, Session
+
+_MARKS = {
+    "waiting": ("·", "dim"),
+    "running": ("▸", "cyan"),
+    "completed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "skipped": ("–", "yellow"),
+    "timeout": ("⏱", "red"),
+}
+
+
+@dataclass
+class _Row:
+    tool_id: str
+    tool: str
+    after: list[str]
+    state: str = "waiting"
+    attempt: int = 1
+    progress: float | None = None
+    note: str = ""
+    started: float = 0.0
+    elapsed: float = 0.0
+    logs: list[str] = field(default_factory=list)
+
+
+class PlanView:
+    """A sink that draws. It never slows a plan: drawing happens a few times a second."""
+
+    full = False
+
+    def __init__(self, plan: PlanDocument) -> None:
+        self.out = console()
+        self.rows = {
+            call.tool_id: _Row(call.tool_id, call.tool_path.rpartition("/")[2], call.all_dependencies)
+            for call in plan.tools
+        }
+        self.by_call: dict[str, _Row] = {}
+        self.live = Live(get_renderable=self._draw, console=self.out, refresh_per_second=8, transient=True)
+        if plan.narrative:
+            self.out.print(styled((plan.narrative, "italic")))
+
+    async def wait(self) -> None:
+        return None
+
+    def __enter__(self) -> PlanView:
+        if self.out.is_terminal:
+            self.live.start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        if self.out.is_terminal:
+            self.live.stop()
+
+    def push(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, CallStarted) and event.tool_id in self.rows:
+            row = self.by_call[event.call] = self.rows[event.tool_id]
+            row.state, row.attempt, row.started = "running", event.attempt, time.monotonic()
+        elif isinstance(event, CallEmitted) and event.call in self.by_call and isinstance(event.event, Log):
+            self._log(self.by_call[event.call], event.event)
+        elif isinstance(event, CallRetrying) and event.call in self.by_call:
+            self.by_call[event.call].note = f"{event.error_code}, again in {event.delay:g} s"
+        elif isinstance(event, CallFinished) and event.tool_id in self.rows:
+            row = self.rows[event.tool_id]
+            row.state, row.elapsed = event.state, event.duration
+            row.note = event.message if event.ok else event.error or ""
+            if not self.out.is_terminal:
+                self.out.print(self._line(row))
+
+    def _log(self, row: _Row, event: Log) -> None:
+        progress = (event.fields or {}).get("progress")
+        if isinstance(progress, int | float) and not isinstance(progress, bool):
+            row.progress = min(1.0, max(0.0, float(progress)))
+        row.note = event.message
+
+    def _line(self, row: _Row) -> RenderableType:
+        mark, style = _MARKS[row.state]
+        tries = f" ×{row.attempt}" if row.attempt > 1 else ""
+        time_text = f"  {row.elapsed * 1000:.0f} ms" if row.elapsed else ""
+        return styled((f"{mark} ", style), (row.tool_id, "bold"), (f"  {row.tool}{tries}{time_text}  ", "dim"), (row.note, ""))
+
+    def _draw(self) -> RenderableType:
+        table = Table.grid(padding=(0, 1))
+        for row in self.rows.values():
+            bar: RenderableType = ""
+            if row.state == "running":
+                row.elapsed = time.monotonic() - row.started
+                total = None if row.progress is None else 1.0
+                bar = ProgressBar(total=total, completed=row.progress or 0.0, width=20, pulse=total is None)
+            table.add_row(self._line(row), bar)
+        return Group(table)
+
+    def conclude(self, result: ExecutionResult, session: Session) -> None:
+        if self.out.is_terminal:
+            for row in self.rows.values():
+                self.out.print(self._line(row))
+        verdict = ("✓ the plan succeeded", "bold green") if result.success else ("✗ the plan failed", "bold red")
+        self.out.print(styled(verdict, (f"  {result.execution_time:.0f} ms", "dim")))
+        for one in result.tool_results:
+            for suggestion in one.suggestions:
+                self.out.print(styled((f"  {one.tool_id} → ", "dim"), (suggestion, "")))
+        if session.state:
+            self.out.print(styled(("state ", "cyan"), (msgspec.json.encode(session.snapshot()).decode(), "")))

@@ -1,0 +1,154 @@
+"""`narratoria run`, `lint` and `plan`: plans from files."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from narratoria.cli import FAILED, TIMED_OUT
+from narratoria.cli.live import PlanView
+from narratoria.cli.output import console, print_json, styled
+from narratoria.errors import TIMEOUT, PlanRejected
+from narratoria.graph import mermaid, svg
+from narratoria.lint import Report, lint_plan
+from narratoria.plan import ExecutionResult, PlanDocument
+from narratoria.plan_executor import PLAN_TIMEOUT, PlanExecutor
+from narratoria.registry import ToolRegistry
+from narratoria.session import Session
+from narratoria.tools.custody import sweep
+from narratoria.tools.resolve import ToolResolver
+
+_plan_file = click.argument("plan_file", metavar="PLAN.json", type=click.Path(allow_dash=True, path_type=Path))
+_tools = click.option(
+    "--tools", multiple=True, type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A folder whose tools the plan may use, besides its own.",
+)  # fmt: skip
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_grant = click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission.")
+
+
+def _read(path: Path) -> str:
+    try:
+        return click.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{path}: {error}", param_hint="PLAN.json") from None
+
+
+def _roots(path: Path, tools: tuple[Path, ...]) -> list[Path]:
+    """The plan's own folder, and those that were allowed."""
+    return [Path.cwd() if str(path) == "-" else path.resolve().parent, *tools]
+
+
+def _rejected(error: PlanRejected, as_json: bool) -> int:
+    if as_json:
+        print_json({"problems": list(error.problems)})
+    else:
+        err = console(stderr=True)
+        err.print(styled(("✗ the plan was rejected; nothing was run", "bold red")))
+        for problem in error.problems:
+            err.print(styled(("  → ", "dim"), (problem, "")))
+    return FAILED
+
+
+@click.command()
+@_plan_file
+@_tools
+@_json
+@_grant
+@click.option("--session", "session_id", help="Run in a saved session, and keep what the plan does there.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=PLAN_TIMEOUT, show_default=True)
+def run(
+    plan_file: Path, tools: tuple[Path, ...], as_json: bool, grant: tuple[str, ...], session_id: str | None, timeout: float
+) -> int:
+    """Execute a plan and print its trace."""
+    try:
+        plan = PlanDocument.from_json(_read(plan_file))
+    except PlanRejected as error:
+        return _rejected(error, as_json)
+    result = asyncio.run(_run(plan, _roots(plan_file, tools), as_json, grant, session_id, timeout))
+    if as_json:
+        print_json(result)
+    if result.success:
+        return 0
+    return TIMED_OUT if any(one.error_code == TIMEOUT for one in result.tool_results) else FAILED
+
+
+async def _run(
+    plan: PlanDocument, roots: list[Path], as_json: bool, grant: tuple[str, ...], session_id: str | None, timeout: float
+) -> ExecutionResult:
+    from narratoria.cli.saved import saved_session
+
+    async with saved_session(session_id) as session:
+        session.grant(*grant)
+        executor = PlanExecutor(ToolRegistry(), session, roots=roots, plan_timeout=timeout)
+        if as_json:
+            result = await executor.execute(plan)
+        else:
+            with PlanView(plan) as view:
+                session.attach(view)
+                result = await executor.execute(plan)
+            view.conclude(result, session)
+    await sweep()
+    return result
+
+
+@click.command()
+@_plan_file
+@_tools
+@_json
+@_grant
+def lint(plan_file: Path, tools: tuple[Path, ...], as_json: bool, grant: tuple[str, ...]) -> int:
+    """Check a plan without running anything: problems, levels, conflicts, effects, permissions."""
+    resolver = ToolResolver(ToolRegistry(), _roots(plan_file, tools))
+    report = lint_plan(_read(plan_file), resolver, Session(permissions=grant).permissions)
+    if as_json:
+        print_json(report)
+    else:
+        _show(report)
+    return 0 if report.ok else FAILED
+
+
+def _show(report: Report) -> None:
+    out = console()
+    for title, style, lines in (
+        ("problems", "bold red", report.problems),
+        ("never run", "bold red", report.never_run),
+        ("missing permissions", "yellow", report.missing_permissions),
+        ("conflicts", "yellow", report.conflicts),
+        ("effects", "cyan", report.effects),
+    ):
+        if lines:
+            out.print(styled((title, style)))
+            for line in lines:
+                out.print(styled(("  → ", "dim"), (line, "")))
+    if report.levels:
+        out.print(styled(("levels", "bold"), ("  calls of one level could run at the same time", "dim")))
+        for number, level in enumerate(report.levels, 1):
+            out.print(styled((f"  {number}  ", "dim"), (", ".join(level), "")))
+    if report.ok:
+        out.print(styled(("✓ ", "green"), ("the plan can be run", "")))
+
+
+@click.command("plan")
+@_plan_file
+@click.option("--graph", is_flag=True, required=True, help="Draw the calls and what they wait for.")
+@click.option("--format", "format_", type=click.Choice(["svg", "mermaid"]), default="mermaid", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+@_json
+def plan(plan_file: Path, graph: bool, format_: str, out: Path | None, as_json: bool) -> int:
+    """Show a plan as a picture (SVG) or as Mermaid text."""
+    try:
+        document = PlanDocument.from_json(_read(plan_file))
+    except PlanRejected as error:
+        return _rejected(error, as_json)
+    text = svg(document) if format_ == "svg" or (out is not None and out.suffix == ".svg") else mermaid(document)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+        click.echo(f"wrote {out}", err=True)
+    elif as_json:
+        print_json({"format": format_, "graph": text})
+    else:
+        click.echo(text)
+    return 0

@@ -1,0 +1,126 @@
+"""What can be known of a plan before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from narratoria.contract import StateChangeEffect
+from narratoria.errors import ArgumentsInvalid, PlanRejected
+from narratoria.plan import PlanDocument, PlannedCall, levels, references
+from narratoria.tool import Tool
+from narratoria.tools.resolve import ToolRefused, ToolResolver
+
+
+class Report(msgspec.Struct, kw_only=True, rename="camel"):
+    """The findings. `problems` keep a plan from running at all; the others are worth knowing."""
+
+    ok: bool = True
+    problems: list[str] = []
+    levels: list[list[str]] = []
+    never_run: list[str] = []
+    conflicts: list[str] = []
+    effects: list[str] = []
+    missing_permissions: list[str] = []
+
+
+def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[str] = ()) -> Report:
+    """Everything there is to say about the plan in `text`; nothing is started."""
+    try:
+        plan = PlanDocument.from_json(text)
+    except PlanRejected as error:
+        return Report(ok=False, problems=list(error.problems))
+    report = Report(levels=levels(plan))
+    tools = _resolve(plan, resolver, report)
+    granted = frozenset(permissions)
+    for call in plan.tools:
+        tool = tools.get(call.tool_id)
+        if tool is None:
+            continue
+        report.effects.extend(f"{call.tool_id}: {type(one).__name__}: {one.description}" for one in tool.effects)
+        for permission in tool.permissions:
+            if permission not in granted:
+                report.missing_permissions.append(f"{call.tool_id}: {tool.name} needs {permission!r}")
+        report.problems.extend(_argument_problems(call, tool))
+    report.never_run.extend(_never_run(plan, tools))
+    report.conflicts.extend(_conflicts(plan, tools))
+    report.ok = not report.problems and not report.never_run
+    return report
+
+
+def _resolve(plan: PlanDocument, resolver: ToolResolver, report: Report) -> dict[str, Tool[Any, Any]]:
+    tools: dict[str, Tool[Any, Any]] = {}
+    for index, call in enumerate(plan.tools):
+        try:
+            tool = resolver.resolve(call.tool_path)
+        except ToolRefused as refusal:
+            report.problems.append(f"$.tools[{index}].toolPath: {refusal}")
+            continue
+        tools[call.tool_id] = tool
+        if {tool.name, tool.skill} & set(plan.disabled_skills):
+            report.problems.append(f"$.tools[{index}].toolPath: {tool.name} is in disabledSkills")
+    return tools
+
+
+def _argument_problems(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
+    """What the tool would refuse. Inputs that refer to another call are known only when it has run."""
+    if any(True for _ in references(call.input)):
+        return []
+    try:
+        tool.parse(call.input)
+    except ArgumentsInvalid as error:
+        return [f"{call.tool_id}: input.{problem}" for problem in error.problems]
+    return []
+
+
+def _never_run(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[str]:
+    """Calls behind a required call that is sure to fail, because there is no tool for it."""
+    by_id = {call.tool_id: call for call in plan.tools}
+    doomed: dict[str, str] = {}
+    for level in levels(plan):
+        for tool_id in level:
+            for dependency in by_id[tool_id].all_dependencies:
+                if dependency in doomed or (dependency not in tools and by_id[dependency].required):
+                    doomed.setdefault(tool_id, dependency)
+    return [f"{tool_id}: it waits for {cause!r}, which cannot succeed" for tool_id, cause in doomed.items()]
+
+
+def _conflicts(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[str]:
+    """Calls that may run at the same time and declare that they set the same state."""
+    if not plan.parallel:
+        return []
+    before = _ancestors(plan)
+    found = []
+    writers: dict[str, list[str]] = {}
+    for call in plan.tools:
+        tool = tools.get(call.tool_id)
+        if tool is None or not call.async_:
+            continue
+        for path in _declared_writes(call, tool):
+            for other in writers.setdefault(path, []):
+                if other not in before[call.tool_id] and call.tool_id not in before[other]:
+                    found.append(f"{other} and {call.tool_id} may run at the same time and both set {path!r}")
+            writers[path].append(call.tool_id)
+    return found
+
+
+def _declared_writes(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
+    """The state a tool says it sets; increments add up in any order and are no conflict."""
+    declared = [one.state for one in tool.effects if isinstance(one, StateChangeEffect) and one.change in ("set", "clear")]
+    writes = tool.parameters.get("x-writes")
+    return [*declared, *(path for path in writes if isinstance(path, str))] if isinstance(writes, list) else declared
+
+
+def _ancestors(plan: PlanDocument) -> dict[str, frozenset[str]]:
+    by_id = {call.tool_id: call for call in plan.tools}
+    found: dict[str, frozenset[str]] = {}
+    for level in levels(plan):
+        for tool_id in level:
+            own = by_id[tool_id].all_dependencies
+            found[tool_id] = frozenset(own).union(*(found[one] for one in own))
+    return found
+
+
+
