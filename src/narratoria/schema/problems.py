@@ -20,9 +20,8 @@ Path: TypeAlias = Sequence[str | int]
 
 MAX_PROBLEMS: Final = 20  # as many as a person reads; arguments may have a hundred thousand keys
 MAX_SHOWN: Final = 60
-MAX_DEPTH: Final = (
-    100  # native code below us recurses: a bottomless value would end the process, not the call
-)
+# Native code below us recurses: a bottomless value would end the process, not the call.
+MAX_DEPTH: Final = 100
 
 _CONTAINERS: Final = (dict, list, tuple)
 _NAMES: Final = {"integer": "int"}
