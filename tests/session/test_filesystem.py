@@ -357,6 +357,16 @@ def test_a_deleted_file_comes_back_with_its_mode(tmp_path: Path) -> None:
     assert (tmp_path / "run.sh").stat().st_mode & 0o777 == 0o750
 
 
+def test_a_draft_that_is_over_changes_no_file(tmp_path: Path) -> None:
+    files = HostFilesystem(tmp_path)
+    for end in (HostFilesystem.commit, HostFilesystem.discard):
+        draft = files.draft()
+        end(draft)
+        with pytest.raises(PathRefusedError, match="the call is over"):
+            draft.write_text("late", "x")
+    assert names_in(tmp_path) == []
+
+
 def test_a_memory_draft_is_seen_by_nobody_else_before_its_commit() -> None:
     files = MemoryFilesystem({"a": "1"})
     draft, sibling = files.draft(), files.draft()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -347,6 +348,47 @@ def test_one_instance_is_made_when_threads_ask_at_once(registry: ResourceRegistr
 
     assert len(set(map(id, asyncio.run(main())))) == 1
     assert len(made) == 1
+
+
+def test_a_call_that_is_over_gets_no_more_resources(registry: ResourceRegistry) -> None:
+    registry.bind(Door, Door)
+    for end in (ResourceContext.commit, ResourceContext.discard):
+        context = ResourceContext(registry)
+        end(context)
+        with pytest.raises(ResourceError, match="the call that asks for it is over"):
+            context.get(Door)
+
+
+@pytest.mark.parametrize("scope", ["singleton", "tool_call", "prototype"])
+def test_a_resource_finished_after_its_call_was_given_up_is_closed(
+    registry: ResourceRegistry, scope: Any
+) -> None:
+    """A timeout discards the call while its worker thread still makes the resource; nothing waits."""
+    begun, go_on, door = threading.Event(), threading.Event(), Door()
+
+    def make() -> Door:
+        begun.set()
+        assert go_on.wait(10)
+        return door
+
+    registry.bind(Door, make, scope)
+    context = ResourceContext(registry)
+    refusals: list[ResourceError] = []
+
+    def work() -> None:
+        try:
+            context.get(Door)
+        except ResourceError as refusal:
+            refusals.append(refusal)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(10)
+    assert context.discard() == ()  # returns although the factory is still at work
+    go_on.set()
+    thread.join()
+    assert len(refusals) == 1
+    assert door.closed == 1
 
 
 def test_a_session_s_drafts_hand_out_the_session_s_resources() -> None:

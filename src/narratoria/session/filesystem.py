@@ -59,13 +59,14 @@ class _Texts:
 class HostFilesystem(_Texts):
     """The folder `root` of the host. Symbolic links are not followed, except in `root` itself."""
 
-    __slots__ = ("_folder", "_history", "_parent", "_writes")
+    __slots__ = ("_folder", "_history", "_over", "_parent", "_writes")
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._folder = HostFolder(Path(root).resolve(strict=True))
         self._history = FileHistory(self._folder)
         self._parent: HostFilesystem | None = None
         self._writes: list[Write] = []
+        self._over = False
 
     @property
     def root(self) -> Path:
@@ -130,6 +131,8 @@ class HostFilesystem(_Texts):
                 raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", "/".join(parts[:depth]))
 
     def _begin(self, parts: tuple[str, ...]) -> Write:
+        if self._over:  # a worker thread that outlived its timeout: nobody would take its writes back
+            raise PathRefusedError(f"{'/'.join(parts)} is not changed: the call is over")
         return self._history.begin(self, parts, self._writes)
 
     def _end(self, write: Write) -> None:
@@ -143,11 +146,13 @@ class HostFilesystem(_Texts):
         child._history = self._history
         child._parent = self
         child._writes = []
+        child._over = False
         return child
 
     def commit(self) -> None:
         with self._history.lock:
             writes, self._writes = self._writes, []
+            self._over = self._parent is not None
             if self._parent is None or self._parent._parent is None:
                 self._history.settle(writes)
             else:
@@ -156,6 +161,7 @@ class HostFilesystem(_Texts):
     def discard(self) -> Sequence[str]:
         with self._history.lock:
             writes, self._writes = self._writes, []
+            self._over = self._parent is not None
             return self._history.take_back(writes)
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from typing import (
     Any,
     Final,
@@ -76,6 +77,7 @@ class _Binding:
     __slots__ = (
         "factory",
         "instance",
+        "lock",
         "maker",
         "name",
         "overlapping",
@@ -94,6 +96,7 @@ class _Binding:
         self.takes_context = factory is not None and _takes_context(factory, name)
         self.instance = instance
         self.owned = factory is not None  # what the user handed over, the user closes
+        self.lock = threading.RLock()  # held while the shared instance is made
         self.maker: ResourceContext | None = None
         self.visitors: set[ResourceContext] = set()
         self.overlapping: set[ResourceContext] = set()
@@ -111,6 +114,9 @@ class _Binding:
                 f"resource {self.name}: it has aclose() only; give it a close() that does not wait"
             )
         return made
+
+
+_MAKING: Final[ContextVar[tuple[_Binding, ...]]] = ContextVar("resources being made", default=())
 
 
 class ResourceRegistry:
@@ -151,7 +157,7 @@ class ResourceRegistry:
 
     def close(self) -> None:
         """Close every shared resource made here; all are tried before a failure of one is raised."""
-        with self._lock, ExitStack() as stack:
+        with ExitStack() as stack, self._lock:
             for binding in dict.fromkeys(self._bindings.values()):
                 if binding.owned and binding.instance is not _NOTHING:
                     stack.callback(_close, binding.instance)
@@ -176,25 +182,26 @@ class ResourceRegistry:
 
 
 class ResourceContext:
-    """The resources of one call. Nested calls commit into the call around them."""
+    """The resources of one call. Nested calls commit into the call around them; after that it is over."""
 
-    __slots__ = ("_at_end", "_drafts", "_held", "_made", "_making", "_parent", "_registry", "_snapshots")
+    __slots__ = (
+        "_at_end",
+        "_drafts",
+        "_held",
+        "_lock",
+        "_made",
+        "_over",
+        "_parent",
+        "_registry",
+        "_snapshots",
+    )
 
     def __init__(self, registry: ResourceRegistry, parent: ResourceContext | None = None) -> None:
         # Made once per call: everything else appears at the first use.
         self._registry = registry
         self._parent = parent
         self._held: dict[_Binding, Any] | None = None
-
-    def _open(self) -> dict[_Binding, Any]:
-        if self._held is None:
-            self._drafts: list[Draftable] = []
-            self._snapshots: dict[_Binding, tuple[Snapshotable, Any]] = {}
-            self._made: list[tuple[_Binding, Any]] = []
-            self._at_end: list[Any] = []
-            self._making: list[_Binding] = []
-            self._held = {}
-        return self._held
+        self._over = False
 
     @overload
     def get(self, key: type[T]) -> T: ...
@@ -203,19 +210,22 @@ class ResourceContext:
     def get(self, key: ResourceKey) -> Any:
         """The resource bound to `key`, the same one again within a call, but for prototypes."""
         binding = self._registry._binding(key)
-        held = self._open()
-        resource = held.get(binding, _NOTHING)
-        if resource is not _NOTHING:
-            return resource
+        if self._held is not None and binding in self._held:
+            return self._held[binding]
+        chain = _MAKING.get()
+        if binding in chain:
+            names = " -> ".join(one.name for one in [*chain, binding])
+            raise ResourceError(f"resource {binding.name} needs itself: {names}")
         with self._registry._lock:
-            if binding in self._making:
-                chain = " -> ".join(one.name for one in [*self._making, binding])
-                raise ResourceError(f"resource {binding.name} needs itself: {chain}")
-            self._making.append(binding)
+            held = self._open(binding)
+        with self._lock:
+            if binding in held:
+                return held[binding]
+            token = _MAKING.set((*chain, binding))
             try:
                 return self._obtain(binding)
             finally:
-                self._making.pop()
+                _MAKING.reset(token)
 
     def has(self, key: ResourceKey) -> bool:
         """Whether the session can provide it; nothing is made."""
@@ -228,10 +238,11 @@ class ResourceContext:
 
     def commit(self) -> None:
         """Keep what the call did: in the call around it, or for good."""
-        if self._held is None:
-            return
-        parent = self._parent
-        with self._registry._lock, ExitStack() as stack:
+        with ExitStack() as stack, self._registry._lock:
+            self._over = True
+            if self._held is None:
+                return
+            parent = self._parent
             for resource in self._at_end:
                 stack.callback(_close, resource)
             for draft in self._drafts:
@@ -239,13 +250,13 @@ class ResourceContext:
             for binding, snapshot in self._snapshots.items():
                 self._leave(binding, heir=parent)
                 if parent is not None:
-                    parent._open()
+                    parent._open(binding)
                     parent._snapshots.setdefault(binding, snapshot)
             for binding, resource in self._made:
                 if binding.maker is self:
                     binding.maker = parent
                 if parent is not None:
-                    parent._open()
+                    parent._open(binding)
                     parent._made.append((binding, resource))
             self._held = None
 
@@ -254,10 +265,11 @@ class ResourceContext:
 
         Every resource is tried before the first failure of one is raised.
         """
-        if self._held is None:
-            return ()
         problems: list[str] = []
-        with self._registry._lock, ExitStack() as stack:
+        with ExitStack() as stack, self._registry._lock:
+            self._over = True
+            if self._held is None:
+                return ()
             dropped = {id(resource) for binding, resource in self._made if self._drops(binding)}
             for binding, resource in self._made:
                 if id(resource) in dropped:
@@ -282,46 +294,84 @@ class ResourceContext:
 
     # --- how a resource is found, and whose it is ---------------------------------------------------------
 
+    def _open(self, binding: _Binding) -> dict[_Binding, Any]:
+        """Ready to note things down; called with the registry's lock held."""
+        if self._over:
+            raise ResourceError(f"resource {binding.name}: the call that asks for it is over")
+        if self._held is None:
+            self._lock = threading.RLock()
+            self._drafts: list[Draftable] = []
+            self._snapshots: dict[_Binding, tuple[Snapshotable, Any]] = {}
+            self._made: list[tuple[_Binding, Any]] = []
+            self._at_end: list[Any] = []
+            self._held = {}
+        return self._held
+
     def _obtain(self, binding: _Binding) -> Any:
-        """Make or find the resource, and note what a discard will need."""
-        assert self._held is not None  # noqa: S101 - for the type checker: get() has opened it
-        if binding.scope == "prototype":
+        """Make or find the resource, and note what a discard will need.
+
+        What the author wrote (factory, draft, snapshot) runs without the registry's lock: it may be slow, and
+        the call may be given up meanwhile.
+        """
+        if binding.scope != "singleton":
             resource = binding.make(self)
-            self._made.append((binding, resource))
-            return resource
-        if binding.scope == "tool_call":
-            resource = binding.make(self)
-            self._at_end.append(resource)
-            self._held[binding] = resource
+            with self._noting(binding, lambda: _close(resource)) as held:
+                if binding.scope == "prototype":
+                    self._made.append((binding, resource))
+                else:
+                    self._at_end.append(resource)
+                    held[binding] = resource
             return resource
         resource = self._shared(binding)
         if isinstance(resource, Draftable):
-            resource = resource.draft()
-            self._drafts.append(resource)
-        elif isinstance(resource, Snapshotable):
-            self._visit(binding)
-            self._snapshots[binding] = (resource, resource.snapshot())
-        self._held[binding] = resource
+            draft = resource.draft()
+            with self._noting(binding, draft.discard) as held:
+                self._drafts.append(draft)
+                held[binding] = draft
+            return draft
+        snapshot = resource.snapshot() if isinstance(resource, Snapshotable) else _NOTHING
+        with self._noting(binding) as held:
+            if snapshot is not _NOTHING:
+                self._visit(binding)
+                self._snapshots[binding] = (resource, snapshot)
+            held[binding] = resource
         return resource
 
     def _shared(self, binding: _Binding) -> Any:
         """The session's instance, or for a draftable one the draft of the call around this one."""
-        if self._parent is not None:
-            held = self._parent._held
-            found = _NOTHING if held is None else held.get(binding, _NOTHING)
-            if found is not _NOTHING:
-                return found
-            if binding.instance is not _NOTHING and isinstance(binding.instance, Draftable):
-                return self._parent.get(_key_of(self._registry, binding))
-        if binding.instance is _NOTHING:
-            binding.instance = binding.make(self)
-            binding.maker = self
-            self._made.append((binding, binding.instance))
-            if self._parent is not None and isinstance(binding.instance, Draftable):
-                return self._parent.get(_key_of(self._registry, binding))
-        elif binding.maker is not None:
-            self._adopt(binding, binding.maker)
-        return binding.instance
+        with binding.lock:
+            if binding.instance is _NOTHING:
+                made = binding.make(self)
+                with self._noting(binding, lambda: _close(made)):
+                    binding.instance, binding.maker = made, self
+                    self._made.append((binding, made))
+            else:
+                with self._registry._lock:
+                    if binding.maker is not None:
+                        self._adopt(binding, binding.maker)
+            instance = binding.instance
+        if self._parent is not None and isinstance(instance, Draftable):
+            return self._parent._draft_for(binding)
+        return instance
+
+    def _draft_for(self, binding: _Binding) -> Any:
+        with self._registry._lock:
+            held = self._open(binding)
+        with self._lock:
+            return held[binding] if binding in held else self._obtain(binding)
+
+    @contextmanager
+    def _noting(
+        self, binding: _Binding, otherwise: Callable[[], Any] | None = None
+    ) -> Iterator[dict[_Binding, Any]]:
+        """Note something down while the call lasts; when it was given up meanwhile, undo it and say so."""
+        with self._registry._lock:
+            if not self._over:
+                yield self._open(binding)
+                return
+        if otherwise is not None:
+            otherwise()
+        self._open(binding)  # raises
 
     def _adopt(self, binding: _Binding, maker: ResourceContext) -> None:
         """A resource belongs to the smallest call around all that use it; beyond that, to the session."""
@@ -331,7 +381,7 @@ class ResourceContext:
             return
         binding.maker = owner
         if owner is not None:
-            owner._open()
+            owner._open(binding)
             owner._made.append((binding, binding.instance))
 
     def _drops(self, binding: _Binding) -> bool:
@@ -360,10 +410,6 @@ class ResourceContext:
             line.append(context)
             context = context._parent
         return line
-
-
-def _key_of(registry: ResourceRegistry, binding: _Binding) -> Any:
-    return next(key for key, one in registry._bindings.items() if one is binding)
 
 
 def _takes_context(factory: Factory, name: str) -> bool:
