@@ -1,7 +1,7 @@
 """An MP4 with H.264 video, written with nothing but the standard library.
 
-Every macroblock is either I_PCM, its 384 samples as they are (H.264 §7.3.5.3), or skipped in a P slice: "as
-before". No transform, no entropy coding worth the name, and every decoder must understand it. Samples are kept
+Every macroblock is either I_PCM, its 384 samples as they are (H.264 §7.3.5), or skipped in a P slice: "as
+before". No transform, no entropy coding worth the name, and every decoder must understand it. Samples stay
 within 16..235, so the start code emulation of §7.4.1 hardly ever arises.
 """
 
@@ -96,7 +96,7 @@ def picture(number, blocks, before):
     bits.ue(0)  # slice_qp_delta
     bits.ue(1)  # no deblocking: the samples are exact
     skipped = 0
-    for block, old in zip(blocks, before or [None] * len(blocks)):
+    for block, old in zip(blocks, before or [None] * len(blocks), strict=True):
         if number and block == old:
             skipped += 1
             continue

@@ -9,7 +9,7 @@ VERSION = "0"
 
 
 def listen():
-    """The object on stdin: `input`, and `state` where the manifest asks for it. Nothing there is no mistake."""
+    """The object on stdin: `input`, and `state` where the manifest asks for it. Nothing is no mistake."""
     try:
         given = json.loads(sys.stdin.buffer.read() or b"{}")
     except ValueError as error:
@@ -54,10 +54,12 @@ def choices(options):
 def asset(name, kind, media_type, data, /, **metadata):
     """Write the file, then say so (000 §4.3)."""
     folder = tempfile.mkdtemp(prefix="lighthouse-")
-    path = os.path.join(folder, name)
-    with open(path, "wb") as file:
+    path = os.path.join(folder, name)  # noqa: PTH118  (pathlib would double the start-up time)
+    with open(path, "wb") as file:  # noqa: PTH123
         file.write(data)
-    emit("asset", assetId=name.rsplit(".", 1)[0], kind=kind, mediaType=media_type, path=path, metadata=metadata)
+    emit(
+        "asset", assetId=name.rsplit(".", 1)[0], kind=kind, mediaType=media_type, path=path, metadata=metadata
+    )
 
 
 def done(summary):

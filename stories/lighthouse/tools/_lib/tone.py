@@ -1,9 +1,10 @@
 """Pictures as one byte of tone a pixel, inked with a ramp of colours, as a print is.
 
-Gradients are rows, silhouettes are spans, and light is added to a whole plane at once: a plane of bytes is one
-very large number, and two such numbers add in microseconds as long as no byte overflows.
+Gradients are rows, silhouettes are spans, and grain is added to a whole plane at once: a plane of bytes is
+one very large number, and two such numbers add in microseconds as long as no byte overflows.
 """
 
+import itertools
 import random
 import struct
 import zlib
@@ -19,10 +20,10 @@ def ramp(*stops):
     """256 colours through (tone, (r, g, b)) stops."""
     colours = []
     for tone in range(256):
-        for (low, one), (high, other) in zip(stops, stops[1:]):
+        for (low, one), (high, other) in itertools.pairwise(stops):
             if low <= tone <= high:
                 share = (tone - low) / (high - low)
-                colours.append(tuple(round(a + (b - a) * share) for a, b in zip(one, other)))
+                colours.append(tuple(round(a + (b - a) * share) for a, b in zip(one, other, strict=True)))
                 break
     return colours
 
@@ -33,8 +34,8 @@ STORM = ramp(
     (200, (238, 196, 112)), (235, (255, 236, 184)), (255, (255, 250, 236)),
 )  # fmt: skip
 DAWN = ramp(
-    (0, (22, 20, 30)), (50, (52, 52, 72)), (100, (104, 104, 122)), (145, (176, 150, 148)), (190, (232, 190, 160)),
-    (225, (250, 226, 190)), (255, (255, 248, 234)),
+    (0, (22, 20, 30)), (50, (52, 52, 72)), (100, (104, 104, 122)), (145, (176, 150, 148)),
+    (190, (232, 190, 160)), (225, (250, 226, 190)), (255, (255, 248, 234)),
 )  # fmt: skip
 
 
@@ -43,7 +44,7 @@ class Plate:
         self.width = width
         self.height = height
         self.tones = bytearray(width * height)
-        self.chance = random.Random(seed)
+        self.chance = random.Random(seed)  # noqa: S311
 
     def gradient(self, top, bottom, stops):
         """Rows from `top` to `bottom` through the tones `stops`, dithered so that no band shows."""
@@ -79,15 +80,15 @@ class Plate:
         for y in range(max(0, int(min(ys))), min(self.height, int(max(ys)) + 1)):
             crossings = []
             middle = y + 0.5
-            for (x1, y1), (x2, y2) in zip(points, points[1:] + points[:1]):
+            for (x1, y1), (x2, y2) in zip(points, points[1:] + points[:1], strict=True):
                 if (y1 <= middle) != (y2 <= middle):
                     crossings.append(x1 + (middle - y1) * (x2 - x1) / (y2 - y1))
             crossings.sort()
-            for left, right in zip(crossings[::2], crossings[1::2]):
+            for left, right in zip(crossings[::2], crossings[1::2], strict=False):
                 self.span(y, left, right, tone)
 
     def glow(self, x, y, radius, strength, squash=1.0):
-        """Light around a point, falling off with the square of the distance; added, never past the brightest tone."""
+        """Light around a point, falling off with the distance; added, never past the brightest tone."""
         tones, width = self.tones, self.width
         reach = radius * radius
         for row in range(max(0, int(y - radius * squash)), min(self.height, int(y + radius * squash) + 1)):
@@ -117,7 +118,12 @@ class Plate:
         header = struct.pack(">IIBBBBB", width, self.height, 8, 3, 0, 0, 0)
         return b"\x89PNG\r\n\x1a\n" + b"".join(
             _chunk(kind, data)
-            for kind, data in ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", zlib.compress(rows, 5)), (b"IEND", b""))
+            for kind, data in (
+                (b"IHDR", header),
+                (b"PLTE", palette),
+                (b"IDAT", zlib.compress(rows, 5)),
+                (b"IEND", b""),
+            )
         )
 
 
