@@ -25,6 +25,7 @@ from narratoria.web.static_files import StaticFiles
 
 DEFAULT_PORT: Final = 8417
 GRACE_SECONDS: Final = 3
+BACKLOG: Final = 128
 
 
 def create_app(
@@ -86,6 +87,7 @@ class Server:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((self.host, self.port))
+            listener.listen(BACKLOG)  # a browser that is quicker than the server waits instead of failing
         except OSError as error:
             listener.close()
             raise NarratoriaError(

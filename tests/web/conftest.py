@@ -1,0 +1,157 @@
+"""Real servers and a real Chromium for the tests of the client."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from workshop import write_workshop
+
+CHROMIUM = os.environ.get("NARRATORIA_CHROMIUM", "/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+]  # fmt: skip
+SCREENS = Path(__file__).parents[2] / "build" / "screens"
+
+
+@dataclass
+class RunningServer:
+    """A server in a process of its own, with a home of its own."""
+
+    home: Path
+    process: subprocess.Popen[bytes] = field(init=False)
+    address: str = field(init=False)
+    port: int = 0
+
+    def start(self) -> None:
+        script = Path(__file__).with_name("run_server.py")
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), str(self.home), str(self.port)],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"NARRATORIA_HOME": str(self.home)},
+        )
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], 30)
+        assert ready, "the server did not say its address within 30 s"
+        self.address = self.process.stdout.readline().decode().strip()
+        assert self.address, "the server ended before it said its address"
+        self.port = urlsplit(self.address).port or 0
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self._reap()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self._reap()
+
+    def _reap(self) -> None:
+        self.process.wait(20)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def token(self) -> str:
+        return parse_qs(urlsplit(self.address).query)["token"][0]
+
+    def at(self, path: str, fragment: str = "") -> str:
+        return f"{self.origin}{path}?token={self.token}{fragment}"
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.origin, headers={"Authorization": f"Bearer {self.token}"}, timeout=30)
+
+    def new_session(self, story: str = "workshop") -> str:
+        with self.client() as client:
+            answer = client.post("/sessions", json={"story": story})
+            answer.raise_for_status()
+            return str(answer.json()["id"])
+
+    def ring(self) -> None:
+        """Let the tool that waits at the gate go on; blocks until it is there."""
+        with (self.home / "gate").open("w") as gate:
+            gate.write("ding")
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
+    started: list[RunningServer] = []
+
+    def make() -> RunningServer:
+        home = tmp_path / f"home{len(started)}"
+        write_workshop(home)
+        os.mkfifo(home / "gate")
+        (home / "lines").write_text("200")
+        server = RunningServer(home)
+        server.start()
+        started.append(server)
+        return server
+
+    yield make
+    for server in started:
+        if server.process.poll() is None:
+            server.stop()
+
+
+@pytest.fixture
+def server(make_server: Callable[[], RunningServer]) -> RunningServer:
+    return make_server()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}; install it, or set NARRATORIA_CHROMIUM")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Open pages that fail the test when their script does, or when they ask another host for anything."""
+    contexts: list[Any] = []
+    problems: list[str] = []
+
+    def open_one(address: str, *, theme: str = "dark", **options: Any) -> Any:
+        context = chromium.new_context(**({"viewport": {"width": 1280, "height": 860}} | options))
+        contexts.append(context)
+        context.set_default_timeout(15_000)
+        script = f"localStorage.getItem('narratoria') ?? localStorage.setItem('narratoria', '{{\"theme\":\"{theme}\"}}')"
+        context.add_init_script(script)
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
+        host = urlsplit(address).netloc
+        page.on("request", lambda request: _note_foreign(request.url, host, problems))
+        page.goto(address)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert not problems, problems
+
+
+def _note_foreign(url: str, host: str, problems: list[str]) -> None:
+    parts = urlsplit(url)
+    if parts.scheme in {"http", "https", "ws", "wss"} and parts.netloc != host:
+        problems.append(f"the page asked {parts.netloc} for {parts.path}")
