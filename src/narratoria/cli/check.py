@@ -1,0 +1,74 @@
+"""`narratoria check`: the conformance kit for tool authors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from narratoria.cli import FAILED
+from narratoria.cli.output import console, print_json, read_object, styled
+from narratoria.conformance import Judgement, Report, check_tool
+
+_MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("·", "dim")}
+
+
+@click.command()
+@click.argument("tool", type=click.Path(path_type=Path))
+@click.option(
+    "--input", "input_", help="A good input: JSON, @file, or -; by default the manifest's first example."
+)
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds each run may take.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def check(tool: Path, input_: str | None, timeout: float | None, as_json: bool) -> int:
+    """Run TOOL with good and with hostile input and report each rule of the protocol.
+
+    The exit code is 0 when it conforms: no MUST is broken.
+    """
+    given = None if input_ is None else read_object("--input", input_)
+    report = check_tool(tool, input=given, timeout=timeout)
+    if as_json:
+        print_json({"conforms": report.conforms, "rules": [_entry(one) for one in report.judgements]})
+    else:
+        _show(report, console())
+    return 0 if report.conforms else FAILED
+
+
+def _entry(one: Judgement) -> dict[str, str]:
+    return {
+        "rule": one.rule.id,
+        "level": one.rule.level,
+        "verdict": one.verdict,
+        "detail": one.detail,
+    }
+
+
+def _show(report: Report, out: Console) -> None:
+    name = max(len(one.rule.name) for one in report.judgements)
+    out.print(styled((report.tool, "bold"), (f"  {report.runs} runs, 1 of them with good input", "dim")))
+    for one in report.judgements:
+        mark, style = _MARKS[one.verdict]
+        section = f"§{one.rule.section}" if one.rule.section else ""
+        head = f" {one.rule.level:6} {section:5} {one.rule.name:{name}}  "
+        out.print(styled((mark, style), (head, style), (one.rule.says, "dim" if style == "dim" else "")))
+        if one.verdict == "fail":
+            problem, _, fix = one.detail.rpartition(" (fix: ")
+            out.print(styled(("    ", ""), (problem or one.detail, "bold")))
+            if problem:
+                out.print(styled(("    → ", "green"), (fix.removesuffix(")"), "")))
+    out.print()
+    out.print(_conclusion(report))
+    if report.refused_input:
+        out.print("It refused the good input. Give one that it accepts with --input, to check more of it.")
+
+
+def _conclusion(report: Report) -> Text:
+    count = {verdict: sum(one.verdict == verdict for one in report.judgements) for verdict in _MARKS}
+    advice = [one for one in report.judgements if one.verdict == "fail" and one.rule.level == "SHOULD"]
+    tally = f": {count['pass']} passed, {count['fail']} failed, {count['not exercised']} not exercised"
+    if not report.conforms:
+        return styled((f"✗ {report.tool} does not conform", "bold red"), (tally, ""))
+    hint = f" ({len(advice)} recommendation{'s' if len(advice) > 1 else ''} not kept)" if advice else ""
+    return styled((f"✓ {report.tool} conforms", "bold green"), (hint, "yellow"), (tally, ""))

@@ -1,0 +1,116 @@
+"""The conformance kit: does an executable keep the tool protocol (001), whatever it is sent?
+
+`check_tool` runs it with a good request and with hostile ones, and judges each rule as pass, fail or not
+exercised. `lines` reads a line, `observation` watches a run, `requests` are what is sent, `rules` the verdicts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from narratoria.conformance.observation import Observation, observe
+from narratoria.conformance.requests import requests_for
+from narratoria.conformance.rules import FAIL, RULES, Judgement, Subject, judge
+from narratoria.errors import ToolValidationError
+from narratoria.events import Done, JsonObject
+from narratoria.session.assets import AssetStore
+from narratoria.tools.launch import LaunchRefused, command_for
+from narratoria.tools.manifest import Manifest, default_name, load_manifest, manifest_path
+from narratoria.tools.ndjson import Limits
+
+DEFAULT_TIMEOUT: Final = 10.0
+
+__all__ = ["RULES", "Judgement", "Report", "check_tool"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdicts on a tool, in the order of the specification."""
+
+    tool: str
+    judgements: tuple[Judgement, ...]
+    runs: int
+    refused_input: bool
+    """It ran, but said no to the good request: events of a success were not seen."""
+
+    @property
+    def conforms(self) -> bool:
+        """Whether no MUST is broken. A broken SHOULD is advice."""
+        return not any(one.verdict == FAIL and one.rule.level == "MUST" for one in self.judgements)
+
+
+def check_tool(
+    path: Path,
+    *,
+    input: JsonObject | None = None,  # noqa: A002 - the protocol's word
+    timeout: float | None = None,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+) -> Report:
+    """Run the tool at `path` and judge it. Nothing it does can make this raise; `timeout` bounds each run."""
+    subject = Subject(path=path, name=default_name(path))
+    manifest = _read_manifest(path, subject)
+    try:
+        command = command_for(path)
+        if manifest is not None:
+            subject.name = manifest.name
+        seconds = timeout or (manifest.timeout if manifest else DEFAULT_TIMEOUT)
+        _run_all(subject, command, manifest, input, seconds, limits)
+    except LaunchRefused as refusal:
+        subject.refusal = refusal
+    first = subject.runs[0] if subject.runs else None
+    return Report(
+        tool=subject.name,
+        judgements=tuple(judge(rule, subject) for rule in RULES),
+        runs=len(subject.runs),
+        refused_input=first is not None and _said_no(first),
+    )
+
+
+def _read_manifest(path: Path, subject: Subject) -> Manifest | None:
+    """The manifest, if there is one that can be read; what is wrong with it is for a rule to say."""
+    if not manifest_path(path).is_file():
+        return None
+    try:
+        subject.manifest = load_manifest(path)
+    except ToolValidationError as error:
+        subject.manifest_problem = str(error)
+    return subject.manifest
+
+
+def _run_all(
+    subject: Subject,
+    command: list[str],
+    manifest: Manifest | None,
+    given: JsonObject | None,
+    timeout: float,
+    limits: Limits,
+) -> None:
+    if given is None:
+        given = manifest.examples[0].input if manifest and manifest.examples else {}
+    with tempfile.TemporaryDirectory(prefix="narratoria-check-", ignore_cleanup_errors=True) as folder:
+        store = AssetStore(Path(folder) / "assets")
+        scratch = Path(folder) / "tmp"
+        scratch.mkdir()
+        for request in requests_for(subject.name, given, manifest):
+            seen = observe(
+                command,
+                request.stdin,
+                label=request.label,
+                request_id=request.request_id,
+                tool=subject.name,
+                timeout=timeout,
+                store=store,
+                folder=scratch,
+                limits=limits,
+            )
+            subject.add(request.rule, seen)
+            # A tool that hangs on a good request would hang on the others too, for as long again each.
+            if request.rule is None and (seen.timed_out or seen.over):
+                return
+
+
+def _said_no(seen: Observation) -> bool:
+    return any(isinstance(line.event, Done) and not line.event.ok for line in seen.lines)

@@ -1,0 +1,112 @@
+"""One line of a tool's output: the event it is, or the rule it breaks and how to mend it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from narratoria.errors import AssetRefused
+from narratoria.events import TOOL_EVENT_TYPES, Asset, Log, StatePatch, ToolEvent
+from narratoria.session.assets import AssetStore
+from narratoria.tools.ndjson import EXCERPT_BYTES, Decoder, Limits, ProtocolFailure, printable
+
+_FIELDS_RULE: Final = {
+    "log": "log-fields",
+    "state_patch": "patch-is-object",
+    "asset": "asset-fields",
+    "ui_event": "ui-event-fields",
+    "error": "error-fields",
+    "done": "done-fields",
+}
+_SIGNATURES: Final = {
+    "image/png": (0, b"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": (0, b"\xff\xd8\xff"),
+    "image/gif": (0, b"GIF8"),
+    "image/webp": (8, b"WEBP"),
+    "audio/wav": (8, b"WAVE"),
+    "audio/x-wav": (8, b"WAVE"),
+    "audio/ogg": (0, b"OggS"),
+    "video/ogg": (0, b"OggS"),
+    "video/mp4": (4, b"ftyp"),
+    "video/webm": (0, b"\x1aE\xdf\xa3"),
+    "application/pdf": (0, b"%PDF-"),
+    "application/zip": (0, b"PK"),
+}
+
+
+@dataclass
+class Line:
+    """A line that is not blank. Of its bytes only the beginning is kept."""
+
+    number: int
+    excerpt: str
+    event: ToolEvent | None
+    crlf: bool = False
+    fault: str | None = None
+    """The rule it breaks."""
+    problem: str = ""
+    fix: str = ""
+    file_problem: str | None = None
+    content_problem: str | None = None
+
+    @property
+    def worth_keeping(self) -> bool:
+        """Whether a rule looks at it; a million ordinary logs are only counted."""
+        plain = type(self.event) in (Log, StatePatch)
+        envelope = self.event is not None and (self.event.request_id or self.event.timestamp)
+        return not plain or self.crlf or bool(envelope)
+
+    def look_at_asset(self, store: AssetStore) -> None:
+        """001 §4.3: the file is written before the event, so it is looked at the moment the event arrives."""
+        asset = self.event
+        if not isinstance(asset, Asset):
+            raise AssertionError("asked only of assets")
+        plain = msgspec.structs.replace(asset, asset_id=asset.asset_id or "?", media_type="application/x-any")
+        try:
+            stored = store.accept("check", plain)
+        except AssetRefused as refusal:
+            self.file_problem = str(refusal)
+            return
+        kind = asset.media_type.partition(";")[0].strip().lower()
+        at, expected = _SIGNATURES.get(kind, (0, b""))
+        with store.path_of(stored.hash).open("rb") as file:
+            head = file.read(at + len(expected))
+        if head[at:] != expected:
+            self.content_problem = f"{asset.path} begins with {printable(head)}, which is not {kind}"
+
+
+def read_line(tool: str, number: int, raw: bytes, *, complete: bool) -> Line:
+    """Decode a line alone, as the runtime would; a fault does not stop the next."""
+    crlf = raw.endswith(b"\r")
+    excerpt = printable(raw, EXCERPT_BYTES)
+    decoder = Decoder(tool, Limits(max_line_bytes=len(raw) + 1, max_bytes=len(raw) + 2))
+    decoder.lines = number - 1
+    try:
+        events = decoder.feed(raw + b"\n") if complete else [*decoder.feed(raw), *decoder.close()]
+    except ProtocolFailure as failure:
+        rule = _broken_rule(raw, failure, complete=complete)
+        return Line(number, excerpt, None, crlf, rule, failure.message, failure.fix)
+    return Line(number, excerpt, events[0] if events else None, crlf)
+
+
+def _broken_rule(raw: bytes, failure: ProtocolFailure, *, complete: bool) -> str:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return "utf-8"
+    if raw.startswith(b"\xef\xbb\xbf"):
+        return "utf-8"
+    if not complete and "middle of a line" in failure.message:
+        return "whole-lines"
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return "ndjson"
+    if not isinstance(value, dict) or "appears twice" in failure.message:
+        return "ndjson"
+    kind = value.get("type")
+    if not isinstance(kind, str) or kind not in TOOL_EVENT_TYPES:
+        return "type"
+    return "version" if value.get("version") != "0" else _FIELDS_RULE[kind]
