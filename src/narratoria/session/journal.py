@@ -1,11 +1,11 @@
-"""The journal of one open session: the sink that keeps every record, in order, without holding up the event loop.
+"""The journal of one open session: it keeps every record, in order, without holding up the event loop.
 
-Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed over by a
-callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the end of its call)
-is written together or not at all. A batch that ends a turn is on the disk before anybody is told.
+Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed over by
+a callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the end of its
+call) is written together or not at all. A batch that ends a turn is on the disk before anybody is told.
 
-Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never knows
-more than a restarted server.
+Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never
+knows more than a restarted server.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PROMPT: Final = frozenset({TurnStarted, PlanMade, CallFinished, TurnCommitted})
 
 
 class Journal:
-    """Attached to `session`, whose records it writes. Holds the lease: nobody else writes this session meanwhile."""
+    """Attached to `session`, whose records it writes. Holds the lease: nobody else writes it meanwhile."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Journal:
         await self._reach(self.session.seq, durable=False)
 
     async def close(self) -> None:
-        """Write what is left, let the session go, and give the lease back. The session itself stays usable."""
+        """Write what is left, let the session go, and give the lease back. The session stays usable."""
         if self.closed:
             return
         try:
@@ -167,7 +167,7 @@ class Journal:
         )
 
     def _hand_over(self) -> None:
-        """Give the gathered records to the writer, unless it has a batch of ours already: then they gather on."""
+        """Give the gathered records to the writer, unless it has a batch of ours: then they gather on."""
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None

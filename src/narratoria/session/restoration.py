@@ -1,4 +1,4 @@
-"""Making a session from what was recorded: a snapshot, the records after it, and turns taken back or made again."""
+"""Making a session from what was recorded: a snapshot, the records after it, turns taken back or made again."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Restoration:
     # --- turns, backwards and forwards ---------------------------------------------------------------------
 
     def take_back(self, turn: int) -> None:
-        """Undo what `turn` did to the session: its changes in reverse, its assets, its choices, its completions."""
+        """Undo what `turn` did to the session: its changes in reverse, its assets, choices, completions."""
         session = self.session
         records = self.fetch(turn)
         for record in reversed(records):
@@ -190,8 +190,8 @@ class Restoration:
             referred = self._referred.get(change)
             if referred is None:
                 raise JournalError(
-                    f"session {self.session.id}: the commit of call {event.call!r} refers to record {change}, "
-                    f"which is not in the journal; the journal is incomplete"
+                    f"session {self.session.id}: the commit of call {event.call!r} refers to record "
+                    f"{change}, which is not in the journal; the journal is incomplete"
                 )
             if isinstance(referred, AssetStored):
                 self.session.asset_records[change] = referred

@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file beside a folder of assets, with `apsw`, or the standard library without it."""
+"""The embedded store: one SQLite file beside a folder of assets, with `apsw` or the standard library."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ except ImportError:  # a platform without a wheel: slower, otherwise the same
 APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
 _BUSY_MS: Final = 10_000
 _WORDS: Final = {
-    "key": "INTEGER PRIMARY KEY", "int": "INTEGER", "real": "REAL", "blob": "BLOB", "clustered": " WITHOUT ROWID",
+    "key": "INTEGER PRIMARY KEY", "int": "INTEGER", "real": "REAL", "blob": "BLOB",
+    "clustered": " WITHOUT ROWID",
 }  # fmt: skip
 
 
 class SqliteStore(SqlStore):
-    """Sessions in one file. Locks are files beside it, held by the operating system: a dead process holds none."""
+    """Sessions in one file. Locks are files beside it, held by the system: a dead process holds none."""
 
     def __init__(self, path: Path, *, assets: Path | None = None, driver: str | None = None) -> None:
         self.path = Path(path)
@@ -255,8 +256,8 @@ def _explained(path: Path, error: Exception) -> JournalError:
     text = str(error).lower()
     if "malformed" in text or "not a database" in text or "corrupt" in text:
         return JournalError(
-            f"{path} is damaged ({error}); it was left as it is. `narratoria sessions salvage` copies what can be read "
-            f"into a new file"
+            f"{path} is damaged ({error}); it was left as it is. `narratoria sessions salvage` copies what can "
+            f"be read into a new file"
         )
     if "full" in text:
         return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")

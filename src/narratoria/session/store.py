@@ -51,7 +51,7 @@ Spans = list[TurnSpan]
 class Store(Protocol):
     """Sessions and their journals. Methods block briefly; a server calls them in a thread where that matters.
 
-    `JournalError` says what cannot be read or written, `SessionBusy` that another writer has the session open.
+    `JournalError` says what cannot be read or written, `SessionBusy` that another writer has the session.
     """
 
     assets: AssetStore
@@ -109,7 +109,7 @@ def data_home() -> Path:
 
 
 def default_store(home: Path | None = None) -> Store:
-    """The store this environment asks for: `NARRATORIA_STORE=postgresql://…`, else a database file in the home."""
+    """The store this environment asks for: `NARRATORIA_STORE=postgresql://…`, else a file in the home."""
     home = home or data_home()
     shared = os.environ.get("NARRATORIA_STORE", "")
     if shared.startswith(("postgres://", "postgresql://")):

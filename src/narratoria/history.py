@@ -1,0 +1,224 @@
+"""Moving between turns: undo, redo, retry, checkpoints.
+
+Each moves state, memory, slices, permissions, assets and choices together, and costs what the turn cost, however
+long the game is. What a turn did outside the session is taken back by the compensation its author wrote. What
+cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in the outcome.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from narratoria.contract import Effect
+from narratoria.errors import JournalError
+from narratoria.events import (
+    Checkpoint,
+    Committed,
+    EffectApplied,
+    Notice,
+    Notification,
+    TurnCommitted,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+)
+from narratoria.registry import ToolRegistry
+from narratoria.session import Record
+from narratoria.session.journal import Journal
+from narratoria.tool import CallScope, Tool, ToolContext
+
+
+@dataclass(slots=True)
+class UndoPreview:
+    """What an undo of `turn` would do outside the session, and what it cannot do."""
+
+    turn: int
+    prompt: str = ""
+    irreversible: list[str] = field(default_factory=list)
+    compensated: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Undone:
+    turn: int
+    prompt: str
+    irreversible: list[str] = field(default_factory=list)  # stays as it is outside the session
+    compensated: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # a compensation that did not work, with the reason
+
+
+async def preview_undo(journal: Journal, registry: ToolRegistry | None = None) -> UndoPreview:
+    """What undoing the newest turn means, without doing it."""
+    turn = _newest(journal)
+    await journal.flush()
+    records = journal.store.read_turn(journal.session.id, turn)
+    preview = UndoPreview(turn, _prompt(records))
+    for applied in _effects(records):
+        reason = _obstacle(journal, turn, applied, registry)
+        if reason is None:
+            preview.compensated.append(applied.description)
+        else:
+            preview.irreversible.append(f"{applied.tool}: {applied.description} ({reason})")
+    for record in records:
+        if isinstance(record.event, Notification):
+            preview.irreversible.append(f"notification {record.event.event!r} (it was sent)")
+    return preview
+
+
+async def undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone:
+    """Take the newest turn back. `registry` has the tools whose effects are to be compensated."""
+    async with journal.session.turn_lock:
+        return await _undo(journal, registry)
+
+
+async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
+    session = journal.session
+    if journal.timeline.open is not None:
+        _abandon(journal)
+    preview = await preview_undo(journal, registry)
+    records = journal.store.read_turn(session.id, preview.turn)
+    outcome = Undone(preview.turn, preview.prompt, preview.irreversible)
+    for applied in reversed(_effects(records)):
+        if _obstacle(journal, preview.turn, applied, registry) is None:
+            assert registry is not None  # noqa: S101 - without one there is an obstacle
+            await _compensate(journal, registry, applied, outcome)
+    journal.restoration().take_back(preview.turn)
+    session.record(TurnUndone(turn=preview.turn))
+    for message in outcome.failed:
+        session.notice(Notice(level="warn", message=message))
+    await journal.commit_turn()
+    return outcome
+
+
+async def redo(journal: Journal, *, force: bool = False) -> int:
+    """Bring the turn back that was undone last, from its records: no tool runs. Returns its number.
+
+    Refused when the turn reached outside the session: that was compensated, and records cannot do it again.
+    With `force` the session is brought back without it.
+    """
+    async with journal.session.turn_lock:
+        if journal.timeline.open is not None or not journal.timeline.undone:
+            raise JournalError(
+                "there is nothing to redo: a redo follows an undo, before another turn is taken"
+            )
+        turn = journal.timeline.undone[-1]
+        await journal.flush()
+        outside = _effects(journal.store.read_turn(journal.session.id, turn))
+        if outside and not force:
+            done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
+            raise JournalError(
+                f"turn {turn} also acted outside the session ({done}), which a redo cannot do again; "
+                f"retry the prompt instead"
+            )
+        journal.restoration().make_again(turn)
+        journal.session.record(TurnRedone(turn=turn))
+        await journal.commit_turn()
+        return turn
+
+
+async def retry(journal: Journal, registry: ToolRegistry | None = None) -> str:
+    """Undo the newest turn and return its prompt, to be taken again with origin `retry`."""
+    return (await undo(journal, registry)).prompt
+
+
+async def checkpoint(journal: Journal, name: str) -> int:
+    """Give the present turn a name to come back to; a name used before moves here. Returns the turn."""
+    name = name.strip()
+    if not name:
+        raise JournalError("a checkpoint needs a name")
+    async with journal.session.turn_lock:
+        turn = journal.timeline.last
+        if turn is None:
+            raise JournalError("there is no turn yet to give a name to")
+        journal.session.record(Checkpoint(name=name, turn=turn))
+        await journal.commit_turn()
+        return turn
+
+
+async def return_to(journal: Journal, name: str, registry: ToolRegistry | None = None) -> list[Undone]:
+    """Undo every turn after a checkpoint, the newest first."""
+    turn = journal.timeline.checkpoints.get(name)
+    if turn is None:
+        known = ", ".join(sorted(journal.timeline.checkpoints)) or "none"
+        raise JournalError(f"there is no checkpoint {name!r}; there are: {known}")
+    undone: list[Undone] = []
+    async with journal.session.turn_lock:
+        while journal.timeline.last is not None and journal.timeline.last > turn:
+            undone.append(await _undo(journal, registry))
+    return undone
+
+
+async def abandon(journal: Journal) -> int | None:
+    """End a turn that a crash left open, without running the rest of it. Returns its number, if any."""
+    async with journal.session.turn_lock:
+        turn = journal.timeline.open
+        if turn is not None:
+            _abandon(journal)
+            await journal.commit_turn()
+        return turn
+
+
+def _abandon(journal: Journal) -> None:
+    turn = journal.timeline.open
+    if turn is not None:
+        journal.session.record(TurnCommitted(turn=turn, outcome="cancelled"))
+        journal.session.turn = None
+        journal.open_records = []
+
+
+# --- what reached outside -----------------------------------------------------------------------------------
+
+
+def _newest(journal: Journal) -> int:
+    turn = journal.timeline.open if journal.timeline.open is not None else journal.timeline.last
+    if turn is None or (turn == 0 and journal.timeline.open is None):
+        raise JournalError("there is nothing to undo: the story is at its beginning")
+    return turn
+
+
+def _effects(records: list[Record]) -> list[EffectApplied]:
+    return [one for record in records if isinstance(record.event, Committed) for one in record.event.effects]
+
+
+def _prompt(records: list[Record]) -> str:
+    return next((record.event.prompt for record in records if isinstance(record.event, TurnStarted)), "")
+
+
+def _obstacle(
+    journal: Journal, turn: int, applied: EffectApplied, registry: ToolRegistry | None
+) -> str | None:
+    """Why an effect cannot be compensated now, or None."""
+    if not applied.reversible:
+        return "irreversible"
+    shared = journal.store.meta(journal.session.id).parent_turn
+    if shared is not None and turn <= shared:
+        return "shared with the session this one branched from"
+    tool = registry.get(applied.tool) if registry is not None else None
+    if tool is None:
+        return "its tool is not here"
+    return None if _effect_of(tool, applied) is not None else "its tool has changed since"
+
+
+def _effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | None:
+    return tool.effects[applied.effect] if applied.effect < len(tool.effects) else None
+
+
+async def _compensate(
+    journal: Journal, registry: ToolRegistry, applied: EffectApplied, outcome: Undone
+) -> None:
+    tool = registry.get(applied.tool)
+    effect = _effect_of(tool, applied) if tool is not None else None
+    if tool is None or effect is None:
+        raise JournalError(f"{applied.tool} was unregistered while its effects were being taken back")
+    draft = journal.session.draft()
+    context = ToolContext(tool, draft, applied.call, registry.executor, CallScope())
+    try:
+        await effect.roll_back(context, applied.receipt)
+    except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
+        draft.discard()
+        outcome.failed.append(f"{applied.tool}: {applied.description} was not taken back: {error}")
+        return
+    draft.operations.clear()  # the session itself goes back by the turn's inverses; only resources are kept
+    draft.effects.clear()
+    draft.commit(applied.call)
+    outcome.compensated.append(applied.description)
