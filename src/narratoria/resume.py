@@ -92,7 +92,7 @@ class _Call:
 
     def result(self, tool_id: str) -> CallResult | None:
         end = self.finished
-        if end is not None and end.ok or self.committed:
+        if (end is not None and end.ok) or self.committed:
             return CallResult(
                 tool_id=tool_id,
                 ok=True,

@@ -1,6 +1,6 @@
 """How records lie in a journal: as NDJSON, the lines of one batch compressed together.
 
-The lines are those of an export, so a journal can be read with any JSON tool once unpacked. Compressing a batch
+The lines are those of an export, so a journal can be read with any JSON tool once unpacked. Packing a batch
 costs no more than inserting its rows one by one would, and what tools repeat (ids, keys) then takes no room.
 The checksum inside the stream tells a damaged batch from a whole one.
 """

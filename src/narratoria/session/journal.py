@@ -1,8 +1,8 @@
 """The journal of one open session: it keeps every record, in order, without holding up the event loop.
 
-Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed over by
-a callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the end of its
-call) is written together or not at all. A batch that ends a turn is on the disk before anybody is told.
+Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed
+over by a callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the
+end of its call) is written together or not at all. A batch that ends a turn is on the disk before anybody is told.
 
 Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never
 knows more than a restarted server.
@@ -71,7 +71,7 @@ class Journal:
         self._detach: Callable[[], None] = session.attach(self)
         session.journal = self
 
-    # --- the sink -------------------------------------------------------------------------------------------
+    # --- the sink ----------------------------------------------------------------------------------------
 
     def push(self, record: Record) -> None:
         self._pending.append(record)
@@ -103,7 +103,7 @@ class Journal:
 
         return detach
 
-    # --- promises -------------------------------------------------------------------------------------------
+    # --- promises ----------------------------------------------------------------------------------------
 
     async def commit_turn(self) -> None:
         """Return once everything recorded so far is on the disk. Raises `JournalError` with what was kept."""
@@ -126,7 +126,7 @@ class Journal:
             self.session.journal = None
             self.release()
 
-    # --- sharing --------------------------------------------------------------------------------------------
+    # --- sharing -----------------------------------------------------------------------------------------
 
     def release(self) -> None:
         """Let another process take the session over. Writing needs `acquire` first."""
@@ -153,7 +153,7 @@ class Journal:
             self.session, self.timeline, lambda turn: self.store.read_turn(self.session.id, turn)
         )
 
-    # --- writing --------------------------------------------------------------------------------------------
+    # --- writing -----------------------------------------------------------------------------------------
 
     def _schedule(self, delay: float) -> None:
         try:
@@ -234,7 +234,7 @@ class Journal:
             if not waiter.done():
                 waiter.set_exception(self.failure)
 
-    # --- waiting --------------------------------------------------------------------------------------------
+    # --- waiting -----------------------------------------------------------------------------------------
 
     async def _reach(self, seq: int, *, durable: bool) -> None:
         if (self._durable if durable else self.written) >= seq:

@@ -1,8 +1,8 @@
 """The shared store: PostgreSQL, for several servers that play the same sessions (extra `postgres`).
 
-Who writes a session is decided by an advisory lock of the very connection that writes. A server that loses its
-connection loses its locks with it and cannot write either, so two writers never interleave, whatever the network
-does. Assets are kept in the database too, and come to each server's folder when they are asked for.
+Who writes a session is decided by an advisory lock of the very connection that writes. A server that loses
+its connection loses its locks with it and cannot write either, so two writers never interleave, whatever the
+network does. Assets are kept in the database too, and come to each server's folder when they are asked for.
 """
 
 from __future__ import annotations
@@ -183,8 +183,8 @@ def _prepare(database: PostgresDatabase) -> None:
         rows = database.execute("SELECT number FROM version")
         if rows and rows[0][0] > SCHEMA_VERSION:
             raise JournalError(
-                f"the database was written by a newer Narratoria (its version is {rows[0][0]}, this one reads "
-                f"up to {SCHEMA_VERSION}); nothing was changed. Upgrade Narratoria to use it"
+                f"the database was written by a newer Narratoria (its version is {rows[0][0]}, this one "
+                f"reads up to {SCHEMA_VERSION}); nothing was changed. Upgrade Narratoria to use it"
             )
         if not rows:
             for statement in (*SCHEMA, _CONTENT):

@@ -1,4 +1,4 @@
-"""Making a session from what was recorded: a snapshot, the records after it, turns taken back or made again."""
+"""Making a session from its records: a snapshot, what came after it, turns taken back or made again."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class FileLease:
             os.close(descriptor)
 
 
-# --- connections ----------------------------------------------------------------------------------------------
+# --- connections ----------------------------------------------------------------------------------------
 
 
 class SqliteDatabase:
@@ -248,7 +248,7 @@ def _migrate(database: SqliteDatabase, version: int) -> None:
         raise
 
 
-# --- errors -----------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------------
 
 
 def _explained(path: Path, error: Exception) -> JournalError:
@@ -256,8 +256,8 @@ def _explained(path: Path, error: Exception) -> JournalError:
     text = str(error).lower()
     if "malformed" in text or "not a database" in text or "corrupt" in text:
         return JournalError(
-            f"{path} is damaged ({error}); it was left as it is. `narratoria sessions salvage` copies what can "
-            f"be read into a new file"
+            f"{path} is damaged ({error}); it was left as it is. `narratoria sessions salvage` copies what "
+            f"can be read into a new file"
         )
     if "full" in text:
         return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")

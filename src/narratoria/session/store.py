@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 import platformdirs
 
+from narratoria.errors import JournalError
 from narratoria.session.assets import AssetStore
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.session import Record, Session
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from narratoria.session.journal import Journal
 
 SCHEMA_VERSION: Final = 1
+
+
+class SessionUnknown(JournalError, KeyError):
+    """There is no session of that id."""
+
+    __str__ = Exception.__str__  # KeyError would put quotes around the sentence
 
 
 class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -16,16 +16,17 @@ from narratoria.session.journal import Journal
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.restoration import Restoration, Snapshot, take_snapshot
 from narratoria.session.session import Record, Session
-from narratoria.session.store import Metas, Records, SessionMeta, Spans, TurnSpan
+from narratoria.session.store import Metas, Records, SessionMeta, SessionUnknown, Spans, TurnSpan
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import Database, Writer
 
-# `{…}` is what the two dialects call differently. A session's records are batches; nothing is ever changed in one.
+# `{…}` is what the two dialects call differently. Records lie in batches; nothing is ever changed in one.
 SCHEMA: Final = (
     """CREATE TABLE sessions (
         key {key}, id TEXT NOT NULL UNIQUE, story TEXT, title TEXT,
         created {real} NOT NULL, updated {real} NOT NULL, turns {int} NOT NULL, last_seq {int} NOT NULL,
-        bytes {int} NOT NULL, parent {int}, parent_turn {int}, parent_seq {int}, hidden {int} NOT NULL DEFAULT 0)""",
+        bytes {int} NOT NULL, parent {int}, parent_turn {int}, parent_seq {int},
+        hidden {int} NOT NULL DEFAULT 0)""",
     """CREATE TABLE batches (
         session {int} NOT NULL, last_seq {int} NOT NULL, first_seq {int} NOT NULL, data {blob} NOT NULL,
         PRIMARY KEY (session, last_seq)){clustered}""",
@@ -33,14 +34,15 @@ SCHEMA: Final = (
         session {int} NOT NULL, turn {int} NOT NULL, first_seq {int} NOT NULL, last_seq {int},
         PRIMARY KEY (session, turn)){clustered}""",
     """CREATE TABLE snapshots (
-        session {int} NOT NULL, seq {int} NOT NULL, data {blob} NOT NULL, PRIMARY KEY (session, seq)){clustered}""",
+        session {int} NOT NULL, seq {int} NOT NULL, data {blob} NOT NULL,
+        PRIMARY KEY (session, seq)){clustered}""",
     """CREATE TABLE assets (
         session {int} NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)){clustered}""",
 )
 TABLES: Final = ("batches", "turns", "snapshots", "assets")
 
-_META: Final = """SELECT s.id, s.story, s.title, s.created, s.updated, s.turns, s.last_seq, s.bytes, p.id, s.parent_turn
-    FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
+_META: Final = """SELECT s.id, s.story, s.title, s.created, s.updated, s.turns, s.last_seq, s.bytes, p.id,
+    s.parent_turn FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
 _META_FIELDS: Final = (
     "id", "story", "title", "created", "updated", "turns", "last_seq", "bytes", "parent", "parent_turn"
 )  # fmt: skip
@@ -94,7 +96,7 @@ class SqlStore:
                 self._reader.close()
                 self._reader = None
 
-    # --- opening ----------------------------------------------------------------------------------------------
+    # --- opening -----------------------------------------------------------------------------------------
 
     def create(
         self, session: Session | None = None, *, story: str | None = None, title: str | None = None
@@ -184,7 +186,7 @@ class SqlStore:
                 return bytes(rows[0][0])
         return None
 
-    # --- knowing ----------------------------------------------------------------------------------------------
+    # --- knowing -----------------------------------------------------------------------------------------
 
     def list(self) -> Metas:
         return [_meta(row) for row in self.query(_META + " ORDER BY s.updated DESC, s.key DESC")]
@@ -230,7 +232,7 @@ class SqlStore:
             current, upto = parent, min(upto, start)
         return found[::-1]
 
-    # --- reading ----------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------
 
     def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
         key, last = self._key_and_last(session_id)
@@ -242,8 +244,8 @@ class SqlStore:
             position = max(after, start)
             while position < upto and left != 0:
                 rows = self.query(
-                    "SELECT last_seq, data FROM batches WHERE session = ? AND last_seq > ? AND first_seq <= ? "
-                    "ORDER BY last_seq LIMIT 64",
+                    "SELECT last_seq, data FROM batches WHERE session = ? AND last_seq > ? "
+                    "AND first_seq <= ? ORDER BY last_seq LIMIT 64",
                     (key, position, upto),
                 )
                 for last, data in rows:
@@ -276,7 +278,8 @@ class SqlStore:
     def _span(self, stretches: Sequence[Stretch], turn: int) -> TurnSpan | None:
         for key, _, upto in reversed(stretches):
             rows = self.query(
-                "SELECT turn, first_seq, last_seq FROM turns WHERE session = ? AND turn = ? AND first_seq <= ?",
+                "SELECT turn, first_seq, last_seq FROM turns "
+                "WHERE session = ? AND turn = ? AND first_seq <= ?",
                 (key, turn, upto),
             )
             if rows:
@@ -289,7 +292,8 @@ class SqlStore:
             TurnSpan(*row)
             for one, _, upto in self._stretches(key, last)
             for row in self.query(
-                "SELECT turn, first_seq, last_seq FROM turns WHERE session = ? AND first_seq <= ? ORDER BY turn",
+                "SELECT turn, first_seq, last_seq FROM turns "
+                "WHERE session = ? AND first_seq <= ? ORDER BY turn",
                 (one, upto),
             )
         ]
@@ -299,7 +303,7 @@ class SqlStore:
             return {row[0] for row in self.query("SELECT DISTINCT hash FROM assets")}
         return {r.event.hash for r in self.read(session_id) if isinstance(r.event, AssetStored)}
 
-    # --- writing ----------------------------------------------------------------------------------------------
+    # --- writing -----------------------------------------------------------------------------------------
 
     def append(
         self,
@@ -321,8 +325,8 @@ class SqlStore:
         )
         if not rows:
             raise JournalError(
-                "the session was changed or deleted by another process; what this one did since then is not saved. "
-                "Open the session again"
+                "the session was changed or deleted by another process; what this one did since then is not "
+                "saved. Open the session again"
             )
         database.execute(
             "INSERT INTO batches (session, last_seq, first_seq, data) VALUES (?, ?, ?, ?)",
@@ -411,7 +415,7 @@ class SqlStore:
 
 
 def _forget(database: Database, key: int) -> None:
-    """Delete a session, or hide it while branches share its past; then its parent, if that waited for this one."""
+    """Delete a session, or hide it while branches share its past; then its parent, if that waited for it."""
     current: int | None = key
     while current is not None:
         if database.execute("SELECT 1 FROM sessions WHERE parent = ?", (current,)):
@@ -432,7 +436,7 @@ def _meta(row: tuple[Any, ...]) -> SessionMeta:
     return SessionMeta(**dict(zip(_META_FIELDS, row, strict=True)))
 
 
-def _unknown(session_id: str) -> JournalError:
-    return JournalError(
+def _unknown(session_id: str) -> SessionUnknown:
+    return SessionUnknown(
         f"there is no session {session_id!r}; `narratoria sessions list` shows those there are"
     )

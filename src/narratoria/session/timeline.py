@@ -1,4 +1,4 @@
-"""Where a game stands: its turns, those taken back, its checkpoints. A fold of records, small however long the game."""
+"""Where a game stands: its turns, those taken back, its checkpoints. A fold of records, always small."""
 
 from __future__ import annotations
 

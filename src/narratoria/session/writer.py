@@ -1,4 +1,4 @@
-"""The one thread that writes to a store: jobs of all its sessions, those that wait at the same time in one commit."""
+"""The one thread that writes to a store: jobs of all its sessions, those that wait together in one commit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Entry:
 
 
 class Writer:
-    """Runs jobs in the order given. `connect` is called in the thread itself; the connection never leaves it."""
+    """Runs jobs in the order given. `connect` is called in the thread; the connection never leaves it."""
 
     def __init__(self, connect: Callable[[], Database], name: str) -> None:
         self._connect = connect
@@ -70,7 +70,7 @@ class Writer:
             self._queue.put(None)
             self._thread.join()
 
-    # --- in the thread ----------------------------------------------------------------------------------------
+    # --- in the thread -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         ended = False
