@@ -247,6 +247,15 @@ def test_calls_one_after_the_other_are_no_overlap(registry: ResourceRegistry) ->
     assert ResourceContext(registry).get(Counter).count == 3
 
 
+def test_a_look_at_a_resource_before_the_call_is_no_overlap(registry: ResourceRegistry) -> None:
+    registry.bind(Counter, Counter)
+    ResourceContext(registry).get(Counter)  # a precondition's check: neither committed nor discarded
+    call = ResourceContext(registry)
+    call.get(Counter).count = 5
+    assert call.discard() == ()
+    assert ResourceContext(registry).get(Counter).count == 0
+
+
 def test_every_resource_is_restored_even_when_one_restore_fails(registry: ResourceRegistry) -> None:
     class Broken(Counter):
         def restore(self, snapshot: int) -> None:

@@ -30,6 +30,7 @@ from typing import (
     overload,
     runtime_checkable,
 )
+from weakref import WeakSet
 
 from narratoria.errors import NarratoriaError
 from narratoria.session.filesystem import Filesystem
@@ -98,8 +99,9 @@ class _Binding:
         self.owned = factory is not None  # what the user handed over, the user closes
         self.lock = threading.RLock()  # held while the shared instance is made
         self.maker: ResourceContext | None = None
-        self.visitors: set[ResourceContext] = set()
-        self.overlapping: set[ResourceContext] = set()
+        # Weak: a call that vanished without an end (a check before the call) is in nobody's way.
+        self.visitors: WeakSet[ResourceContext] = WeakSet()
+        self.overlapping: WeakSet[ResourceContext] = WeakSet()
 
     def make(self, context: ResourceContext) -> Any:
         factory = cast(Callable[..., Any], self.factory)
@@ -185,6 +187,7 @@ class ResourceContext:
     """The resources of one call. Nested calls commit into the call around them; after that it is over."""
 
     __slots__ = (
+        "__weakref__",
         "_at_end",
         "_drafts",
         "_held",
