@@ -14,7 +14,7 @@ from narratoria.events import PlanFinished, PlanMade
 from narratoria.web import documents, openapi
 from narratoria.web.assets import asset_response
 from narratoria.web.documents import Problem
-from narratoria.web.games import Games, NotFound
+from narratoria.web.games import Games, NotFound, Refused
 from narratoria.web.openapi import BINARY, STREAM, Operation
 
 MAX_BODY: Final = 1024 * 1024
@@ -66,11 +66,22 @@ class Api:
         if not asked.prompt.strip():
             raise BadRequest("the prompt is empty; say what you do")
         turn = await self.games.prompt(_id(request), asked.prompt, asked.origin)
-        return _json(documents.Accepted(turn=turn), 202)
+        return _json(documents.TurnNumber(turn=turn), 202)
 
     async def cancel(self, request: HttpRequest) -> Response:
         await self.games.cancel(_id(request))
         return Response(status_code=204)
+
+    async def undo(self, request: HttpRequest) -> Response:
+        undone = await self.games.undo(_id(request))
+        return _json(documents.Undone(turn=undone.turn, irreversible=undone.irreversible + undone.failed))
+
+    async def redo(self, request: HttpRequest) -> Response:
+        return _json(documents.TurnNumber(turn=await self.games.redo(_id(request))))
+
+    async def retry(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.Retry)
+        return _json(documents.TurnNumber(turn=await self.games.retry(_id(request), asked.prompt)), 202)
 
     async def branch(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.BranchPoint)
@@ -170,6 +181,7 @@ _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     NotFound: (404, "not_found"),
     StoryInvalid: (404, "no_story"),
     SessionBusy: (409, "busy"),
+    Refused: (409, "refused"),
     JournalError: (500, "journal"),
 }
 
@@ -194,9 +206,15 @@ OPERATIONS: Final = (
     Operation("DELETE", "/sessions/{id}", "delete_session", "Forget a session", status=204),
     Operation(
         "POST", "/sessions/{id}/prompt", "prompt", "Say what the player does; a turn begins",
-        documents.Prompt, documents.Accepted, 202,
+        documents.Prompt, documents.TurnNumber, 202,
     ),
     Operation("POST", "/sessions/{id}/cancel", "cancel", "Stop the running turn", status=204),
+    Operation("POST", "/sessions/{id}/undo", "undo", "Take the newest turn back", answer=documents.Undone),
+    Operation("POST", "/sessions/{id}/redo", "redo", "Bring it back again", answer=documents.TurnNumber),
+    Operation(
+        "POST", "/sessions/{id}/retry", "retry", "Take the newest turn again, with the same words or others",
+        documents.Retry, documents.TurnNumber, 202,
+    ),
     Operation(
         "POST", "/sessions/{id}/branch", "branch", "A new session that shares the past up to a turn",
         documents.BranchPoint, documents.Made, 201,

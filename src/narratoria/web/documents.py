@@ -92,8 +92,8 @@ class Made(Document, frozen=True, kw_only=True):
     id: str
 
 
-class Accepted(Document, frozen=True, kw_only=True):
-    """The turn has begun; what comes of it is on the stream."""
+class TurnNumber(Document, frozen=True, kw_only=True):
+    """The turn this is about; what comes of it is on the stream."""
 
     turn: int
 

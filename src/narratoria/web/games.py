@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from narratoria import history
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import MemoryChange, Notice
 from narratoria.game import NARRATORS, Game, make_narrator
+from narratoria.resume import OpenTurn, open_turn
 from narratoria.session import Record, Session
 from narratoria.session.store import SessionMeta, Store
 from narratoria.story import Story, ending_of, find_stories
@@ -32,6 +35,18 @@ EXCERPT: Final = 240
 
 class NotFound(NarratoriaError):
     """There is no such session or story."""
+
+
+class Refused(NarratoriaError):
+    """It cannot be done as things stand."""
+
+
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except JournalError as error:
+        raise Refused(str(error)) from None
 
 
 @dataclass(slots=True)
@@ -164,6 +179,7 @@ class Games:
                 journal = await asyncio.to_thread(self.store.open, session_id)
                 seat = self._seat(Game(story, journal.session), journal)
                 self._restore_settings(seat)
+                self._resume(seat)
             return seat
 
     def _seat(self, game: Game, journal: Journal) -> Seat:
@@ -200,22 +216,58 @@ class Games:
         await asyncio.to_thread(self.store.rename, session_id, title)
 
     async def branch(self, session_id: str, turn: int) -> str:
-        meta = await asyncio.to_thread(self.store.branch, session_id, turn)
+        """A session that shares the past up to the end of `turn`; returns its id."""
+        seat = self._seats.get(session_id)
+        if seat is not None:
+            await seat.journal.flush()
+        title = f"{(await self.card(session_id)).title} (from turn {turn})"
+        with _refusing():
+            meta = await asyncio.to_thread(self.store.branch, session_id, turn, title=title)
         return meta.id
 
     # --- playing -------------------------------------------------------------------------------------------
 
     async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
         """Begin a turn and return its number; what comes of it is on the stream."""
+        seat = await self._idle(session_id)
+        return self._begin(seat, text, origin)
+
+    async def retry(self, session_id: str, text: str | None) -> int:
+        """Take the newest turn again, with the same words or with others."""
+        seat = await self._idle(session_id)
+        with _refusing():
+            said = await history.retry(seat.journal, seat.game.registry)
+        return self._begin(seat, text or said, "retry")
+
+    async def undo(self, session_id: str) -> history.Undone:
+        seat = await self._idle(session_id)
+        with _refusing():
+            return await history.undo(seat.journal, seat.game.registry)
+
+    async def redo(self, session_id: str) -> int:
+        seat = await self._idle(session_id)
+        with _refusing():
+            return await history.redo(seat.journal)
+
+    async def _idle(self, session_id: str) -> Seat:
         seat = await self.open(session_id)
         if seat.game.busy or seat.session.turn_lock.locked():
             raise SessionBusy("a turn is running; wait for its end, or cancel it")
-        self._tasks.create_task(self._play(seat, text, origin))
-        return seat.session.turn_count + 1
+        return seat
 
-    async def _play(self, seat: Seat, text: str, origin: Origin) -> None:
+    def _begin(self, seat: Seat, text: str, origin: Origin, interrupted: OpenTurn | None = None) -> int:
+        self._tasks.create_task(self._play(seat, text, origin, interrupted))
+        return interrupted.turn if interrupted else seat.session.turn_count + 1
+
+    def _resume(self, seat: Seat) -> None:
+        """Finish the turn that the end of an earlier server left open."""
+        interrupted = open_turn(seat.journal)
+        if interrupted is not None:
+            self._begin(seat, interrupted.prompt, interrupted.origin, interrupted)
+
+    async def _play(self, seat: Seat, text: str, origin: Origin, interrupted: OpenTurn | None) -> None:
         try:
-            await seat.game.prompt(text, origin=origin)
+            await seat.game.prompt(text, origin=origin, resume=interrupted)
         except NarratoriaError as error:
             seat.session.notice(Notice(level="error", message=str(error)))
 

@@ -66,8 +66,10 @@ export class Game {
   }
 
   async undo() {
-    const done = await attempt(() => api.undo(this.id).then(() => true));
-    if (done) snackbar("The last turn is undone; Redo brings it back.");
+    const undone = await attempt(() => api.undo(this.id));
+    if (!undone) return;
+    const stays = undone.irreversible ?? [];
+    snackbar(stays.length ? `The turn is undone. What cannot be taken back: ${stays.join("; ")}` : "The last turn is undone; Redo brings it back.");
   }
 
   async redo() {
