@@ -14,15 +14,12 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from narratoria.errors import NarratoriaError
-
-Vectors: TypeAlias = NDArray[np.float32]
+from narratoria.narrator.vectors import Vectors, np
 
 DIMENSIONS: Final = 384
 MAX_TOKENS: Final = 512

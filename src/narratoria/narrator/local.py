@@ -9,17 +9,30 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from narratoria.narrator.clauses import Clause, mender, split_clauses, tokenize
-from narratoria.narrator.embedding import CachedEmbedder, Embedder, Vectors
+from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
 from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+from narratoria.narrator.suggestions import suggest
+from narratoria.narrator.vectors import Vectors, np
 from narratoria.narrator.words import split_name, stem
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 
 _CHOICES: Final = 3
 _MAX_CALLS: Final = 24
+_MAX_PROMPT: Final = 2_000  # characters; what follows is not read
+_MAX_NAMES: Final = 4_000
+_BACK: Final = {
+    "i": "you",
+    "me": "you",
+    "my": "your",
+    "myself": "yourself",
+    "we": "you",
+    "our": "your",
+    "us": "you",
+}
 
 
 @dataclass(slots=True)
@@ -40,6 +53,7 @@ class LocalNarrator:
         self._threshold = threshold
         self._name = name
         self._indexes: dict[bytes, ToolIndex] = {}
+        self._names: dict[str, Vectors] = {}
 
     @property
     def name(self) -> str:
@@ -64,13 +78,23 @@ class LocalNarrator:
             self._indexes[key] = ToolIndex.build(tools, self._embedder)
         return self._indexes[key]
 
-    def accepts(self, candidate: Candidate, none_score: float) -> bool:
-        return not candidate.filling.missing and candidate.score > none_score + self._threshold
+    def outweighs(self, candidate: Candidate, none_score: float) -> bool:
+        return candidate.score > none_score + self._threshold
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if isinstance(self._embedder, CachedEmbedder):
             return self._embedder.embed(texts, keep=False)
         return self._embedder.embed(texts)
+
+    def embed_names(self, texts: Sequence[str]) -> Vectors:
+        """The same for names of things, which recur from turn to turn."""
+        fresh = [text for text in texts if text not in self._names]
+        if fresh:
+            if len(self._names) > _MAX_NAMES:
+                self._names.clear()
+                fresh = list(texts)
+            self._names.update(zip(fresh, self.embed(fresh), strict=True))
+        return np.stack([self._names[text] for text in texts])
 
     def knows_word(self, word: str) -> bool:
         return self._embedder.knows_word(word)
@@ -90,6 +114,7 @@ class _Thought:
     def __init__(self, narrator: LocalNarrator, request: NarratorRequest) -> None:
         self.narrator = narrator
         self.request = request
+        self.prompt = request.prompt[:_MAX_PROMPT]
         self.cards = [card for card in request.tools if not _disabled(card, request.disabled_skills)]
         self.index = narrator.index(self.cards)
         self.finder = EntityFinder(find_entities(request.state))
@@ -98,14 +123,12 @@ class _Thought:
         self.steps: list[_Step] = []
         self.unknown: list[Clause] = []
         self.almost: list[Candidate] = []
-        self.things: list[tuple[str, int]] = [(thing, -1) for thing in self._past_things()]
-        self.values: list[tuple[str, int]] = []
+        self.things = self._past_things()
+        self.values: list[str] = []
         self.observed: list[tuple[list[Candidate], float]] = []
 
     def plan(self) -> PlanDocument:
-        clauses = split_clauses(
-            tokenize(self.request.prompt, self.mend), lambda word: stem(word) in self.verbs
-        )
+        clauses = split_clauses(tokenize(self.prompt, self.mend), lambda word: stem(word) in self.verbs)
         readings = {
             index: read(clause, self.finder) for index, clause in enumerate(clauses) if not clause.negated
         }
@@ -136,21 +159,35 @@ class _Thought:
         vectors: Mapping[str, Vectors],
         readings: Mapping[int, Reading],
     ) -> None:
-        recent = Recent(tuple(t for t, _ in self.things), tuple(v for v, _ in self.values))
+        best = self._choose(reading, vectors)
+        if not reading.phrases and index + 1 in readings and len(reading.tokens) <= 2:
+            # "pick up and examine the cup": the first verb may share the object of the second.
+            following = readings[index + 1]
+            shared = read(Clause(reading.tokens + following.tokens[following.body :]), self.finder)
+            other = self._choose(shared, self._embed([shared]))
+            self.observed.pop()
+            if other and (best is None or other.score > best.score):
+                reading, best = shared, other
+        if best is None:
+            self.unknown.append(clause)
+        else:
+            self._call(index, best)
+        self._remember(reading, best)
+
+    def _choose(self, reading: Reading, vectors: Mapping[str, Vectors]) -> Candidate | None:
+        """The tool the clause means, with its input; None where nothing here does that."""
+        recent = Recent(tuple(self.things), tuple(self.values))
         ranked = self.index.rank(reading, recent, vectors)
         strangeness = self.index.strangeness(reading, vectors)
         none_score = self.index.none_score(strangeness)
         self.observed.append((ranked, strangeness))
-        best = next((c for c in ranked if not c.filling.missing and c.tool.accepts(c.filling.input)), None)
-        if ranked and ranked[0].filling.missing:
+        if ranked and ranked[0].filling.missing and self.narrator.outweighs(ranked[0], none_score):
             self.almost.append(ranked[0])
-        if best is None or not self.narrator.accepts(best, none_score):
-            self.unknown.append(clause)
-        else:
-            self._call(index, best)
-        self._remember(
-            index, reading, best if best and self.steps and self.steps[-1].clause == index else None
-        )
+        for candidate in ranked:
+            if candidate.filling.missing or not candidate.tool.accepts(candidate.filling.input):
+                continue
+            return candidate if self.narrator.outweighs(candidate, none_score) else None
+        return None
 
     def _call(self, index: int, best: Candidate) -> None:
         before = len(self.steps)
@@ -171,19 +208,19 @@ class _Thought:
         last = self.steps[-1].calls[-1]
         return last.tool_path == call.tool_path and last.input == call.input
 
-    def _remember(self, index: int, reading: Reading, chosen: Candidate | None) -> None:
+    def _remember(self, reading: Reading, chosen: Candidate | None) -> None:
+        """Keep what was spoken of, for the pronouns that follow."""
         for phrase in reading.phrases:
             if phrase.mention:
-                self.things.append((phrase.mention.entity.value, index))
+                self.things.append(phrase.mention.entity.value)
             elif not phrase.pronoun and not phrase.quoted and not phrase.clausal and chosen is None:
-                self.things.append((phrase.text, index))
-        if chosen:
-            for slot in chosen.tool.slots:
-                value = chosen.filling.input.get(slot.name)
-                if isinstance(value, str) and slot.kind == "text" and not slot.quoted:
-                    self.things.append((value, index))
-                if isinstance(value, str):
-                    self.values.append((value, index))
+                self.things.append(phrase.text)
+        for slot in chosen.tool.slots if chosen else ():
+            value = chosen.filling.input.get(slot.name) if chosen else None
+            if isinstance(value, str):
+                self.values.append(value)
+                if slot.kind == "text" and not slot.quoted:
+                    self.things.append(value)
 
     def _past_things(self) -> list[str]:
         things: list[str] = []
@@ -214,32 +251,28 @@ class _Thought:
     def _narrative(self) -> str | None:
         if not self.unknown:
             return None
-        return f"I don't know how to {_quoted(self.unknown[0])} here; the rest is done."
+        return f"I don't know how to {_addressed(self.unknown[0])} here."
 
     def _refusal(self) -> Refusal:
         choices = self._suggestions()
         if self.almost:
             candidate = self.almost[0]
             slot = next(s for s in candidate.tool.slots if s.name in candidate.filling.missing)
-            what = " ".join(split_name(slot.name))
+            what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
             deed = " ".join(split_name(candidate.tool.card.name))
-            narrative = f"I don't know how to do that here: to {deed}, I would need to know the {what}."
+            narrative = f"To {deed}, I need to know more: {what.rstrip('.?')}?"
         else:
             narrative = "I don't know how to do that here."
         return Refusal(narrative, choices)
 
     def _suggestions(self) -> list[str]:
         """Two or three things that can be done, nearest in meaning to the prompt first."""
-        text = self.request.prompt
-        tools = self.index.nearest(self.narrator.embed([text])[0], _CHOICES)
-        return [_invitation(tool.card) for tool in tools]
-
-
-def _invitation(card: ToolCard) -> str:
-    for example in card.examples:
-        if example.get("description"):
-            return str(example["description"])
-    return card.description.rstrip(".") or " ".join(split_name(card.name))
+        prompt = self.narrator.embed([self.prompt])[0]
+        tools = self.index.nearest(prompt, _CHOICES)
+        if self.almost:
+            wanted = self.almost[0].tool
+            tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
+        return suggest(tools[:_CHOICES], self.finder.entities, self.narrator.embed_names)
 
 
 def _spread(best: Candidate) -> list[dict[str, Any]]:
@@ -271,6 +304,8 @@ def _disabled(card: ToolCard, disabled: frozenset[str]) -> bool:
     return card.name in disabled or (card.skill is not None and card.skill in disabled)
 
 
-def _quoted(clause: Clause) -> str:
-    text = clause.text
+def _addressed(clause: Clause) -> str:
+    """The clause as said back to the player: "my" becomes "your"."""
+    words = [_BACK.get(word, word) for word in clause.text.split(" ")]
+    text = " ".join(words)
     return text if len(text) <= 60 else text[:57] + "…"

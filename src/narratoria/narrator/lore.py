@@ -19,11 +19,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
-import numpy as np
-
 from narratoria.errors import NarratoriaError
 from narratoria.narrator.conditions import Condition, ConditionError, condition
-from narratoria.narrator.embedding import DIMENSIONS, MAX_TOKENS, Embedder, Vectors
+from narratoria.narrator.embedding import DIMENSIONS, MAX_TOKENS, Embedder
+from narratoria.narrator.vectors import Vectors, np
 
 Kind: TypeAlias = Literal["turn", "lore", "character"]
 Logic: TypeAlias = Literal["any", "all", "not_any", "not_all"]

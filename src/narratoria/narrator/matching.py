@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
 from narratoria.narrator.background import REQUESTS
-from narratoria.narrator.embedding import Embedder, Vectors
+from narratoria.narrator.embedding import Embedder
 from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import ToolProfile, profile
 from narratoria.narrator.protocol import ToolCard
 from narratoria.narrator.slots import fill
+from narratoria.narrator.vectors import Vectors, np
 from narratoria.narrator.words import STOPWORDS, split_name, stem
 
 FEATURES: Final = (

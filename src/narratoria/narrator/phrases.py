@@ -15,7 +15,6 @@ from narratoria.narrator.words import (
     NOUNISH,
     NUMBERS,
     PARTICLES,
-    PEOPLE_PRONOUNS,
     PLACE_PRONOUNS,
     PREPOSITIONS,
     PRONOUNS,
@@ -322,7 +321,3 @@ def _number_at(tokens: Sequence[Token], index: int) -> tuple[float, int]:
     elif value >= 20 and value % 10 == 0 and following and 0 < NUMBERS.get(following[0].lstrip("-"), 0) < 10:
         value, width = value + NUMBERS[following[0]], 2
     return float(value), width
-
-
-def is_person_pronoun(pronoun: str) -> bool:
-    return pronoun in PEOPLE_PRONOUNS

@@ -18,10 +18,8 @@ def word_set(text: str) -> frozenset[str]:
 DETERMINERS: Final = word_set(
     "the a an my your his her its our their this that these those some any every each all both another no"
 )
-POSSESSIVES: Final = word_set("my your his her its our their")
 SUBJECTS: Final = word_set("i you we he she they it")
 PRONOUNS: Final = word_set("it them him her that this one they these those")
-PEOPLE_PRONOUNS: Final = word_set("him her he she")
 PLACE_PRONOUNS: Final = word_set("there here")
 QUESTION_WORDS: Final = word_set("what who whom whose where when why how which")
 AUXILIARIES: Final = word_set(

@@ -156,8 +156,11 @@ def _read_entry(item: Mapping[str, Any], number: int, macros: Mapping[str, str],
         if not bad:
             lore.skipped.append(f"{name}: no keyword, and not constant")
         return
-    selective = item.get("selective", True) is not False
-    logic = item.get("selectiveLogic")
+    selective = item.get("selective", "key" in item) is True  # world info tests both unless told otherwise
+    extensions = item.get("extensions")
+    logic = item.get(
+        "selectiveLogic", extensions.get("selectiveLogic") if isinstance(extensions, dict) else None
+    )
     order = item.get("order", item.get("insertion_order"))
     lore.entries.append(
         LoreEntry(

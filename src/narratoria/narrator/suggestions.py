@@ -1,0 +1,78 @@
+"""What the player could do instead: requests the catalogue serves, about things that are really there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from narratoria.narrator.entities import Entity
+from narratoria.narrator.profiles import Slot, ToolProfile
+from narratoria.narrator.vectors import Vectors
+from narratoria.narrator.words import split_name, stem
+
+_CONSIDERED: Final = 24  # things weighed for a slot; a refusal should not take longer than a plan
+
+_LIKE_ENOUGH: Final = 0.3
+
+Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
+
+
+def suggest(tools: Sequence[ToolProfile], entities: Sequence[Entity], embed: Embed) -> list[str]:
+    """One request per tool, as a player would type it. A tool given twice gets two different things."""
+    things = [entity for entity in entities if entity.firm][:_CONSIDERED]
+    taken: set[tuple[str, str]] = set()
+    wording = [_wording(tool, things, embed, taken) for tool in tools]
+    return list(dict.fromkeys(text for text in wording if text))
+
+
+def _wording(tool: ToolProfile, things: Sequence[Entity], embed: Embed, taken: set[tuple[str, str]]) -> str:
+    example, value, slot = _example(tool)
+    if slot is None:
+        return example or tool.card.description.rstrip(".")
+    thing = _fitting(tool, slot, value, things, embed, taken)
+    if thing is None:
+        return example or tool.card.description.rstrip(".")
+    taken.add((tool.card.name, thing.value))
+    label = " ".join(split_name(thing.value)) if thing.value.islower() else thing.value.replace("_", " ")
+    if example and value:
+        replaced, count = re.subn(
+            rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: label, example, flags=re.IGNORECASE
+        )
+        if count:
+            return re.sub(r"\b(?:the|a|an) (?=[A-Z])", "", replaced)
+    article = "" if label[:1].isupper() else "the "
+    return f"{' '.join(split_name(tool.card.name)).capitalize()} {article}{label}"
+
+
+def _example(tool: ToolProfile) -> tuple[str, str, Slot | None]:
+    """An example that names one thing at most, that thing, and the slot it is in."""
+    named = [slot for slot in tool.required if slot.kind == "text" and not slot.quoted]
+    if len(named) > 1:
+        return next((str(e["description"]) for e in tool.card.examples if e.get("description")), ""), "", None
+    slot = named[0] if named else None
+    others = {s.name for s in tool.slots if s.kind == "text" and s is not slot and not s.quoted}
+    for example in tool.card.examples:
+        text, values = str(example.get("description", "")), example.get("input", {})
+        if text and not others & values.keys():
+            value = values.get(slot.name) if slot else ""
+            return text, value if isinstance(value, str) else "", slot
+    return "", "", slot
+
+
+def _fitting(
+    tool: ToolProfile,
+    slot: Slot,
+    value: str,
+    things: Sequence[Entity],
+    embed: Embed,
+    taken: set[tuple[str, str]],
+) -> Entity | None:
+    """The thing most like what the slot is for: one of its kind by name, else by meaning."""
+    free = [thing for thing in things if (tool.card.name, thing.value) not in taken]
+    if not free:
+        return None
+    wanted = set(slot.words) | {stem(word) for word in split_name(value)}
+    likes = embed([thing.label for thing in free]) @ embed([f"{value} {slot.text}".strip()])[0]
+    scores = [float(like) + bool(thing.holders & wanted) for like, thing in zip(likes, free, strict=True)]
+    return free[scores.index(max(scores))] if max(scores) > _LIKE_ENOUGH else None
