@@ -13,7 +13,9 @@ typedef struct { long count, sides, bonus; } throw_of;
 static int fail(const char *code, const char *message) {
     printf("{\"version\":\"0\",\"type\":\"error\",\"errorCode\":\"%s\",\"errorMessage\":", code);
     json_write(stdout, message);
-    printf("}\n{\"version\":\"0\",\"type\":\"done\",\"ok\":false,\"summary\":");
+    printf("}\n");
+    fflush(stdout);
+    printf("{\"version\":\"0\",\"type\":\"done\",\"ok\":false,\"summary\":");
     json_write(stdout, message);
     printf("}\n");
     fflush(stdout);
@@ -111,6 +113,7 @@ int main(void) {
     printf("{\"version\":\"0\",\"type\":\"state_patch\",\"patch\":{\"lastRoll\":{\"dice\":\"%s\",\"shown\":[", dice_text);
     for (long i = 0; i < dice.count; i++) printf("%s%ld", i ? "," : "", shown[i]);
     printf("],\"total\":%ld}}}\n", total);
+    fflush(stdout);
     printf("{\"version\":\"0\",\"type\":\"done\",\"ok\":true,\"summary\":\"%s: %ld.\"}\n", dice_text, total);
     fflush(stdout);
     return 0;

@@ -1,7 +1,8 @@
 """The conformance kit: does an executable keep the tool protocol (001), whatever it is sent?
 
 `check_tool` runs it with a good request and with hostile ones, and judges each rule as pass, fail or not
-exercised. `lines` reads a line, `observation` watches a run, `requests` are what is sent, `rules` the verdicts.
+exercised. `lines` reads a line, `observation` watches a run, `requests` are what is sent; `rules` lists the
+rules, which `saying` and `ending` judge.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Final
 
 from narratoria.conformance.observation import Observation, observe
 from narratoria.conformance.requests import requests_for
-from narratoria.conformance.rules import FAIL, RULES, Judgement, Subject, judge
+from narratoria.conformance.rules import RULES
+from narratoria.conformance.verdicts import FAIL, Judgement, Subject, judge
 from narratoria.errors import ToolValidationError
 from narratoria.events import Done, JsonObject
 from narratoria.session.assets import AssetStore

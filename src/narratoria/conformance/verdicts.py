@@ -1,0 +1,90 @@
+"""What a verdict is made of: the tool and its runs on one side, the rule and the finding on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from narratoria.conformance.lines import Line
+from narratoria.conformance.observation import Observation
+from narratoria.tools.launch import LaunchRefused
+from narratoria.tools.manifest import Manifest
+
+Verdict: TypeAlias = Literal["pass", "fail", "not exercised"]
+PASS: Final = "pass"  # noqa: S105 (a verdict)
+FAIL: Final = "fail"
+NOT_EXERCISED: Final = "not exercised"
+
+
+@dataclass
+class Subject:
+    """A tool and everything that was seen of it."""
+
+    path: Path
+    name: str
+    manifest: Manifest | None = None
+    manifest_problem: str | None = None
+    refusal: LaunchRefused | None = None
+    runs: list[Observation] = field(default_factory=list)
+    by_rule: dict[str, list[Observation]] = field(default_factory=dict)
+
+    def add(self, rule: str | None, seen: Observation) -> None:
+        self.runs.append(seen)
+        if rule is not None:
+            self.by_rule.setdefault(rule, []).append(seen)
+
+    @property
+    def lines(self) -> Iterator[tuple[Observation, Line]]:
+        return ((run, line) for run in self.runs for line in run.lines)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a judge found: a fault with its place and its fix, or why all is well."""
+
+    verdict: Verdict
+    detail: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    name: str
+    section: str
+    level: Literal["MUST", "SHOULD"]
+    says: str
+    judge: Callable[[Subject], Finding]
+
+    @property
+    def id(self) -> str:
+        return f"{self.section} {self.name}".strip()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    rule: Rule
+    verdict: Verdict
+    detail: str
+
+
+def judge(rule: Rule, subject: Subject) -> Judgement:
+    if not subject.runs and rule.name not in ("launch", "manifest", "manifest-examples"):
+        return Judgement(rule, NOT_EXERCISED, "the tool could not be started")
+    found = rule.judge(subject)
+    return Judgement(rule, found.verdict, found.detail)
+
+
+def passed(detail: str) -> Finding:
+    return Finding(PASS, detail)
+
+
+def idle(why: str) -> Finding:
+    return Finding(NOT_EXERCISED, why)
+
+
+def failed(run: Observation | None, problem: str, fix: str, line: Line | None = None) -> Finding:
+    where = f"{run.label}: " if run else ""
+    if line is not None:
+        return Finding(FAIL, f"{where}line {line.number}: {problem}: {line.excerpt} (fix: {fix})")
+    return Finding(FAIL, f"{where}{problem} (fix: {fix})")
