@@ -125,6 +125,9 @@ async def test_a_walkthrough_comes_to_its_ending(
     assert ("audio" in kinds) is (ending == "two-keepers")
     plan = await play.understand("go up")
     assert plan.tools == []
+    for asset in play.assets:
+        assert Path(asset.path).stat().st_size > 10_000
+        shutil.rmtree(Path(asset.path).parent)
 
 
 async def test_lighting_the_lamp_without_the_handle_binds_you_to_the_lens(lighthouse: Story) -> None:
