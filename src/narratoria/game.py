@@ -107,6 +107,8 @@ class Game:
 
     async def resume(self) -> TurnResult | None:
         """Finish the turn that a crash left open: what completed is kept, only the rest runs."""
+        from narratoria.history import open_turn  # a layer that also undoes and redoes; only a resumed game needs it
+
         left = open_turn(self.session)
         if left is None:
             return None
