@@ -1,1 +1,59 @@
+"""Narratoria: a narrator plans, tools in any language act, and every turn is a transaction.
+
+The package, from the bottom up; each layer imports only from those below it:
+
+0  errors, events, state                    what can go wrong, what can happen, what is
+1  retry, deadline, schema, tool, contract, plan    plain data and rules
+2  session, registry                        the world, and the catalogue of tools
+3  executor, tools                          the pipeline, and the kinds of tool
+4  plan_executor                            runs plans
+5  prompt, adapters, narrator, planning, story, turn, game    makes plans, takes turns
+6  cli, web                                 faces
+
+Importing the package names its public parts and does nothing else.
+"""
+
+from narratoria.errors import NarratoriaError, PlanRejected
+from narratoria.executor import ToolExecutor
+from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
+from narratoria.plan_executor import PlanExecutor
+from narratoria.registry import ToolRegistry
+from narratoria.retry import RetryPolicies, RetryPolicy
+from narratoria.session import Session
+from narratoria.tool import Tool, ToolContext, ToolError, ToolExample, ToolResult
+from narratoria.tools.compose import Branch, conditional, parallel, sequence
+from narratoria.tools.function import function_tool, tool
+from narratoria.tools.process import process_tool
+from narratoria.turn import TurnResult, take_turn
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Branch",
+    "CallResult",
+    "ExecutionResult",
+    "NarratoriaError",
+    "PlanDocument",
+    "PlanExecutor",
+    "PlanRejected",
+    "PlannedCall",
+    "RetryPolicies",
+    "RetryPolicy",
+    "Session",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolExample",
+    "ToolExecutor",
+    "ToolRegistry",
+    "ToolResult",
+    "TurnResult",
+    "__version__",
+    "conditional",
+    "function_tool",
+    "parallel",
+    "process_tool",
+    "sequence",
+    "take_turn",
+    "tool",
+]

@@ -374,7 +374,7 @@ def _checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
             return ToolResult.failed(result.message, value=result.value)
         return result
     expected = tool.result_type
-    if type(result.value) is not expected and isinstance(expected, type) and result.value is not None:
+    if expected is not Any and isinstance(expected, type) and result.value is not None:
         if not isinstance(result.value, expected):
             raise TypeError(
                 f"the result's value must be {expected.__name__}, got {type(result.value).__name__}"

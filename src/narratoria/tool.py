@@ -390,7 +390,9 @@ class Tool(Generic[P, R]):
                 ("input", example.input, self.params_type),
                 ("output", example.output, self.result_type),
             ):
-                if isinstance(expected, type) and value is not None and not isinstance(value, expected):
+                if expected is Any or not isinstance(expected, type) or value is None:
+                    continue
+                if not isinstance(value, expected):
                     raise ToolValidationError(
                         f"{where}.{label}: expected {expected.__name__}, got {type(value).__name__}"
                     )
