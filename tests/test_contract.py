@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,12 +119,15 @@ async def passes(precondition: Precondition, session: Session) -> bool:
 # --- the five kinds of precondition --------------------------------------------------------------------
 
 
-async def test_a_resource_is_there_by_name_or_it_is_not() -> None:
+async def test_a_resource_is_there_by_name_or_by_type_or_it_is_not() -> None:
     session = Session()
     precondition = ResourcePrecondition(resource="browser")
     assert not await passes(precondition, session)
     session.resources.provide("browser", object())
     assert await passes(precondition, session)
+    assert not await passes(ResourcePrecondition(resource=Path), session)
+    session.resources.provide(Path, Path("/"))
+    assert await passes(ResourcePrecondition(resource=Path), session)
 
 
 async def test_a_state_value_is_looked_up_by_its_path() -> None:
@@ -337,7 +341,9 @@ async def test_a_check_that_never_answers_is_ended_by_the_tools_timeout() -> Non
         return True
 
     tool = a_tool(preconditions=[CustomPrecondition(id="oracle", check=never)], timeout=0.02)
+    began = time.perf_counter()
     report = await validate(tool, in_context(Session(), tool))
+    assert time.perf_counter() - began < 2
     assert report.critical_failed
     assert "not finished within 0.02 s" in report.suggestions[0]
 
@@ -514,7 +520,16 @@ async def test_a_cascade_that_triggers_itself_ends_with_a_reason() -> None:
         (lambda: MemoryEffect(scope="working", key="x", operation="read"), "write, delete, update"),  # type: ignore[arg-type]
         (lambda: CascadeEffect(trigger_tool="x", trigger_condition={"a": {"$near": 1}}), r"\$near"),
         (lambda: StateChangeEffect(state="x", apply=lambda a, b, c, d: 1), "more than the 3 positional"),
-        (lambda: StateChangeEffect(state="x", rollback="no"), "expected a function"),  # type: ignore[arg-type]
+        (lambda: StateChangeEffect(state="x", value=1, rollback="no"), "expected a function"),  # type: ignore[arg-type]
+        (lambda: StateChangeEffect(state="x"), "set needs a value"),
+        (lambda: StateChangeEffect(state="x", change="increment", value="1"), "expected a number"),
+        (
+            lambda: StateChangeEffect(state="x", value=[{"a": {"$result": 5}}]),
+            r"value\[0\]\.a\.\$result: expected a",
+        ),
+        (lambda: MemoryEffect(scope="working", key="x", value={"$input": "a", "b": 1}), "not with 'b'"),
+        (lambda: NotificationEffect(event="x", payload={"$state": None}), r"payload\.\$state"),
+        (lambda: CascadeEffect(trigger_tool="x", input={"a": {"$result": 1}}), r"input\.a\.\$result"),
     ],
 )
 def test_an_effect_that_could_never_be_applied_is_refused_when_it_is_made(
@@ -729,9 +744,9 @@ async def test_declared_effects_are_taken_back_without_any_code() -> None:
 
 
 def test_only_effects_with_code_of_their_own_reach_outside() -> None:
-    assert not StateChangeEffect(state="x").reaches_outside
+    assert not StateChangeEffect(state="x", change="clear").reaches_outside
     assert StateChangeEffect(state="x", apply=lambda: None).reaches_outside
-    assert StateChangeEffect(state="x", rollback=lambda: None).reaches_outside
+    assert StateChangeEffect(state="x", change="clear", rollback=lambda: None).reaches_outside
 
 
 # --- as data in a manifest -----------------------------------------------------------------------------

@@ -112,6 +112,15 @@ class Empty:
     pass
 
 
+@dataclass
+class Free:
+    free: dict[str, Any]
+
+
+class FreeStruct(msgspec.Struct):
+    free: dict[str, Any]
+
+
 T = TypeVar("T")
 
 
@@ -343,6 +352,15 @@ def test_bottomless_arguments_are_refused_not_a_crash(depth: int) -> None:
         assert problems(parse, arguments)
 
 
+@pytest.mark.parametrize("type_", [Free, FreeStruct])
+def test_free_form_fields_are_not_bottomless_either(type_: Any) -> None:
+    arguments: dict[str, Any] = {}
+    for _ in range(200):
+        arguments = {"free": arguments}
+    assert problems(parser_for(type_), arguments) == ("arguments: nested more than 100 deep",)
+    assert parser_for(type_)({"free": {"a": [{"b": 1}]}}).free == {"a": [{"b": 1}]}
+
+
 def test_keys_that_are_not_text_and_values_that_are_not_json_are_refused() -> None:
     for parse in (parser_for(Light), parser_for(Deep), parser_for_schema(schema_for(Light))):
         assert problems(parse, {1: 2})
@@ -509,9 +527,9 @@ def test_defaults_are_filled_in_at_every_depth() -> None:
 
 
 def test_a_default_is_a_fresh_copy_each_time() -> None:
-    parse = parser_for_schema({"type": "object", "properties": {"tags": {"type": "array", "default": []}}})
-    parse({})["tags"].append("x")
-    assert parse({}) == {"tags": []}
+    parse = parser_for_schema({"type": "object", "properties": {"tags": {"default": {"all": [[]]}}}})
+    parse({})["tags"]["all"][0].append("x")
+    assert parse({}) == {"tags": {"all": [[]]}}
 
 
 def test_a_default_that_contains_itself_ends() -> None:
@@ -559,6 +577,14 @@ def test_keys_declared_in_parts_of_a_schema_count_together(keyword: str) -> None
     parse = parser_for_schema(schema)
     assert parse({"a": 1, "x": 2}) == {"a": 1, "x": 2}
     assert problems(parse, {"x": 2, "z": 3}) == ("z: unknown key; known: a, x",)
+
+
+def test_an_alternative_that_declares_no_keys_stays_free_form() -> None:
+    tagged = {"type": "object", "properties": {"kind": {"const": "door"}}, "required": ["kind"]}
+    free = {"type": "object", "not": {"required": ["kind"]}}
+    parse = parser_for_schema({"type": "object", "properties": {"v": {"anyOf": [tagged, free]}}})
+    assert parse({"v": {"whatever": 1}}) == {"v": {"whatever": 1}}
+    assert problems(parse, {"v": {"kind": "door", "whatever": 1}})
 
 
 def test_an_object_declared_in_pieces_is_not_torn_apart() -> None:

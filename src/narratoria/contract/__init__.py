@@ -1,8 +1,8 @@
 """The contract around a call (004): what must hold before it, and what follows after it.
 
 `preconditions` has the five kinds and `validate`; `effects` has the four kinds, `apply_effects` and
-`rollback_effects`; `conditions` says how a value is compared with what is expected of it; `manifest` reads
-both from the data beside an executable.
+`rollback_effects`; `conditions` says how a value is compared with what is expected of it; `templates` takes
+values from the call; `manifest` reads all of it from the data beside an executable.
 """
 
 from narratoria.contract.conditions import matches

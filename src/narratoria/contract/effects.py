@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from narratoria import schema
 from narratoria.contract.calls import arity, call
-from narratoria.contract.conditions import check_expectation, find, matches_all
+from narratoria.contract.conditions import check_expectation, matches_all
+from narratoria.contract.templates import Source, check_templates, fill
 from narratoria.errors import (
     DeadlineExceededError,
     NarratoriaError,
@@ -18,7 +19,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
 )
 from narratoria.events import JsonObject
-from narratoria.state import MISSING, StateChange, lookup, plain
+from narratoria.state import StateChange, lookup, plain
 
 if TYPE_CHECKING:
     from narratoria.tool import ToolContext, ToolResult
@@ -42,9 +43,6 @@ class EffectFailed(NarratoriaError):
         self.index = index
 
 
-# --- values that come from the call --------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Call:
     """What an effect may speak of."""
@@ -55,37 +53,12 @@ class _Call:
     cascade: Cascade
 
     def fill(self, value: Any) -> Any:
-        """`value` with its templates replaced: {"$result": path}, {"$input": path}, {"$state": path}."""
-        if isinstance(value, dict):
-            source = next((key for key in _SOURCES if key in value), None)
-            if source == "$literal":
-                return value["$literal"]
-            if source is not None:
-                return self._read(source, value)
-            return {key: self.fill(part) for key, part in value.items()}
-        if isinstance(value, list | tuple):
-            return [self.fill(part) for part in value]
-        return value
+        return fill(value, self._read)
 
-    def _read(self, source: str, template: JsonObject) -> Any:
-        data: Any
-        if source == "$result":
-            data = schema.dump(self.result.value)
-        elif source == "$input":
-            data = schema.dump(self.params)
-        else:
-            data = self.context.session.state
-        found = find(data, template[source])
-        if found is MISSING:
-            found = template.get("$default", MISSING)
-        if found is MISSING:
-            raise ToolValidationError(
-                f"{source} has nothing at {template[source]!r}; add $default for when it is missing"
-            )
-        return plain(found)
-
-
-_SOURCES = ("$result", "$input", "$state", "$literal")
+    def _read(self, source: Source) -> Any:
+        if source == "$state":
+            return self.context.session.state
+        return schema.dump(self.result.value if source == "$result" else self.params)
 
 
 # --- the four kinds ------------------------------------------------------------------------------------
@@ -161,6 +134,11 @@ class StateChangeEffect(_Effect):
 
     def __post_init__(self) -> None:
         _one_of("state_change effect: change", self.change, _CHANGES)
+        check_templates(self.value, "state_change effect: value")
+        if self.apply is None and self.change == "set" and self.value is None:
+            raise ToolValidationError("state_change effect: set needs a value; clear removes one")
+        if self.change in ("increment", "decrement") and not _may_be_number(self.value):
+            raise ToolValidationError(f"state_change effect: value: expected a number, got {self.value!r}")
         super().__post_init__()
 
     def consequence(self) -> str:
@@ -197,6 +175,7 @@ class MemoryEffect(_Effect):
     def __post_init__(self) -> None:
         _one_of("memory effect: scope", self.scope, _SCOPES)
         _one_of("memory effect: operation", self.operation, _OPERATIONS)
+        check_templates(self.value, "memory effect: value")
         super().__post_init__()
 
     def consequence(self) -> str:
@@ -231,6 +210,10 @@ class NotificationEffect(_Effect):
     payload: Any = None
     reversible: bool = False
 
+    def __post_init__(self) -> None:
+        check_templates(self.payload, "notification effect: payload")
+        super().__post_init__()
+
     def consequence(self) -> str:
         return f"notify {self.event!r}"
 
@@ -249,6 +232,7 @@ class CascadeEffect(_Effect):
     reversible: bool = False
 
     def __post_init__(self) -> None:
+        check_templates(self.input, "cascade effect: input")
         if isinstance(self.trigger_condition, dict):
             for path, expected in self.trigger_condition.items():
                 check_expectation(expected, f"cascade effect: triggerCondition.{path}")
@@ -272,6 +256,11 @@ class CascadeEffect(_Effect):
 
 
 Effect: TypeAlias = StateChangeEffect | MemoryEffect | NotificationEffect | CascadeEffect
+
+
+def _may_be_number(value: Any) -> bool:
+    """None is a step of 1; a template is known only when the call is made."""
+    return value is None or (isinstance(value, dict | int | float) and not isinstance(value, bool))
 
 
 def _one_of(where: str, value: str, known: Sequence[str]) -> None:

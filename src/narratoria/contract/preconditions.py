@@ -19,6 +19,7 @@ from narratoria.state import MISSING, lookup
 if TYPE_CHECKING:
     from narratoria.tool import Tool, ToolContext
 
+ResourceName: TypeAlias = str | type[Any]
 Check: TypeAlias = Callable[..., bool | Awaitable[bool]]
 
 
@@ -58,7 +59,7 @@ class ResourcePrecondition(_Precondition):
     """A resource of that name or type is there. A `preferred` one is not critical unless you say so."""
 
     type: ClassVar[str] = "resource"
-    resource: str
+    resource: ResourceName
     availability: Literal["required", "preferred"] = "required"
     critical: Any = None  # a bool; unless given, it follows from the availability
 
@@ -72,7 +73,8 @@ class ResourcePrecondition(_Precondition):
         super().__post_init__()
 
     def requirement(self) -> str:
-        return f"resource {self.resource!r} must be available"
+        name = self.resource if isinstance(self.resource, str) else self.resource.__qualname__
+        return f"resource {name!r} must be available"
 
     def holds(self, context: ToolContext) -> bool:
         return bool(context.resources.has(self.resource))
