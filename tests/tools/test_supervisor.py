@@ -191,7 +191,7 @@ async def test_cancelling_ends_the_group_reaps_and_goes_on(trial: Any) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert trial.alive() == []
+    assert await trial.orphans() == []
     assert _only_guardian_left()
 
 
@@ -212,7 +212,7 @@ async def test_a_second_cancellation_does_not_wait_for_the_grace_period(trial: A
     with pytest.raises(asyncio.CancelledError):
         await running
     assert time.monotonic() - started < 5
-    assert trial.alive() == []
+    assert await trial.orphans() == []
 
 
 async def test_an_error_of_the_subscriber_ends_the_tool_and_goes_on(trial: Any) -> None:
@@ -221,7 +221,7 @@ async def test_an_error_of_the_subscriber_ends_the_tool_and_goes_on(trial: Any) 
 
     with pytest.raises(LookupError, match="subscriber"):
         await trial.bash(f"echo '{DONE}'; sleep 60", on_events=broken)
-    assert trial.alive() == []
+    assert await trial.orphans() == []
 
 
 def test_a_loop_that_closes_under_a_call_leaves_nothing(trial: Any) -> None:

@@ -148,6 +148,10 @@ class Decoder:
 
     def _lines(self, block: bytes) -> list[ToolEvent]:
         """Decode complete lines: all at once when nothing is odd, else one by one to say what is."""
+        if block.isspace():
+            self.lines += block.count(b"\n")
+            self.crlf = self.crlf or b"\r\n" in block
+            return []
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
