@@ -376,6 +376,18 @@ def test_a_memory_draft_is_seen_by_nobody_else_before_its_commit() -> None:
     assert not sibling.exists("b")
 
 
+def test_a_file_where_a_sibling_made_a_directory_is_not_kept_and_that_is_said() -> None:
+    files = MemoryFilesystem()
+    first, second = files.draft(), files.draft()
+    first.write_text("x", "a file")
+    first.write_text("y", "kept")
+    second.write_text("x/inside", "a directory")
+    assert second.commit() == []
+    (problem,) = first.commit()
+    assert problem.startswith("x was not kept")
+    assert tree(files) == {"x": "", "x/inside": "a directory", "y": "kept"}
+
+
 def test_a_directory_deleted_in_a_draft_stays_when_a_sibling_filled_it() -> None:
     files = MemoryFilesystem()
     files.mkdir("d")

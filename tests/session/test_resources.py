@@ -267,9 +267,22 @@ def test_every_resource_is_restored_even_when_one_restore_fails(registry: Resour
     context = ResourceContext(registry)
     for name in ("first", "broken", "last"):
         context.get(name).count = 5
-    with pytest.raises(OSError, match="disk gone"):
-        context.discard()
+    assert context.discard() == ("resource broken: OSError: disk gone",)
     assert (first.count, last.count) == (0, 0)
+
+
+def test_a_resource_that_fails_to_close_is_said_and_fails_no_commit(registry: ResourceRegistry) -> None:
+    class Stuck(Door):
+        def close(self) -> None:
+            raise OSError("it is stuck")
+
+    registry.bind(Stuck, Stuck, "tool_call")
+    registry.bind(Door, Door, "tool_call")
+    context = ResourceContext(registry)
+    door = context.get(Door)
+    context.get(Stuck)
+    assert context.commit() == ("resource Stuck: OSError: it is stuck",)
+    assert door.closed == 1
 
 
 # --- nesting ---------------------------------------------------------------------------------------------

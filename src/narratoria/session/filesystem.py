@@ -245,20 +245,25 @@ class MemoryFilesystem(_Texts):
         child._base = self
         return child
 
-    def commit(self) -> None:
+    def commit(self) -> Sequence[str]:
         base, nodes = self._base, self._nodes
         if base is None:
-            return
+            return []
         self._nodes = {}
+        problems: Names = []
         for name, node in nodes.items():
-            if isinstance(node, bytes):
-                base.write_bytes(name, node)
-            elif node is _DIRECTORY:
-                base.mkdir(name)
+            try:
+                if isinstance(node, bytes):
+                    base.write_bytes(name, node)
+                elif node is _DIRECTORY:
+                    base.mkdir(name)
+            except (IsADirectoryError, NotADirectoryError) as problem:
+                problems.append(f"{name} was not kept: another call wrote there meanwhile ({problem})")
         for name in sorted((name for name, node in nodes.items() if node is _GONE), reverse=True):
             present = base._node(name)
             if isinstance(present, bytes) or (present is _DIRECTORY and not base.list(name)):
                 base._remove(name)  # a directory that a call beside this one has filled since then stays
+        return problems
 
     def discard(self) -> None:
         self._nodes = {}
