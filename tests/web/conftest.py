@@ -76,7 +76,9 @@ class RunningServer:
         return f"{self.origin}{path}?token={self.token}{fragment}"
 
     def client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.origin, headers={"Authorization": f"Bearer {self.token}"}, timeout=30)
+        return httpx.Client(
+            base_url=self.origin, headers={"Authorization": f"Bearer {self.token}"}, timeout=30
+        )
 
     def new_session(self, story: str = "workshop") -> str:
         with self.client() as client:

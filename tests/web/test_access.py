@@ -75,7 +75,9 @@ def test_another_site_cannot_act_even_with_the_cookie(server: RunningServer, hea
 
 def test_a_form_cannot_act(server: RunningServer) -> None:
     with server.client() as client:
-        answer = client.post("/sessions", content='{"story":"workshop"}', headers={"Content-Type": "text/plain"})
+        answer = client.post(
+            "/sessions", content='{"story":"workshop"}', headers={"Content-Type": "text/plain"}
+        )
     assert answer.status_code == 400
 
 
@@ -90,7 +92,12 @@ def test_every_answer_carries_the_safety_headers(server: RunningServer) -> None:
 
 
 def test_static_paths_reach_nothing_else(server: RunningServer) -> None:
-    for path in ("/static/../access.py", "/static/%2e%2e/access.py", "/static//etc/passwd", "/static/js/../../app.py"):
+    for path in (
+        "/static/../access.py",
+        "/static/%2e%2e/access.py",
+        "/static//etc/passwd",
+        "/static/js/../../app.py",
+    ):
         assert httpx.get(server.origin + path).status_code in {401, 404}, path
 
 

@@ -30,7 +30,9 @@ RULES = {
     "shake": "The floor trembles.",
     "chatter": "The machine begins to talk.",
     "hostile": HOSTILE,
-    "lengthen": "\n\n".join(f"Paragraph {number}. " + "It goes on for a while. " * 12 for number in range(12)),
+    "lengthen": "\n\n".join(
+        f"Paragraph {number}. " + "It goes on for a while. " * 12 for number in range(12)
+    ),
     "finish": "You put the tools away.",
 }
 
@@ -45,7 +47,7 @@ PATTERNS = {
     "finish": ["finish"],
 }
 
-TOOL = r'''
+TOOL = r"""
 import json, os, struct, sys, tempfile, zlib
 from pathlib import Path
 
@@ -129,7 +131,7 @@ def finish():
 
 what = json.load(sys.stdin)["input"]["what"]
 {{"break": break_}}.get(what, globals().get(what))()
-'''
+"""
 
 
 def write_workshop(home: Path) -> None:

@@ -1,0 +1,285 @@
+"""The API as any client sees it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from conftest import RunningServer
+from openapi_spec_validator import validate
+
+
+class Stream:
+    """A reader of server-sent events."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+
+    def messages(self) -> Iterator[tuple[str, str, Any]]:
+        """(event name, id, data) of each message."""
+        name, last_id = "message", ""
+        for line in self._lines:
+            key, _, value = line.partition(": ")
+            if key == "event":
+                name = value
+            elif key == "id":
+                last_id = value
+            elif key == "data":
+                yield name, last_id, json.loads(value)
+                name = "message"
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        for name, _, data in self.messages():
+            yield from data["records"] if name == "snapshot" else data
+
+    def until(self, kind: str, **fields: Any) -> list[dict[str, Any]]:
+        """The records up to the first event of this type with these fields."""
+        seen = []
+        for record in self.records():
+            seen.append(record)
+            event = record["event"]
+            if event["type"] == kind and all(event.get(name) == value for name, value in fields.items()):
+                return seen
+        raise AssertionError(f"the stream ended before {kind} {fields}")
+
+
+@contextmanager
+def stream(server: RunningServer, session: str, **headers: str) -> Iterator[Stream]:
+    with (
+        server.client() as client,
+        client.stream("GET", f"/sessions/{session}/events", headers=headers) as answer,
+    ):
+        assert answer.status_code == 200
+        yield Stream(answer.iter_lines())
+
+
+def post(server: RunningServer, path: str, body: Any = None) -> httpx.Response:
+    with server.client() as client:
+        return client.post(path, json={} if body is None else body)
+
+
+def get(server: RunningServer, path: str) -> Any:
+    with server.client() as client:
+        answer = client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+def play(server: RunningServer, session: str, prompt: str) -> list[dict[str, Any]]:
+    """Take a turn and return its records."""
+    answer = post(server, f"/sessions/{session}/prompt", {"prompt": prompt})
+    assert answer.status_code == 202, answer.text
+    with stream(server, session) as events:
+        turn = answer.json()["turn"]
+        return [record for record in events.until("turn_committed", turn=turn) if record["turn"] == turn]
+
+
+def test_the_api_describes_itself(server: RunningServer) -> None:
+    document = get(server, "/openapi.json")
+    validate(document)
+    assert {"/sessions/{id}/events", "/sessions/{id}/prompt", "/sessions/{id}/undo"} <= set(document["paths"])
+
+
+def test_the_reference_page_names_every_path(server: RunningServer) -> None:
+    with server.client() as client:
+        page = client.get("/api").text
+    for path in get(server, "/openapi.json")["paths"]:
+        assert path in page
+
+
+def test_a_story_is_begun_played_and_listed(server: RunningServer) -> None:
+    assert "workshop" in [story["id"] for story in get(server, "/stories")]
+    session = server.new_session()
+    play(server, session, "paint")
+    assert get(server, f"/sessions/{session}/state")["state"]["bench"] == {"tidy": False, "picture": "wet"}
+    (card,) = get(server, "/sessions")
+    assert card["turns"] == 1
+    assert "You mix the colours" in card["excerpt"]
+    assert card["picture"]
+
+
+def test_a_plan_can_be_read_with_its_outcome(server: RunningServer) -> None:
+    session = server.new_session()
+    play(server, session, "break")
+    plans = get(server, f"/sessions/{session}/plans")
+    assert plans[0]["turn"] == 1
+    assert plans[0]["success"] is False
+    assert plans[0]["plan"]["tools"][0]["toolPath"].endswith("bench")
+
+
+def test_a_stream_takes_up_after_the_last_event_seen(server: RunningServer) -> None:
+    session = server.new_session()
+    play(server, session, "shake")
+    with stream(server, session) as events:
+        everything = events.until("turn_committed", turn=1)
+    middle = everything[len(everything) // 2]["seq"]
+    with stream(server, session, **{"Last-Event-ID": str(middle)}) as events:
+        rest = events.until("turn_committed", turn=1)
+    assert [record["seq"] for record in rest] == [one["seq"] for one in everything if one["seq"] > middle]
+
+
+def test_a_viewer_from_a_future_that_was_lost_gets_a_snapshot(server: RunningServer) -> None:
+    session = server.new_session()
+    with stream(server, session, **{"Last-Event-ID": "999999"}) as events:
+        name, _, data = next(events.messages())
+    assert name == "snapshot"
+    assert data["records"][0]["event"]["type"] == "session_started"
+
+
+def test_two_viewers_see_the_same(server: RunningServer) -> None:
+    session = server.new_session()
+    with stream(server, session) as one, stream(server, session) as other:
+        post(server, f"/sessions/{session}/prompt", {"prompt": "paint"})
+        seen = [
+            [
+                record
+                for record in viewer.until("turn_committed", turn=1)
+                if record["event"]["type"] != "narration_delta"
+            ]
+            for viewer in (one, other)
+        ]
+    assert seen[0] == seen[1]
+
+
+def test_a_running_turn_is_cancelled_and_leaves_no_state(server: RunningServer) -> None:
+    session = server.new_session()
+    post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})
+    with stream(server, session) as events:
+        events.until("call_emitted")
+        assert post(server, f"/sessions/{session}/cancel").status_code == 204
+        events.until("turn_committed", turn=1, outcome="cancelled")
+    assert "bell" not in get(server, f"/sessions/{session}/state")["state"]
+
+
+def test_a_second_prompt_is_refused_while_a_turn_runs(server: RunningServer) -> None:
+    session = server.new_session()
+    post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})
+    with stream(server, session) as events:
+        events.until("call_emitted")
+        answer = post(server, f"/sessions/{session}/prompt", {"prompt": "paint"})
+        assert (answer.status_code, answer.json()["error"]) == (409, "busy")
+        server.ring()
+        events.until("turn_committed", turn=1)
+
+
+def test_undo_and_redo_move_the_state_and_retry_takes_the_turn_again(server: RunningServer) -> None:
+    session = server.new_session()
+    before = get(server, f"/sessions/{session}/state")["state"]
+    play(server, session, "paint")
+    after = get(server, f"/sessions/{session}/state")["state"]
+    assert post(server, f"/sessions/{session}/undo").json()["turn"] == 1
+    assert get(server, f"/sessions/{session}/state")["state"] == before
+    assert post(server, f"/sessions/{session}/redo").json()["turn"] == 1
+    assert get(server, f"/sessions/{session}/state")["state"] == after
+    answer = post(server, f"/sessions/{session}/retry", {"prompt": "shake"})
+    assert answer.status_code == 202
+    with stream(server, session) as events:
+        records = events.until("turn_committed", turn=answer.json()["turn"])
+    started = [record["event"] for record in records if record["event"]["type"] == "turn_started"][-1]
+    assert (started["prompt"], started["origin"]) == ("shake", "retry")
+    assert get(server, f"/sessions/{session}/state")["state"] == before
+
+
+def test_undo_at_the_beginning_says_why_not(server: RunningServer) -> None:
+    answer = post(server, f"/sessions/{server.new_session()}/undo")
+    assert answer.status_code == 409
+    assert "beginning" in answer.json()["message"]
+
+
+def test_a_branch_shares_the_past_and_goes_its_own_way(server: RunningServer) -> None:
+    session = server.new_session()
+    play(server, session, "paint")
+    branch = post(server, f"/sessions/{session}/branch", {"turn": 0}).json()["id"]
+    play(server, branch, "shake")
+    assert "picture" not in get(server, f"/sessions/{branch}/state")["state"]["bench"]
+    assert "picture" in get(server, f"/sessions/{session}/state")["state"]["bench"]
+    assert get(server, f"/sessions/{branch}")["parent"] == session
+
+
+def test_settings_are_kept_across_a_restart(server: RunningServer) -> None:
+    session = server.new_session()
+    change = {"narrator": "rules", "skills": {"bench": False}, "permissions": {"fs:write": False}}
+    with server.client() as client:
+        changed = client.put(f"/sessions/{session}/settings", json=change).json()
+    assert changed["skills"][0]["enabled"] is False
+    server.stop()
+    server.start()
+    assert get(server, f"/sessions/{session}/settings") == changed
+
+
+def test_a_skill_that_is_switched_off_is_not_used(server: RunningServer) -> None:
+    session = server.new_session()
+    with server.client() as client:
+        client.put(f"/sessions/{session}/settings", json={"skills": {"bench": False}})
+    records = play(server, session, "paint")
+    assert not [record for record in records if record["event"]["type"] == "call_started"]
+
+
+def test_a_session_is_renamed_and_deleted(server: RunningServer) -> None:
+    session = server.new_session()
+    with server.client() as client:
+        assert client.patch(f"/sessions/{session}", json={"title": "Mine"}).json()["title"] == "Mine"
+        assert client.delete(f"/sessions/{session}").status_code == 204
+        assert client.get(f"/sessions/{session}").status_code == 404
+        assert client.get("/sessions").json() == []
+
+
+def test_assets_are_served_by_hash_and_never_as_something_that_runs(server: RunningServer) -> None:
+    session = server.new_session()
+    stored = {
+        record["event"]["assetId"]: record["event"]["hash"]
+        for record in play(server, session, "paint")
+        if record["event"]["type"] == "asset_stored"
+    }
+    with server.client() as client:
+        picture = client.get(f"/assets/{stored['dusk.png']}")
+        assert picture.headers["content-type"] == "image/png"
+        part = client.get(f"/assets/{stored['bell.wav']}", headers={"Range": "bytes=0-3"})
+        assert (part.status_code, part.content) == (206, b"RIFF")
+        drawing = client.get(f"/assets/{stored['sign.svg']}")
+        assert drawing.headers["content-type"] == "image/svg+xml"
+        assert "sandbox" in drawing.headers["content-security-policy"]
+        page = client.get(f"/assets/{stored['page.html']}")
+        assert page.headers["content-type"] == "application/octet-stream"
+        assert page.headers["content-disposition"] == "attachment"
+        assert client.get("/assets/" + "0" * 64).status_code == 404
+        assert client.get("/assets/..%2Fsessions.db").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/sessions", {"story": "none"}),
+        ("/sessions", {}),
+        ("/sessions", []),
+        ("/sessions/none/prompt", {"prompt": "x"}),
+        ("/sessions/{id}/prompt", {"prompt": "  "}),
+        ("/sessions/{id}/prompt", {"prompt": 7}),
+        ("/sessions/{id}/prompt", {"prompt": "x", "origin": "opening"}),
+        ("/sessions/{id}/prompt", {"prompt": "x", "surplus": 1}),
+        ("/sessions/{id}/branch", {"turn": 99}),
+        ("/sessions/{id}/redo", {}),
+    ],
+)
+def test_a_bad_request_is_answered_with_what_is_wrong(server: RunningServer, path: str, body: Any) -> None:
+    answer = post(server, path.replace("{id}", server.new_session()), body)
+    assert 400 <= answer.status_code < 500
+    assert len(answer.json()["message"]) > 10
+
+
+def test_a_killed_server_finishes_the_turn_when_it_is_back(server: RunningServer) -> None:
+    session = server.new_session()
+    post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})
+    with stream(server, session) as events:
+        seen = events.until("call_emitted")[-1]["seq"]
+    server.kill()
+    server.start()
+    with stream(server, session, **{"Last-Event-ID": str(seen)}) as events:
+        events.until("call_emitted")
+        server.ring()
+        events.until("turn_committed", turn=1, outcome=None)
+    assert get(server, f"/sessions/{session}/state")["state"]["bell"] == {"rung": True}

@@ -1,0 +1,115 @@
+"""Viewers get everything once, in order; a slow one gets a snapshot and slows nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import msgspec
+
+from narratoria.events import CallEmitted, Log, Narration, NarrationDelta
+from narratoria.session import Record
+from narratoria.web import feed as feed_module
+from narratoria.web.feed import QUEUE_CHUNKS, SNAPSHOT_LOG_LINES, Feed, condense
+
+
+def log(seq: int, message: str = "line") -> Record:
+    event = CallEmitted(call="c", event=Log(version="0", level="info", message=message))
+    return Record(seq, 0.0, 1, event)
+
+
+def parsed(chunk: bytes) -> tuple[str, Any]:
+    lines = dict(line.split(": ", 1) for line in chunk.decode().strip().split("\n"))
+    return lines.get("event", "message"), msgspec.json.decode(lines["data"])
+
+
+async def first_message(viewer: AsyncIterator[bytes]) -> tuple[str, Any]:
+    async with asyncio.timeout(5):
+        async for chunk in viewer:
+            if b"data: " in chunk:
+                return parsed(chunk)
+    raise AssertionError("the stream ended")
+
+
+async def test_records_that_come_together_travel_together() -> None:
+    feed = Feed()
+    viewer = feed.follow()
+    await anext(viewer)
+    for seq in range(1, 501):
+        feed.push(log(seq))
+    _, records = await first_message(viewer)
+    assert [record["seq"] for record in records] == list(range(1, 501))
+    await viewer.aclose()
+
+
+async def test_past_and_present_meet_without_gap_or_repetition() -> None:
+    past = [log(seq) for seq in range(1, 11)]
+
+    def read_past(after: int, before: int) -> Iterable[Record]:
+        return [record for record in past if after < record.seq < before]
+
+    feed = Feed(read_past, seq=10)
+    early = feed.follow()
+    await anext(early)
+    feed.push(log(11))  # gathered for `early` when the next viewer comes
+    late = feed.follow(after=3)
+    await anext(late)
+    feed.push(log(12))
+    seen: list[int] = []
+    while len(seen) < 9:
+        _, records = await first_message(late)
+        seen += [record["seq"] for record in records]
+    assert seen == list(range(4, 13))
+    await early.aclose()
+    await late.aclose()
+
+
+async def test_a_viewer_that_does_not_read_is_given_a_snapshot_and_nobody_waits() -> None:
+    feed = Feed()
+    slow = feed.follow()
+    await anext(slow)
+    seq = 0
+    for _ in range(QUEUE_CHUNKS + 10):
+        seq += 1
+        feed.push(log(seq))
+        feed._send()
+    assert feed.full is False
+    name, data = await first_message(slow)
+    assert name == "snapshot"
+    assert data["seq"] == seq
+    assert [record["seq"] for record in data["records"]] == list(range(1, seq + 1))
+    feed.push(log(seq + 1))
+    name, records = await first_message(slow)
+    assert (name, [record["seq"] for record in records]) == ("message", [seq + 1])
+    await slow.aclose()
+
+
+async def test_an_idle_stream_is_kept_alive(monkeypatch: Any) -> None:
+    monkeypatch.setattr(feed_module, "KEEP_ALIVE_SECONDS", 0.01)
+    viewer = Feed().follow()
+    await anext(viewer)
+    assert (await anext(viewer)).startswith(b":")
+    await viewer.aclose()
+
+
+async def test_closing_ends_every_stream() -> None:
+    feed = Feed()
+    viewer = feed.follow()
+    await anext(viewer)
+    feed.push(log(1))
+    feed.close()
+    assert [chunk async for chunk in viewer] == []
+
+
+def test_a_snapshot_keeps_the_end_of_a_long_log() -> None:
+    records = [log(seq, str(seq)) for seq in range(1, SNAPSHOT_LOG_LINES + 501)]
+    kept = condense(records)
+    assert [record.seq for record in kept] == list(range(501, SNAPSHOT_LOG_LINES + 501))
+
+
+def test_pieces_of_a_finished_narration_do_not_travel() -> None:
+    pieces = [Record(seq, 0.0, 1, NarrationDelta(text="a")) for seq in (1, 2)]
+    told = Record(3, 0.0, 1, Narration(text="aa"))
+    unfinished = Record(4, 0.0, 2, NarrationDelta(text="b"))
+    assert [record.seq for record in condense([*pieces, told, unfinished])] == [3, 4]
