@@ -1,0 +1,116 @@
+"""The stores the tests run over: SQLite with each driver, and a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from narratoria.session.sqlite import SqliteStore
+from narratoria.session.store import Store
+
+MakeStore = Callable[[], Store]
+KINDS = ["sqlite-apsw", "sqlite-standard", pytest.param("postgres", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(params=KINDS)
+def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
+    """Opens the same store again and again, as processes that follow each other would."""
+    stores: list[Store] = []
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_database")
+
+        def make() -> Store:
+            from narratoria.session.postgres import PostgresStore
+
+            stores.append(PostgresStore(url, assets=tmp_path / f"assets{len(stores)}"))
+            return stores[-1]
+    else:
+        driver = {"sqlite-apsw": "apsw", "sqlite-standard": "sqlite3"}[request.param]
+
+        def make() -> Store:
+            stores.append(SqliteStore(tmp_path / "sessions.db", driver=driver))
+            return stores[-1]
+
+    yield make
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def store(make_store: MakeStore) -> Store:
+    return make_store()
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server: NARRATORIA_TEST_POSTGRES, or one started from the system's own package."""
+    given = os.environ.get("NARRATORIA_TEST_POSTGRES")
+    if given:
+        yield given
+        return
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    binaries = found[-1].parent if found else None
+    if binaries is None:
+        which = shutil.which("postgres")
+        if which is None:
+            pytest.skip("NO POSTGRESQL: install the package postgresql, or set NARRATORIA_TEST_POSTGRES")
+        binaries = Path(which).parent
+    yield from _serve(binaries, tmp_path_factory.mktemp("postgres"))
+
+
+def _serve(binaries: Path, folder: Path) -> Iterator[str]:
+    user: str | None = None
+    if os.getuid() == 0:  # PostgreSQL refuses to run as root
+        user = next((one for one in ("postgres", "nobody") if _exists(one)), None)
+        if user is None:
+            pytest.skip("NO POSTGRESQL: it does not run as root, and there is no other user")
+        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+        for parent in folder.parents:
+            if parent.stat().st_uid == 0 and parent != Path("/") and parent.stat().st_mode & 0o7 == 0:
+                parent.chmod(parent.stat().st_mode | 0o011)
+    data = folder / "data"
+    arguments = ["-D", str(data), "-U", "narratoria", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"]
+    subprocess.run([binaries / "initdb", *arguments], check=True, capture_output=True, user=user, cwd="/")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
+    control = [binaries / "pg_ctl", "-D", data, "-w", "-t", "60"]
+    subprocess.run([*control, "-l", folder / "log", "-o", options, "start"], check=True, user=user, cwd="/",
+                   stdout=subprocess.DEVNULL)  # fmt: skip
+    try:
+        yield f"postgresql://narratoria@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run(
+            [*control, "-m", "immediate", "stop"], check=True, capture_output=True, user=user, cwd="/"
+        )
+
+
+def _exists(user: str) -> bool:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return False
+    return True
+
+
+@pytest.fixture
+def postgres_database(postgres_server: str) -> Iterator[str]:
+    """An empty database of its own."""
+    import psycopg
+
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    base, _, _ = postgres_server.rpartition("/")
+    yield f"{base}/{name}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
