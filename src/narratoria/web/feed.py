@@ -71,8 +71,11 @@ class Feed:
 
     full = False  # a viewer never asks a tool to pause
 
-    def __init__(self, read_past: ReadPast = no_past, seq: int = 0) -> None:
+    def __init__(
+        self, read_past: ReadPast = no_past, seq: int = 0, *, keep_alive: float = KEEP_ALIVE_SECONDS
+    ) -> None:
         self._read_past = read_past
+        self._keep_alive = keep_alive
         self._tail: deque[Record] = deque(maxlen=TAIL_RECORDS)
         self._gathered: list[Record] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -130,7 +133,7 @@ class Feed:
                 await asyncio.sleep(0)
             while not self.closed:
                 try:
-                    async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+                    async with asyncio.timeout(self._keep_alive):
                         await viewer.ready.wait()
                 except TimeoutError:
                     yield KEEP_ALIVE
