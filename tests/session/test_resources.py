@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from narratoria.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.filesystem import MemoryFilesystem
 from narratoria.session.resources import Filesystem, ResourceContext, ResourceError, ResourceRegistry
+from narratoria.tool import ToolContext, ToolResult
+from narratoria.tools.function import tool
 
 
 class Counter:
@@ -411,6 +415,27 @@ def test_a_resource_finished_after_its_call_was_given_up_is_closed(
     thread.join()
     assert len(refusals) == 1
     assert door.closed == 1
+
+
+async def test_what_a_failing_call_could_not_put_back_is_a_notice(caplog: pytest.LogCaptureFixture) -> None:
+    class Rusty(Counter):
+        def restore(self, snapshot: int) -> None:
+            raise OSError("rusted shut")
+
+    @dataclass(frozen=True)
+    class Turn:
+        by: int
+
+    @tool(description="Turn the counter, and fail.")
+    async def turn(params: Turn, *, context: ToolContext) -> ToolResult[None]:
+        context.resources.get(Rusty).count += params.by
+        return ToolResult.error("it is stuck")
+
+    session = Session()
+    session.resources.provide(Rusty, Rusty())
+    result = await ToolRegistry([turn]).execute("turn", {"by": 1}, session=session)
+    assert result.message == "it is stuck"
+    assert caplog.messages == ["resource Rusty: OSError: rusted shut"]
 
 
 def test_a_session_s_drafts_hand_out_the_session_s_resources() -> None:

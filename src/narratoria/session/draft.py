@@ -306,11 +306,13 @@ class Draft(msgspec.Struct, eq=False):
         elif self.operations or self.effects:
             self.root.commit(call_id, self.operations, self.effects)
         if self._resources is not None:
-            self._resources.commit()
+            for problem in self._resources.commit():
+                self.report(problem)
 
     def discard(self) -> None:
         """Forget everything. Only resources need an act; operations are simply dropped."""
         self.operations = []
         self._slices = None
         if self._resources is not None:
-            self._resources.discard()
+            for problem in self._resources.discard():
+                self.report(problem)
