@@ -16,6 +16,8 @@ _CRASH_MARKS: Final = ("Traceback (most recent", "panicked at", "Segmentation fa
 
 def done_once(subject: Subject) -> Finding:
     run = subject.runs[0]
+    if not run.dones and not run.ended_by_itself:
+        return idle("it was ended before it came to that")
     if not run.dones:
         fix = 'write {"version":"0","type":"done","ok":true} as the last line, and flush it'
         return failed(run, "there was no `done` event (MISSING_DONE)", fix)
@@ -60,8 +62,7 @@ def _last_words(run: Observation) -> str:
 def ends(subject: Subject) -> Finding:
     for run in subject.runs:
         if run.timed_out:
-            after = "after its `done`" if run.dones else "and wrote no `done`"
-            problem = f"did not end within {run.duration:.1f} s {after} (TIMEOUT)"
+            problem = f"did not end within {run.allowed:g} s and wrote no `done` (TIMEOUT)"
             return failed(run, problem, "exit when the work is done; close what keeps it alive")
     return passed(f"the longest run took {max(run.duration for run in subject.runs) * 1000:.0f} ms")
 
@@ -127,9 +128,9 @@ def bears(name: str, *, same: bool = False) -> Callable[[Subject], Finding]:
     def judge_runs(subject: Subject) -> Finding:
         runs = subject.by_rule.get(name)
         if not runs:
-            return idle("not tried, since the first run did not end")
+            return idle("not tried, since the good request already ends badly: mend that first")
         for run in runs:
-            rude = _rudeness(run)
+            rude = rudeness(run)
             if rude is not None:
                 fix = "answer with `error` and done with ok false, exit 0"
                 return failed(run, rude, "ignore fields you do not know" if same else fix)
@@ -142,10 +143,10 @@ def bears(name: str, *, same: bool = False) -> Callable[[Subject], Finding]:
     return judge_runs
 
 
-def _rudeness(run: Observation) -> str | None:
+def rudeness(run: Observation) -> str | None:
     """How a run ended badly, or None."""
     if run.over or run.timed_out:
-        return run.over or f"did not end within {run.duration:.1f} s"
+        return run.over or f"did not end within {run.allowed:g} s"
     if run.faults:
         fault = run.faults[0]
         return f"line {fault.number}: {fault.problem}: {fault.excerpt}"

@@ -20,6 +20,8 @@ _FIELDS_RULE: Final = {
     "error": "error-fields",
     "done": "done-fields",
 }
+# Whoever watches the run keeps the caps; here a line is only read.
+_NO_LIMITS: Final = Limits(max_line_bytes=1 << 40, max_events=1 << 40, max_bytes=1 << 40)
 _SIGNATURES: Final = {
     "image/png": (0, b"\x89PNG\r\n\x1a\n"),
     "image/jpeg": (0, b"\xff\xd8\xff"),
@@ -41,7 +43,8 @@ class Line:
     """A line that is not blank. Of its bytes only the beginning is kept."""
 
     number: int
-    excerpt: str
+    head: bytes
+    length: int
     event: ToolEvent | None
     crlf: bool = False
     fault: str | None = None
@@ -50,6 +53,11 @@ class Line:
     fix: str = ""
     file_problem: str | None = None
     content_problem: str | None = None
+
+    @property
+    def excerpt(self) -> str:
+        cut = f"… ({self.length:,} bytes)" if self.length > len(self.head) else ""
+        return printable(self.head) + cut
 
     @property
     def worth_keeping(self) -> bool:
@@ -80,15 +88,15 @@ class Line:
 def read_line(tool: str, number: int, raw: bytes, *, complete: bool) -> Line:
     """Decode a line alone, as the runtime would; a fault does not stop the next."""
     crlf = raw.endswith(b"\r")
-    excerpt = printable(raw, EXCERPT_BYTES)
-    decoder = Decoder(tool, Limits(max_line_bytes=len(raw) + 1, max_bytes=len(raw) + 2))
+    head = raw[:EXCERPT_BYTES]
+    decoder = Decoder(tool, _NO_LIMITS)
     decoder.lines = number - 1
     try:
         events = decoder.feed(raw + b"\n") if complete else [*decoder.feed(raw), *decoder.close()]
     except ProtocolFailure as failure:
         rule = _broken_rule(raw, failure, complete=complete)
-        return Line(number, excerpt, None, crlf, rule, failure.message, failure.fix)
-    return Line(number, excerpt, events[0] if events else None, crlf)
+        return Line(number, head, len(raw), None, crlf, rule, failure.message, failure.fix)
+    return Line(number, head, len(raw), events[0] if events else None, crlf)
 
 
 def _broken_rule(raw: bytes, failure: ProtocolFailure, *, complete: bool) -> str:

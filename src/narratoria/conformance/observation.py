@@ -59,6 +59,7 @@ class Observation:
     """The first line that shared its write with another: it was not flushed when it was ready."""
     no_final_newline: bool = False
     stderr: str = ""
+    allowed: float = 0.0
     duration: float = 0.0
 
     @property
@@ -160,13 +161,14 @@ class _Watch:
     def run(self, timeout: float) -> None:
         """Until the process has ended and said everything, or has to be ended."""
         seen = self.seen
+        seen.allowed = timeout
         while not self._ended():
             self._turn()
             now = time.monotonic()
-            if now - self.started > timeout:
-                seen.timed_out = True
-            elif self.done_at is not None and now - self.done_at > LINGER:
-                seen.lingered = True
+            if self.done_at is not None:
+                seen.lingered = now - self.done_at > LINGER
+            else:
+                seen.timed_out = now - self.started > timeout
             if seen.timed_out or seen.lingered or seen.over or seen.fault_count > MAX_FAULTS:
                 self._stop()
         until = time.monotonic() + LINGER
@@ -247,7 +249,7 @@ class _Watch:
         return line
 
     def _last_line(self) -> None:
-        if self.partial.strip() and not self.seen.over:
+        if self.partial.strip() and self.seen.ended_by_itself:
             line = self._line(bytes(self.partial), complete=False)
             self.seen.no_final_newline = line is not None and line.fault is None
 

@@ -110,10 +110,12 @@ class AssetStore:
             source = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         except (OSError, ValueError) as error:
             raise AssetRefused(_why_unreadable(asset_id, path, error)) from None
+        status = os.fstat(source)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(source)  # not through a file object: Python makes none of a directory
+            what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise AssetRefused(f"asset {asset_id!r}: {path} is {what}; write a file and name it")
         with os.fdopen(source, "rb", buffering=0) as reader:
-            status = os.fstat(reader.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise AssetRefused(f"asset {asset_id!r}: {path} is not a regular file; write one and name it")
             if status.st_size > self.cap:
                 raise AssetRefused(
                     f"asset {asset_id!r}: {path} has {status.st_size:,} bytes, more than the cap of {self.cap:,}"

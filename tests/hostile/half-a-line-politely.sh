@@ -1,0 +1,6 @@
+#!/bin/bash
+# call: PROTOCOL_ERROR
+# says: middle of a line
+# rule: whole-lines, done-once
+echo '{"version":"0","type":"state_patch","patch":{"hp":0,"ruined":true}}'
+printf '{"version":"0","type":"done","o'

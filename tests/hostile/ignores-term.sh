@@ -1,0 +1,8 @@
+#!/bin/bash
+# call: TIMEOUT
+# says: no result within
+# rule: ends, stops-on-term
+# time: 1
+trap '' TERM
+echo '{"version":"0","type":"state_patch","patch":{"hp":0,"ruined":true}}'
+while :; do sleep 0.05; done

@@ -1,0 +1,5 @@
+#!/bin/bash
+# call: ok
+# rule: ends-promptly
+echo '{"version":"0","type":"done","ok":true}'
+exec sleep 600

@@ -1,0 +1,5 @@
+#!/bin/bash
+# call: MISSING_DONE
+# says: without a `done`
+# rule: done-once
+cat >/dev/null
