@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.output import console, print_json, printable, read_object, styled
-from narratoria.errors import TIMEOUT
+from narratoria.errors import NOT_EXECUTABLE, TIMEOUT, ToolValidationError
 from narratoria.events import AssetDenied, AssetStored, CallEmitted, Log, ToolErrorEvent, UiEvent
 from narratoria.executor import Call
 from narratoria.plan import CallResult
@@ -52,7 +52,7 @@ def call(
     arguments = read_object("--input", input_)
     result = asyncio.run(_call(tool, arguments, timeout, retries, events, as_json, grant))
     if as_json:
-        print_json(result)
+        print_json(_entry(result))
     return 0 if result.ok else TIMED_OUT if result.error_code == TIMEOUT else FAILED
 
 
@@ -67,12 +67,12 @@ async def _call(
 ) -> CallResult:
     try:
         tool = process_tool(path)
-    except LaunchRefused as error:
+    except (LaunchRefused, ToolValidationError) as error:
+        # A manifest that cannot be read leaves open what the tool may be given: it is not run.
+        code = error.code if isinstance(error, LaunchRefused) else NOT_EXECUTABLE
         if not as_json:
-            console(stderr=True).print(styled(("✗ ", "red"), (str(error), "")))
-        return CallResult(
-            tool_id=path.name, ok=False, state="failed", error=str(error), error_code=error.code
-        )
+            console(stderr=True).print(styled(("✗ ", "red"), (f"{code}: ", "bold red"), (str(error), "")))
+        return CallResult(tool_id=path.name, ok=False, state="failed", error=str(error), error_code=code)
     session = Session(permissions=grant)
     record = Call(timeout=timeout, policy=plan_policy(retries, 100))
     started = time.perf_counter()
@@ -90,6 +90,13 @@ async def _call(
     if not as_json:
         _conclude(outcome, result.message, session, quiet=events)
     return outcome
+
+
+def _entry(result: CallResult) -> dict[str, Any]:
+    """000 §13.5, an entry of `toolResults`, with `errorCode` beside `error` and nothing else."""
+    entry: dict[str, Any] = msgspec.to_builtins(result)
+    del entry["suggestions"]
+    return entry
 
 
 class _Events:

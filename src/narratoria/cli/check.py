@@ -47,7 +47,7 @@ def _entry(one: Judgement) -> dict[str, str]:
 
 def _show(report: Report, out: Console) -> None:
     name = max(len(one.rule.name) for one in report.judgements)
-    out.print(styled((report.tool, "bold"), (f"  {report.runs} runs, 1 of them with good input", "dim")))
+    out.print(styled((report.tool, "bold"), (f"  {_runs(report.runs)}", "dim")))
     for one in report.judgements:
         mark, style = _MARKS[one.verdict]
         section = f"§{one.rule.section}" if one.rule.section else ""
@@ -62,6 +62,13 @@ def _show(report: Report, out: Console) -> None:
     out.print(_conclusion(report))
     if report.refused_input:
         out.print("It refused the good input. Give one that it accepts with --input, to check more of it.")
+
+
+def _runs(count: int) -> str:
+    if count == 0:
+        return "could not be run"
+    hostile = f", then {count - 1} times with hostile input" if count > 1 else ""
+    return f"run with good input{hostile}"
 
 
 def _conclusion(report: Report) -> Text:

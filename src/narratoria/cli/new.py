@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from narratoria.cli.output import print_json
-from narratoria.cli.skeletons import LANGUAGES, write_tool
+from narratoria.cli.skeletons import LANGUAGES, next_steps, write_tool
 
 
 @click.group()
@@ -22,7 +22,7 @@ def new() -> None:
     "--dir",
     "directory",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("."),
+    default=Path(),
     show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the files written as JSON.")
@@ -30,9 +30,11 @@ def tool(name: str, lang: str, directory: Path, as_json: bool) -> int:
     """Write a conforming tool NAME, its manifest and a test."""
     files = write_tool(name, lang, directory)
     if as_json:
-        print_json({"files": [str(path) for path in files]})
+        print_json({"files": [str(path) for path in files], "next": next_steps(name, lang, directory)})
         return 0
     for path in files:
         click.echo(f"wrote {path}")
-    click.echo(f"\nNext: narratoria check {files[0]}")
+    click.echo("\nNext:")
+    for step in next_steps(name, lang, directory):
+        click.echo(f"  {step}")
     return 0
