@@ -78,10 +78,12 @@ class PlanExecutor:
         run = _Run(self, plan, dict(completed or {}))
         try:
             async with asyncio.timeout(self.plan_timeout):
-                for _ in range(self.max_executions):
-                    await run.go()
-                    if not run.again():
+                await run.go()
+                for _ in range(self.max_executions - 1):
+                    if not run.worth_repeating():
                         break
+                    run.forget_failures()
+                    await run.go()
         except TimeoutError:
             run.abandon("timeout", TIMEOUT, f"the plan did not finish within {self.plan_timeout:g} s")
         except asyncio.CancelledError:
@@ -130,14 +132,13 @@ class _Run:
         for call in plan.tools:
             for dependency in self.dependencies[call.tool_id]:
                 self.dependants[dependency].append(call)
+        self.required = {call.tool_id: call.required for call in plan.tools}
         self.remaining: dict[str, int] = {}
         self.ready: deque[PlannedCall] = deque()
-        self.underway: dict[str, Call] = {}
         self.active = 0
         self.alone = False
         self.idle: list[asyncio.Future[None]] = []
         self.disabled = frozenset(plan.disabled_skills)
-        self.called = 0
 
     async def go(self) -> None:
         """Run every call that has no result yet."""
@@ -154,16 +155,15 @@ class _Run:
             for _ in range(workers):
                 group.create_task(self._work())
 
-    def again(self) -> bool:
+    def worth_repeating(self) -> bool:
         """Whether another execution could help: something required failed, and only for a passing reason."""
         failed = [one for one in self.results.values() if one.state in ("failed", "timeout")]
-        required = {call.tool_id for call in self.plan.tools if call.required}
-        wanting = [one for one in failed if one.tool_id in required]
-        if not wanting or any(one.error_code not in TRANSIENT for one in wanting):
-            return False
+        wanting = [one for one in failed if self.required[one.tool_id]]
+        return bool(wanting) and all(one.error_code in TRANSIENT for one in wanting)
+
+    def forget_failures(self) -> None:
         self.kept = {tool_id: one for tool_id, one in self.results.items() if one.ok}
         self.results = {}
-        return True
 
     # --- scheduling ------------------------------------------------------------------------------------
 
@@ -245,12 +245,9 @@ class _Run:
                 continue
             if result.state == "skipped":
                 return f"{dependency!r} was skipped"
-            if self.dependants and self._is_required(dependency):
+            if self.required[dependency]:
                 return f"{dependency!r}, which it needs, failed"
         return None
-
-    def _is_required(self, tool_id: str) -> bool:
-        return next(call.required for call in self.plan.tools if call.tool_id == tool_id)
 
     async def _run(self, call: PlannedCall, tool: Tool[Any, Any]) -> CallResult:
         outputs = {
@@ -269,15 +266,12 @@ class _Run:
             dependencies=outputs or None,
         )
         started = time.perf_counter()
-        self.underway[call.tool_id] = record
         try:
             result = await self.owner.executor.execute(
                 tool, substitute(call.input, outputs), session=self.owner.session, call=record
             )
-        except PromptEvaluationError as error:
+        except PromptEvaluationError as error:  # ends an evaluation; in a plan it ends its call
             result = ToolResult.failed(str(error), recoverable=False)
-        finally:
-            del self.underway[call.tool_id]
         return call_result(call.tool_id, result, record, time.perf_counter() - started)
 
     def _without_running(

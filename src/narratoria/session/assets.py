@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import stat
 import tempfile
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -36,14 +38,13 @@ class AssetStore:
 
     def __init__(self, root: Path | None = None, *, cap: int = DEFAULT_CAP) -> None:
         self._root = root
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.cap = cap
 
     @property
     def root(self) -> Path:
         if self._root is None:
-            self._temporary = tempfile.TemporaryDirectory(prefix="narratoria-assets-")
-            self._root = Path(self._temporary.name)
+            self._root = Path(tempfile.mkdtemp(prefix="narratoria-assets-"))
+            weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         return self._root
 
     def path_of(self, digest: str) -> Path:

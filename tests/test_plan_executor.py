@@ -1,0 +1,398 @@
+"""Executing plans: each rule of 000 §13.4, and a trace that is complete however the plan ends."""
+
+import asyncio
+import os
+import stat
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from narratoria.errors import PlanRejected
+from narratoria.events import CallEmitted, CallFinished, Log, PlanFinished
+from narratoria.plan import CallResult, PlanDocument
+from narratoria.plan_executor import PlanExecutor
+from narratoria.registry import ToolRegistry
+from narratoria.retry import no_waiting
+from narratoria.session import Session
+from narratoria.tool import ToolContext, ToolResult
+from narratoria.tools.function import tool
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the test tool is asked to do."""
+
+    patch: dict = field(default_factory=dict)
+    fail: str = ""
+    fail_times: int = 1000
+    value: Any = None
+    seconds: float = 0.0
+
+
+class Workshop:
+    """One tool, `work`, that does as it is told and notes when."""
+
+    def __init__(self):
+        self.order = []
+        self.running = 0
+        self.peak = 0
+        self.attempts = {}
+        self.seen = {}
+        self.gates = {}
+
+        @tool(description="Works.", name="work")
+        async def work(params: Job, *, context: ToolContext) -> ToolResult[Any]:
+            name = context.call_id.rpartition(":")[2]
+            self.order.append(name)
+            self.attempts[name] = self.attempts.get(name, 0) + 1
+            self.seen[name] = context.dependencies
+            self.running += 1
+            self.peak = max(self.peak, self.running)
+            try:
+                context.log(f"{name} at work")
+                if params.patch:
+                    context.patch(params.patch)
+                if name in self.gates:
+                    await self.gates[name].wait()
+                elif params.seconds:
+                    await asyncio.sleep(params.seconds)
+                if params.fail and self.attempts[name] <= params.fail_times:
+                    return ToolResult.error(f"{name} failed", code=params.fail)
+                return ToolResult.ok(params.value)
+            finally:
+                self.running -= 1
+
+        self.registry = ToolRegistry([work])
+
+
+def call(tool_id, *dependencies, **fields):
+    job = {key: fields.pop(key) for key in ("patch", "fail", "fail_times", "value", "seconds") if key in fields}
+    fields.setdefault("retryPolicy", {"maxRetries": 0})
+    return {"toolId": tool_id, "toolPath": "work", "dependencies": list(dependencies), "input": job, **fields}
+
+
+def plan(*calls, **fields):
+    return PlanDocument.from_data({"requestId": "p", "tools": list(calls), **fields})
+
+
+async def run(shop, document, session=None, **options):
+    executor = PlanExecutor(shop.registry, session or Session(), **options)
+    return await asyncio.wait_for(executor.execute(document), 30)
+
+
+def states(result):
+    return {one.tool_id: one.state for one in result.tool_results}
+
+
+# --- the rules ------------------------------------------------------------------------------------------------
+
+
+async def test_rule_1_a_plan_with_a_cycle_is_rejected_before_anything_runs():
+    shop = Workshop()
+    document = msgspec.convert(
+        {"requestId": "p", "tools": [call("a", "b"), call("b", "a"), call("c")]}, PlanDocument
+    )
+    with pytest.raises(PlanRejected, match="circular"):
+        await run(shop, document)
+    assert shop.order == []
+
+
+async def test_rule_2_no_call_begins_before_its_dependencies_have_completed():
+    shop = Workshop()
+    await run(shop, plan(call("c", "b"), call("b", "a"), call("a"), parallel=True))
+    assert shop.order == ["a", "b", "c"]
+
+
+async def test_rule_2_a_call_starts_when_its_last_dependency_ends_and_not_with_a_wave():
+    shop = Workshop()
+    shop.gates["slow"] = asyncio.Event()
+    document = plan(
+        call("slow", **{"async": True}), call("a", **{"async": True}), call("b", "a", **{"async": True}), parallel=True
+    )
+    task = asyncio.create_task(run(shop, document, limit=2))
+    while "b" not in shop.order:
+        await asyncio.sleep(0)
+    assert shop.running >= 1 and not shop.gates["slow"].is_set()
+    shop.gates["slow"].set()
+    assert (await task).success
+
+
+async def test_rule_3_async_calls_of_a_parallel_plan_run_at_once_up_to_the_limit():
+    shop = Workshop()
+    document = plan(*(call(str(n), seconds=0.01, **{"async": True}) for n in range(8)), parallel=True)
+    assert (await run(shop, document, limit=3)).success
+    assert shop.peak == 3
+
+
+async def test_rule_3_the_limit_is_the_core_count_unless_told():
+    assert PlanExecutor(ToolRegistry(), Session()).limit == os.cpu_count()
+
+
+async def test_rule_3_a_call_that_is_not_async_runs_alone():
+    shop = Workshop()
+    overlaps = []
+
+    @tool(description="Must be alone.", name="alone")
+    async def alone(params: Job, *, context: ToolContext) -> ToolResult[None]:
+        overlaps.append(shop.running)
+        await asyncio.sleep(0.01)
+        overlaps.append(shop.running)
+        return ToolResult.ok(None)
+
+    shop.registry.register(alone)
+    together = [call(str(n), seconds=0.005, **{"async": True}) for n in range(6)]
+    together.insert(3, {"toolId": "x", "toolPath": "alone"})
+    assert (await run(shop, plan(*together, parallel=True), limit=4)).success
+    assert overlaps == [0, 0] and shop.peak > 1
+
+
+async def test_rule_4_a_sequential_plan_runs_one_at_a_time_in_topological_order():
+    shop = Workshop()
+    document = plan(call("a", **{"async": True}), call("b", seconds=0.001, **{"async": True}), call("c", **{"async": True}))
+    await run(shop, document)
+    assert shop.order == ["a", "b", "c"] and shop.peak == 1
+
+
+async def test_rule_5_a_failing_call_is_retried_and_the_count_recorded():
+    shop = Workshop()
+    with no_waiting():
+        result = await run(shop, plan(call("a", fail="FLAKY", fail_times=2, retryPolicy={"maxRetries": 3})))
+    (one,) = result.tool_results
+    assert one.ok and one.retry_count == 2 and shop.attempts["a"] == 3
+
+
+async def test_rule_5_after_the_last_retry_the_call_has_failed():
+    shop = Workshop()
+    with no_waiting():
+        result = await run(shop, plan(call("a", fail="BROKEN", retryPolicy={"maxRetries": 2})))
+    (one,) = result.tool_results
+    assert (one.ok, one.state, one.retry_count, one.error_code) == (False, "failed", 2, "BROKEN")
+    assert shop.attempts["a"] == 3 and result.failed_tools == ["a"]
+
+
+async def test_rule_6_a_required_failure_skips_its_dependants_and_theirs_and_fails_the_plan():
+    shop = Workshop()
+    document = plan(call("a", fail="X"), call("b", "a"), call("c", "b", required=False), call("d"), parallel=True)
+    result = await run(shop, document)
+    assert states(result) == {"a": "failed", "b": "skipped", "c": "skipped", "d": "completed"}
+    assert not result.success and result.can_replan and result.failed_tools == ["a"]
+    assert "'a', which it needs, failed" in result.result_of("b").error
+
+
+async def test_rule_6_an_optional_failure_lets_its_dependants_run_with_null():
+    shop = Workshop()
+    document = plan(
+        call("a", fail="X", required=False, patch={"lost": 1}),
+        call("b", patch={"kept": 1}),
+        call("c", "a", "b"),
+    )
+    session = Session()
+    result = await run(shop, document, session)
+    assert result.success and states(result)["c"] == "completed"
+    assert shop.seen["c"] == {"a": None, "b": {"kept": 1}}
+    assert session.state == {"kept": 1}
+
+
+async def test_rule_6_an_independent_call_goes_on_when_its_sibling_fails():
+    shop = Workshop()
+    session = Session()
+    document = plan(
+        call("bad", fail="X", patch={"bad": 1}, **{"async": True}),
+        call("good", seconds=0.01, patch={"good": 1}, **{"async": True}),
+        parallel=True,
+    )
+    result = await run(shop, document, session)
+    assert states(result) == {"bad": "failed", "good": "completed"} and session.state == {"good": 1}
+
+
+async def test_rule_6_only_passing_failures_are_executed_again_and_completed_calls_are_not():
+    shop = Workshop()
+    document = plan(call("done", patch={"n": 1}), call("flaky", "done", fail="NETWORK", fail_times=2), call("after", "flaky"))
+    result = await run(shop, document)
+    assert result.success and shop.attempts == {"done": 1, "flaky": 3, "after": 1}
+
+
+async def test_rule_6_a_plan_is_executed_three_times_at_most():
+    shop = Workshop()
+    result = await run(shop, plan(call("flaky", fail="NETWORK")))
+    assert not result.success and shop.attempts["flaky"] == 3
+
+
+async def test_rule_7_every_event_is_aggregated_live_and_in_order():
+    shop = Workshop()
+    session = Session()
+    seen = []
+
+    class Sink:
+        full = False
+
+        def push(self, record):
+            seen.append(record.event)
+
+        async def wait(self):
+            return None
+
+    session.attach(Sink())
+    await run(shop, plan(call("a", patch={"x": 1}), call("b", "a", patch={"x": 2})), session)
+    logs = [one.event.message for one in seen if isinstance(one, CallEmitted) and isinstance(one.event, Log)]
+    assert logs == ["a at work", "b at work"] and session.state == {"x": 2}
+    assert [one.tool_id for one in seen if isinstance(one, CallFinished)] == ["a", "b"]
+    assert isinstance(seen[-1], PlanFinished) and seen[-1].success
+
+
+async def test_rule_8_the_trace_has_every_field_of_13_5():
+    shop = Workshop()
+    result = await run(shop, plan(call("a", patch={"x": {"y": 1}}), call("b", fail="X"), narrative="Once."))
+    data = msgspec.to_builtins(result)
+    assert set(data) >= {
+        "planId", "success", "narrative", "executionTime", "toolResults", "failedTools", "generationAttempt", "canReplan",
+    }  # fmt: skip
+    first, second = data["toolResults"]
+    assert set(first) >= {"toolId", "ok", "state", "output", "executionTime", "retryCount", "error", "events"}
+    assert first["output"] == {"x": {"y": 1}} and first["error"] is None
+    assert [event["type"] for event in first["events"]] == ["log", "state_patch"]
+    assert second["error"] == "b failed" and second["errorCode"] == "X"
+    assert (data["planId"], data["narrative"], data["generationAttempt"]) == ("p", "Once.", 1)
+
+
+# --- time, cancellation, resuming -----------------------------------------------------------------------------
+
+
+async def test_a_plan_past_its_time_ends_and_every_call_has_a_result():
+    shop = Workshop()
+    shop.gates["stuck"] = asyncio.Event()
+    document = plan(call("a", patch={"a": 1}), call("stuck", "a", patch={"stuck": 1}), call("never", "stuck"))
+    session = Session()
+    result = await run(shop, document, session, plan_timeout=0.1)
+    assert states(result) == {"a": "completed", "stuck": "timeout", "never": "skipped"}
+    assert session.state == {"a": 1} and not result.success
+
+
+async def test_a_call_past_its_time_is_a_timeout():
+    shop = Workshop()
+    shop.gates["stuck"] = asyncio.Event()
+    result = await run(shop, plan(call("stuck")), call_timeout=0.03)
+    assert result.tool_results[0].state == "timeout" and result.tool_results[0].error_code == "TIMEOUT"
+
+
+async def test_cancelling_a_plan_settles_every_call_and_passes_on():
+    shop = Workshop()
+    shop.gates["stuck"] = asyncio.Event()
+    session = Session()
+    task = asyncio.create_task(run(shop, plan(call("a", patch={"a": 1}), call("stuck", "a"), call("b", "stuck")), session))
+    while "stuck" not in shop.order:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert shop.running == 0 and session.state == {"a": 1}
+
+
+async def test_completed_results_of_an_interrupted_run_are_kept():
+    shop = Workshop()
+    kept = CallResult(tool_id="a", ok=True, state="completed", output={"x": 7})
+    document = plan(call("a"), call("b", "a"))
+    executor = PlanExecutor(shop.registry, Session())
+    result = await executor.execute(document, completed={"a": kept})
+    assert result.success and shop.order == ["b"] and shop.seen["b"] == {"a": {"x": 7}}
+    assert result.tool_results[0] is kept
+
+
+# --- references ------------------------------------------------------------------------------------------------
+
+
+async def test_a_reference_is_replaced_by_the_output_of_its_call():
+    shop = Workshop()
+    session = Session()
+    document = plan(
+        call("light1", patch={"inventory": {"torch": {"lit": True}}}),
+        call("b", value={"$from": "light1", "path": "inventory.torch.lit"}),
+        call("c", patch={"copy": {"$from": "light1", "path": "inventory"}}),
+        call("d", value={"$from": "b", "path": "value"}),
+    )
+    result = await run(shop, document, session)
+    assert result.success
+    assert result.result_of("b").output == {"value": True}, "a tool that only returns a value has it as output"
+    assert session.state["copy"] == {"torch": {"lit": True}}
+    assert result.result_of("d").output == {"value": True}
+
+
+async def test_a_reference_to_a_failed_optional_call_is_null():
+    shop = Workshop()
+    document = plan(call("a", fail="X", required=False), call("b", value=[{"$from": "a", "path": "x"}]))
+    assert (await run(shop, document)).result_of("b").output == {"value": [None]}
+
+
+# --- where tools may lie ---------------------------------------------------------------------------------------
+
+
+def script(path, text="print('{\"version\":\"0\",\"type\":\"done\",\"ok\":true}')"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/usr/bin/env python3\n{textwrap.dedent(text)}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.mark.parametrize("form", ["relative", "absolute"])
+async def test_a_tool_inside_an_allowed_root_runs(tmp_path, form):
+    tool_file = script(tmp_path / "tools" / "hello")
+    path = "tools/hello" if form == "relative" else str(tool_file)
+    result = await run(Workshop(), plan({"toolId": "a", "toolPath": path}), roots=[tmp_path])
+    assert result.success
+
+
+@pytest.mark.parametrize("form", ["parent", "absolute", "symlink"])
+async def test_a_tool_outside_the_roots_is_refused_before_a_process_starts(tmp_path, form):
+    marker = tmp_path / "ran"
+    outside = script(tmp_path / "outside" / "evil", f"open({str(marker)!r}, 'w')")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(outside)
+    path = {"parent": "../outside/evil", "absolute": str(outside), "symlink": "link"}[form]
+    result = await run(Workshop(), plan({"toolId": "a", "toolPath": path}), roots=[root])
+    assert not result.success and "outside the folders" in result.tool_results[0].error
+    assert not marker.exists()
+
+
+async def test_a_tool_that_does_not_exist_fails_its_call_only():
+    shop = Workshop()
+    result = await run(shop, plan({"toolId": "a", "toolPath": "nope", "required": False}, call("b")))
+    assert result.success and result.result_of("a").error_code == "TOOL_NOT_FOUND"
+
+
+async def test_a_symlink_loop_is_not_found(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    result = await run(Workshop(), plan({"toolId": "a", "toolPath": "loop"}), roots=[tmp_path])
+    assert result.tool_results[0].error_code == "TOOL_NOT_FOUND"
+
+
+async def test_a_disabled_skill_is_not_run():
+    shop = Workshop()
+    result = await run(shop, plan(call("a"), disabledSkills=["work"]))
+    assert shop.order == [] and result.tool_results[0].error_code == "SKILL_DISABLED"
+
+
+async def test_ten_thousand_calls_run():
+    shop = Workshop()
+    document = plan(*(call(str(n), *([str(n - 1)] if n % 10 else []), **{"async": True}) for n in range(10_000)), parallel=True)
+    result = await run(shop, document)
+    assert result.success and len(shop.order) == 10_000
+
+
+async def test_the_loop_is_not_starved_by_calls_that_never_wait():
+    shop = Workshop()
+    turns = 0
+
+    async def clock():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    ticking = asyncio.create_task(clock())
+    await run(shop, plan(*(call(str(n)) for n in range(2_000))))
+    ticking.cancel()
+    assert turns > 20

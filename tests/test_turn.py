@@ -1,0 +1,304 @@
+"""Turns: 000 §13.6 and §14.3, bounded replanning, skill health, and a story that never stops."""
+
+import asyncio
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from narratoria.errors import SessionBusy
+from narratoria.events import NarratorChosen, PlanMade, PlanRefused, TurnCommitted, TurnStarted
+from narratoria.game import Game
+from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.template import TemplateNarrator
+from narratoria.plan import PlanDocument, PlannedCall, PlanRetry
+from narratoria.plan_executor import PlanExecutor
+from narratoria.registry import ToolRegistry
+from narratoria.retry import no_waiting
+from narratoria.session import Session
+from narratoria.story import Story
+from narratoria.turn import TurnSettings, take_turn
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICK = TurnSettings(generation_timeout=0.1)
+
+
+class Recorder:
+    full = False
+
+    def __init__(self, session):
+        self.events = []
+        session.attach(self)
+
+    def push(self, record):
+        self.events.append(record.event)
+
+    async def wait(self):
+        return None
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class Says:
+    """A narrator that answers with what it is given, and notes what it was asked."""
+
+    name = "says"
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests = []
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        if callable(answer):
+            return await answer()
+        return answer
+
+
+def call(name, **fields):
+    fields.setdefault("retry_policy", PlanRetry(max_retries=0))
+    return PlannedCall(tool_id=f"{name}1", tool_path=name, **fields)
+
+
+def speak(text="So it goes."):
+    return PlanDocument(narrative=text)
+
+
+async def turn(narrator, prompt="look", session=None, settings=QUICK, registry=None):
+    return await asyncio.wait_for(
+        take_turn(session or Session(), prompt, narrator=narrator, registry=registry or ToolRegistry(), settings=settings), 20
+    )
+
+
+@pytest.fixture
+def torch_story(tmp_path):
+    shutil.copytree(ROOT / "stories" / "torch", tmp_path / "torch")
+    return tmp_path / "torch"
+
+
+# --- the walkthrough of 14.3, on real processes ---------------------------------------------------------------------
+
+
+async def test_14_3_both_calls_run_and_state_assets_and_choices_follow(torch_story):
+    game = Game.new(Story.load(torch_story))
+    game.begin()
+    result = await game.prompt("I light the torch and examine the door")
+    (plan,) = result.plans
+    expected = json.loads((ROOT / "tests" / "data" / "plan-14-3-first.json").read_text())
+    assert {**plan.to_data(), "requestId": None} == {**expected, "requestId": None}
+    assert result.outcome == "completed" and result.choices == ["Open", "Leave"]
+    assert game.session.state == {
+        "inventory": {"torch": {"lit": True}},
+        "discovered": {"door_inscription": "Ancient runes"},
+    }
+    (picture,) = game.session.asset_records.values()
+    assert picture.media_type == "image/png" and picture.hash in game.session.assets
+
+
+async def test_14_3_when_torch_lighter_fails_the_second_plan_comes_out_and_the_story_goes_on(torch_story):
+    tool = torch_story / "tools" / "torch-lighter"
+    tool.write_text(f"#!{sys.executable}\nprint('{{\"version\":\"0\",\"type\":\"done\",\"ok\":false}}')\n")
+    game = Game.new(Story.load(torch_story))
+    game.begin()
+    with no_waiting():
+        result = await game.prompt("I light the torch and examine the door")
+    first, second = result.plans
+    expected = json.loads((ROOT / "tests" / "data" / "plan-14-3-second.json").read_text())
+    got = second.to_data()
+    assert got["metadata"] == {"generationAttempt": 2, "parentPlanId": first.request_id}
+    for volatile in (got, expected):
+        volatile["requestId"] = volatile["metadata"] = None
+    for one in expected["tools"]:
+        one.setdefault("retryPolicy", {"maxRetries": 3, "backoffMs": 100})
+    assert got == expected
+    assert result.traces[0].result_of("light1").retry_count == 3
+    assert result.traces[0].result_of("examine1").state == "skipped"
+    assert result.outcome == "completed" and result.narrative.startswith("The torch is beyond reach.")
+    assert game.session.state == {"discovered": {"door_inscription": "Ancient runes"}}
+    assert game.session.health["torch-lighter"].health == "temporaryFailure"
+    assert game.session.health["door-examiner"].health == "healthy"
+
+
+# --- bounded replanning ------------------------------------------------------------------------------------------------
+
+
+async def hang():
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def nonsense():
+    return {"tools": "yes"}
+
+
+@pytest.mark.parametrize("answer", [ValueError("broken narrator"), hang, nonsense, NoMatch("no idea")])
+async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempts_and_never_the_turn(answer):
+    session = Session()
+    recorder = Recorder(session)
+    narrator = Says(answer)
+    result = await turn(narrator, session=session)
+    assert len(narrator.requests) == 5 and [one.attempt for one in recorder.of(PlanRefused)] == [1, 2, 3, 4, 5]
+    assert result.outcome == "fallback" and result.narrator == "template" and result.narrative
+    assert (await turn(Says(speak()), session=session)).narrative == "So it goes.", "the player can go on"
+
+
+async def test_the_same_failing_plan_five_times_ends_in_template_narration():
+    narrator = Says(PlanDocument(tools=[call("nope")]))
+    session = Session()
+    result = await turn(narrator, session=session)
+    assert result.outcome == "fallback" and len(narrator.requests) == 5
+    assert narrator.requests[1].disabled_skills == {"nope"}
+
+
+async def test_a_plan_that_chooses_a_disabled_skill_is_refused():
+    registry = ToolRegistry()
+    failing = ROOT / "examples" / "tools" / "torch-lighter"
+    session = Session()
+    executor = PlanExecutor(registry, session, roots=[failing.parent])
+    plan = PlanDocument(tools=[call("torch-lighter", input={"action": "wrong"})])
+    narrator = Says(plan)
+    result = await take_turn(session, "x", narrator=narrator, registry=registry, executor=executor, settings=QUICK)
+    assert result.outcome == "fallback" and any("is disabled; choose another" in one for one in result.problems)
+    assert len(result.traces) == 1, "it was tried once, and never again"
+
+
+async def test_attempt_parent_and_trace_reach_the_narrator():
+    narrator = Says(PlanDocument(request_id="p1", tools=[call("nope")]), speak("Then this."))
+    result = await turn(narrator)
+    second = narrator.requests[1]
+    assert (second.attempt, second.parent_plan.request_id) == (2, "p1")
+    assert second.last_trace.failed_tools == ["nope1"]
+    assert result.plans[1].metadata.parent_plan_id == "p1" and result.plans[1].disabled_skills == ["nope"]
+    assert result.outcome == "completed" and result.narrative == "Then this."
+
+
+async def test_a_missing_tool_is_a_permanent_failure_and_stays_disabled_in_later_turns():
+    session = Session()
+    narrator = Says(PlanDocument(tools=[call("nope")]), speak())
+    await turn(narrator, session=session)
+    assert session.health["nope"].health == "permanentFailure"
+    await turn(narrator, session=session)
+    assert narrator.requests[-1].disabled_skills == {"nope"}
+
+
+# --- prompts ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_prompt_of_a_megabyte_is_cut_and_said_so():
+    narrator = Says(speak())
+    result = await turn(narrator, "x" * 1_000_000)
+    assert len(narrator.requests[0].prompt) == 20_000 and result.outcome == "completed"
+
+
+@pytest.mark.parametrize("prompt", ["", "   ", "\x00\x07", "🙂" * 100])
+async def test_any_prompt_gets_an_answer(prompt):
+    chain = ChainNarrator([], last_resort=TemplateNarrator())
+    assert (await turn(chain, prompt)).narrative
+
+
+async def test_two_prompts_at_once_are_taken_one_after_the_other():
+    gate = asyncio.Event()
+
+    async def slow():
+        await gate.wait()
+        return speak("first")
+
+    session = Session()
+    recorder = Recorder(session)
+    settings = TurnSettings(generation_timeout=5)
+    first = asyncio.create_task(turn(Says(slow), "one", session, settings))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(turn(Says(speak("second")), "two", session, settings))
+    await asyncio.sleep(0)
+    gate.set()
+    assert [(await first).turn, (await second).turn] == [1, 2]
+    order = [type(event).__name__ for event in recorder.events if isinstance(event, TurnStarted | TurnCommitted)]
+    assert order == ["TurnStarted", "TurnCommitted"] * 2
+
+
+async def test_more_prompts_than_may_wait_are_refused_clearly():
+    gate = asyncio.Event()
+
+    async def slow():
+        await gate.wait()
+        return speak()
+
+    session = Session()
+    settings = TurnSettings(generation_timeout=5)
+    waiting = [asyncio.create_task(turn(Says(slow), "x", session, settings)) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    with pytest.raises(SessionBusy, match="waiting already"):
+        await turn(Says(speak()), "too many", session, settings)
+    gate.set()
+    assert [one.turn for one in await asyncio.gather(*waiting)] == [1, 2, 3, 4, 5]
+
+
+# --- endings, choices, history ---------------------------------------------------------------------------------------------
+
+
+async def test_choices_stand_until_others_are_offered():
+    session = Session()
+    session.choices = ["Wait"]
+    assert (await turn(Says(speak()), session=session)).choices == ["Wait"]
+
+
+async def test_history_reaches_the_next_generation():
+    session = Session()
+    narrator = Says(speak("A door."))
+    await turn(narrator, "look", session)
+    await turn(narrator, "open it", session)
+    (past,) = narrator.requests[1].history
+    assert (past.prompt, past.narrative) == ("look", "A door.")
+
+
+async def test_cancelling_a_turn_closes_it_and_the_next_one_works():
+    session = Session()
+    recorder = Recorder(session)
+    task = asyncio.create_task(turn(Says(hang), "x", session, TurnSettings(generation_timeout=30)))
+    while not recorder.of(TurnStarted):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert recorder.of(TurnCommitted)[0].outcome == "cancelled"
+    assert (await turn(Says(speak()), session=session)).turn == 2
+
+
+# --- the chain -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_chain_falls_through_on_no_match_failure_and_time_out():
+    class Named(Says):
+        def __init__(self, name, answer):
+            super().__init__(answer)
+            self.name = name
+
+    chain = ChainNarrator(
+        [Named("a", NoMatch("no")), Named("b", ValueError("bad")), Named("c", hang), Named("d", speak("d speaks"))],
+        time_limit=0.05,
+    )
+    session = Session()
+    recorder = Recorder(session)
+    result = await turn(chain, session=session, settings=TurnSettings(generation_timeout=5))
+    assert result.narrative == "d speaks" and result.narrator == "d"
+    (chosen,) = recorder.of(NarratorChosen)
+    assert chosen.passed_over == {"a": "no", "b": "ValueError: bad", "c": "no plan within 0.05 s"}
+    assert recorder.of(PlanMade)[0].narrator == "d"
+
+
+async def test_an_honest_refusal_is_the_answer_when_nobody_knows_better():
+    chain = ChainNarrator([Says(Refusal("You cannot fly here.", ["Walk", "Swim"]))], last_resort=TemplateNarrator())
+    result = await turn(chain, "fly")
+    assert result.narrative == "You cannot fly here." and result.choices == ["Walk", "Swim"]
+
+
+async def test_a_refusal_gives_way_to_a_later_narrator():
+    chain = ChainNarrator([Says(Refusal("no")), Says(speak("I know how."))])
+    assert (await turn(chain)).narrative == "I know how."
