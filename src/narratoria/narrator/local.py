@@ -115,8 +115,7 @@ class _Thought:
         self.narrator = narrator
         self.request = request
         self.prompt = request.prompt[:_MAX_PROMPT]
-        self.cards = [card for card in request.tools if not _disabled(card, request.disabled_skills)]
-        self.index = narrator.index(self.cards)
+        self.index = narrator.index(request.tools)
         self.finder = EntityFinder(find_entities(request.state))
         self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
         self.mend = mender(self.index.words() | self.finder.vocabulary(), narrator.knows_word)
@@ -181,13 +180,25 @@ class _Thought:
         strangeness = self.index.strangeness(reading, vectors)
         none_score = self.index.none_score(strangeness)
         self.observed.append((ranked, strangeness))
-        if ranked and ranked[0].filling.missing and self.narrator.outweighs(ranked[0], none_score):
+        if (
+            ranked
+            and not self._disabled(ranked[0].tool.card)
+            and ranked[0].filling.missing
+            and self.narrator.outweighs(ranked[0], none_score)
+        ):
             self.almost.append(ranked[0])
         for candidate in ranked:
             if candidate.filling.missing or not candidate.tool.accepts(candidate.filling.input):
                 continue
-            return candidate if self.narrator.outweighs(candidate, none_score) else None
+            # What means a disabled tool is not handed to the next best one: that would do something else.
+            if self._disabled(candidate.tool.card) or not self.narrator.outweighs(candidate, none_score):
+                return None
+            return candidate
         return None
+
+    def _disabled(self, card: ToolCard) -> bool:
+        disabled = self.request.disabled_skills
+        return card.name in disabled or (card.skill is not None and card.skill in disabled)
 
     def _call(self, index: int, best: Candidate) -> None:
         before = len(self.steps)
@@ -268,11 +279,11 @@ class _Thought:
     def _suggestions(self) -> list[str]:
         """Two or three things that can be done, nearest in meaning to the prompt first."""
         prompt = self.narrator.embed([self.prompt])[0]
-        tools = self.index.nearest(prompt, _CHOICES)
+        tools = [tool for tool in self.index.nearest(prompt, 3 * _CHOICES) if not self._disabled(tool.card)]
         if self.almost:
             wanted = self.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
-        return suggest(tools[:_CHOICES], self.finder.entities, self.narrator.embed_names)
+        return suggest(tools, self.finder.entities, self.narrator.embed_names)[:_CHOICES]
 
 
 def _spread(best: Candidate) -> list[dict[str, Any]]:
@@ -298,10 +309,6 @@ def _document(request: NarratorRequest, narrative: str | None, calls: list[Plann
         disabled_skills=sorted(request.disabled_skills),
         metadata=PlanMetadata(generation_attempt=request.attempt, parent_plan_id=parent),
     )
-
-
-def _disabled(card: ToolCard, disabled: frozenset[str]) -> bool:
-    return card.name in disabled or (card.skill is not None and card.skill in disabled)
 
 
 def _addressed(clause: Clause) -> str:

@@ -300,7 +300,7 @@ def _number_at(tokens: Sequence[Token], index: int) -> tuple[float, int]:
     following = [token.low for token in tokens[index + 1 : index + 3]]
     if tokens[index].quoted:
         return 0.0, 0
-    if word[0].isdigit():
+    if word[0].isdecimal():
         return float(word.replace(",", ".")), 1
     if word == "half" and following[:1] in (["an"], ["a"]):
         return 0.5, 2

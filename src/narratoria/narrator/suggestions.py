@@ -73,6 +73,11 @@ def _fitting(
     if not free:
         return None
     wanted = set(slot.words) | {stem(word) for word in split_name(value)}
-    likes = embed([thing.label for thing in free]) @ embed([f"{value} {slot.text}".strip()])[0]
-    scores = [float(like) + bool(thing.holders & wanted) for like, thing in zip(likes, free, strict=True)]
+    elsewhere = {word for other in tool.slots if other is not slot for word in other.words}
+    names = embed([thing.label for thing in free])
+    likes = (names @ embed([f"{value} {slot.text}".strip(), tool.card.description]).T).max(axis=1)
+    scores = [
+        float(like) + bool(thing.holders & wanted) - bool(set(thing.stems) & elsewhere)
+        for like, thing in zip(likes, free, strict=True)
+    ]
     return free[scores.index(max(scores))] if max(scores) > _LIKE_ENOUGH else None

@@ -1,8 +1,9 @@
 """numpy, loaded so that its BLAS uses one thread; everything here that computes takes `np` from this module.
 
-The matrices of a prompt are small: a second thread only spins (22 ms of CPU per prompt with one thread, 65 with
-two on a busy machine), and a process that has BLAS threads must not fork. The variable is read once, while numpy
-loads, and taken back so that tools do not inherit it. Who has imported numpy before keeps their threads.
+The matrices of a prompt are small: a second thread only spins (22 ms of CPU per prompt with one thread, 65
+with two on a busy machine), and a process that has BLAS threads must not fork. The variable is read once,
+while numpy loads, and taken back so that tools do not inherit it. Who has imported numpy before keeps their
+threads.
 """
 
 from __future__ import annotations

@@ -1,0 +1,166 @@
+"""The evaluation sets, how a narrator is scored, and what the local narrator scores."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers")
+
+from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.evaluation import EvaluationSetInvalid, Report, evaluate, load_set
+from narratoria.narrator.local import LocalNarrator
+from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.plan import PlanDocument, PlannedCall
+
+EVALS = Path(__file__).parents[2] / "evals"
+
+
+class Scripted:
+    """Answers each prompt with the calls it was given: (tool, input, dependencies)."""
+
+    name = "scripted"
+
+    def __init__(self, answers: dict[str, list[tuple[str, dict[str, Any], list[int]]]]) -> None:
+        self.answers = answers
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        if request.prompt not in self.answers:
+            raise NoMatch(request.prompt)
+        calls = [
+            PlannedCall(
+                tool_id=f"c{number}", tool_path=tool, input=values, dependencies=[f"c{d}" for d in needs]
+            )
+            for number, (tool, values, needs) in enumerate(self.answers[request.prompt])
+        ]
+        return PlanDocument(tools=calls)
+
+
+CATALOGUE = {
+    "name": "tiny",
+    "tools": [
+        {"name": "take", "description": "Take.", "parameters": {"type": "object", "properties": {
+            "item": {"type": "string"}, "count": {"type": "integer", "default": 1}}, "required": ["item"],
+            "additionalProperties": False}},
+        {"name": "go", "description": "Go.", "parameters": {"type": "object", "properties": {}}},
+    ],
+}  # fmt: skip
+
+
+def tiny(folder: Path, *lines: dict[str, Any]) -> Path:
+    (folder / "catalogues").mkdir()
+    (folder / "catalogues" / "tiny.json").write_text(json.dumps(CATALOGUE))
+    file = folder / "set.jsonl"
+    file.write_text("\n".join(json.dumps({"catalogue": "tiny", **line}) for line in lines))
+    return file
+
+
+async def score(
+    folder: Path, line: dict[str, Any], answer: list[tuple[str, dict[str, Any], list[int]]]
+) -> Report:
+    return await evaluate(Scripted({line["prompt"]: answer}), load_set(tiny(folder, line)))
+
+
+TAKE_CUP: dict[str, Any] = {"prompt": "p", "calls": [{"tool": "take", "input": {"item": "the cup"}}]}
+
+
+async def test_case_articles_and_defaults_do_not_count(tmp_path: Path) -> None:
+    report = await score(tmp_path, TAKE_CUP, [("take", {"item": "Cup", "count": 1}, [])])
+    assert (report.exact_tools, report.slots, report.exact_plans, report.valid) == (1, 1, 1, 1)
+
+
+async def test_a_wrong_value_costs_its_slot_and_a_needless_one_too(tmp_path: Path) -> None:
+    report = await score(tmp_path, TAKE_CUP, [("take", {"item": "rope", "count": 2}, [])])
+    assert (report.exact_tools, report.slots) == (1, 0)
+
+
+async def test_an_input_the_schema_forbids_makes_the_plan_invalid(tmp_path: Path) -> None:
+    report = await score(tmp_path, TAKE_CUP, [("take", {"item": "cup", "count": "two"}, [])])
+    assert report.valid == 0
+
+
+async def test_an_unknown_tool_makes_the_plan_invalid_and_the_set_wrong(tmp_path: Path) -> None:
+    report = await score(tmp_path, TAKE_CUP, [("grab", {"item": "cup"}, [])])
+    assert (report.valid, report.exact_tools) == (0, 0)
+
+
+async def test_the_same_tool_twice_is_not_the_same_as_once(tmp_path: Path) -> None:
+    report = await score(tmp_path, TAKE_CUP, [("take", {"item": "cup"}, []), ("take", {"item": "rope"}, [])])
+    assert report.exact_tools == 0
+
+
+async def test_two_calls_of_one_tool_are_paired_so_that_most_slots_agree(tmp_path: Path) -> None:
+    line = {"prompt": "p", "calls": [{"tool": "take", "input": {"item": v}} for v in ("cup", "rope")]}
+    report = await score(tmp_path, line, [("take", {"item": "rope"}, []), ("take", {"item": "cup"}, [])])
+    assert report.exact_plans == 1
+
+
+@pytest.mark.parametrize(("needs", "kept"), [([0], 1.0), ([], 0.0)])
+async def test_order_is_what_dependencies_enforce(tmp_path: Path, needs: list[int], kept: float) -> None:
+    line = {
+        "prompt": "p",
+        "calls": [{"tool": "take", "input": {"item": "cup"}}, {"tool": "go"}],
+        "order": [[0, 1]],
+    }
+    report = await score(tmp_path, line, [("take", {"item": "cup"}, []), ("go", {}, needs)])
+    assert report.order == kept
+
+
+async def test_any_of_several_values_and_any_alternative_will_do(tmp_path: Path) -> None:
+    line = {
+        "prompt": "p",
+        "calls": [{"tool": "go"}],
+        "alternatives": [[{"tool": "take", "input": {"item": {"$any": ["mug", "cup"]}}}]],
+    }
+    report = await score(tmp_path, line, [("take", {"item": "cup"}, [])])
+    assert report.exact_plans == 1
+
+
+async def test_refusals_are_counted_where_nothing_fits_and_where_something_did(tmp_path: Path) -> None:
+    file = tiny(tmp_path, {"prompt": "fly", "calls": [], "tags": ["nothing"]}, TAKE_CUP)
+    report = await evaluate(Scripted({}), load_set(file))
+    assert (report.refusals, report.false_refusals, report.exact_tools) == (1, 1, 0.5)
+    assert "honest refusals 100%" in report.render()
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [("{", "line 1: not JSON"), ("[]", "line 1: expected an object"), ('{"prompt": "x"}', "no calls, catalogue"),
+     ('{"catalogue": "none", "prompt": "x", "calls": []}', "no catalogue 'none'")],
+)  # fmt: skip
+def test_a_broken_set_names_the_line(tmp_path: Path, line: str, complaint: str) -> None:
+    file = tmp_path / "set.jsonl"
+    file.write_text(line)
+    with pytest.raises(EvaluationSetInvalid, match=complaint):
+        load_set(file)
+
+
+# --- our own sets --------------------------------------------------------------------------------------
+
+
+def test_the_sets_are_large_varied_and_do_not_share_prompts() -> None:
+    development, held_out = load_set(EVALS / "development.jsonl"), load_set(EVALS / "held-out.jsonl")
+    assert len(development) + len(held_out) >= 200
+    assert not {case.prompt for case in development} & {case.prompt for case in held_out}
+    for cases in (development, held_out):
+        tags = Counter(tag for case in cases for tag in case.tags)
+        assert tags["nothing"] >= 0.15 * len(cases)
+        assert set(tags) == {"multi", "pronoun", "negation", "typo", "question", "nothing"}
+        assert len({case.catalogue.name for case in cases}) >= 3
+
+
+@pytest.mark.parametrize("name", ["development", "held-out"])
+async def test_the_local_narrator_reaches_its_targets(name: str, tmp_path: Path) -> None:
+    narrator = LocalNarrator(CachedEmbedder(MiniLM(), tmp_path))
+    report = await evaluate(narrator, load_set(EVALS / f"{name}.jsonl"))
+    print(report.render())
+    assert report.valid == 1.0
+    assert report.exact_tools >= 0.85
+    assert report.slots >= 0.90
+    assert report.order >= 0.90
+    assert report.refusals >= 0.90
+    assert report.false_refusals <= 0.10
