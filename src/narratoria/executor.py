@@ -13,7 +13,7 @@ import time
 import types
 from collections.abc import Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from narratoria import contract
 from narratoria.errors import (
@@ -34,14 +34,12 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
 )
 from narratoria.events import CallFinished, CallRetrying, CallStarted, EffectApplied, JsonObject, ToolEvent
+from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicy, pause
 from narratoria.schema import dump
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.threads import run_in_thread
 from narratoria.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolError, ToolResult
-
-if TYPE_CHECKING:
-    from narratoria.registry import ToolRegistry
 
 MAX_DEPTH: Final = 16
 _SCOPE: Final = CallScope()
@@ -94,7 +92,7 @@ class ToolExecutor:
         call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{root.calls}"
         tool = name if type(name) is not str else self._tools.get(name) or self.registry.get(name)
         if not isinstance(tool, Tool):
-            return self._refused(session, _unknown(self.registry, name), str(name), call_id, call, started)
+            return self._refused(session, _unknown(self.registry, str(name)), str(name), call_id, call, started)
         try:
             params = tool.parse(args)
         except ArgumentsInvalid as error:
@@ -476,3 +474,6 @@ def _end_span(span: Any, result: ToolResult[Any]) -> None:
     if result.failure is not None:
         span.set_attribute("narratoria.error", result.failure.code)
     span.end()
+
+
+ToolRegistry.pipeline = ToolExecutor

@@ -14,8 +14,10 @@ from narratoria.narrator.protocol import Narrator
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
+from narratoria.resume import open_turn
 from narratoria.session import Session
 from narratoria.session.assets import AssetStore
+from narratoria.session.journal import Journal
 from narratoria.story import Story, ending_of, home
 from narratoria.tools.process import process_tool
 from narratoria.turn import Interrupted, Origin, TurnResult, TurnSettings, take_turn
@@ -107,12 +109,11 @@ class Game:
 
     async def resume(self) -> TurnResult | None:
         """Finish the turn that a crash left open: what completed is kept, only the rest runs."""
-        from narratoria.history import open_turn  # a layer that also undoes and redoes; only a resumed game needs it
-
-        left = open_turn(self.session)
+        journal = self.session.journal
+        left = open_turn(journal) if isinstance(journal, Journal) else None
         if left is None:
             return None
-        return await self.prompt(left.prompt, resume=left)
+        return await self.prompt(left.prompt, origin=left.origin, resume=left)
 
     @property
     def busy(self) -> bool:

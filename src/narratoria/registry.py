@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from narratoria.contract import PreconditionResult, validate
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.tool import Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
-    from narratoria.contract import PreconditionResult
     from narratoria.executor import ToolExecutor
     from narratoria.session.draft import Draft
     from narratoria.session.session import Session
@@ -21,6 +21,8 @@ ENTRY_POINT_GROUP = "narratoria.tools"
 
 class ToolRegistry:
     """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
+
+    pipeline: ClassVar[Callable[[ToolRegistry], ToolExecutor]]  # set by narratoria.executor, a layer above
 
     def __init__(self, tools: Iterable[Tool[Any, Any]] = ()) -> None:
         self.tools: dict[str, Tool[Any, Any]] = {}  # by name, in the order they were registered
@@ -86,11 +88,7 @@ class ToolRegistry:
     def executor(self) -> ToolExecutor:
         """The pipeline over this catalogue."""
         if self._executor is None:
-            from narratoria.executor import (
-                ToolExecutor,
-            )  # a layer above: only its default instance is wanted here
-
-            self._executor = ToolExecutor(self)
+            self._executor = self.pipeline(self)
         return self._executor
 
     async def execute(
@@ -100,8 +98,7 @@ class ToolRegistry:
         return await self.executor.execute(name, args, session=session)
 
     async def validate_preconditions(self, tool: Tool[Any, Any], context: ToolContext) -> PreconditionResult:
-        from narratoria.contract import validate
-
+        """Check all preconditions of a tool, without running it."""
         return await validate(tool, context)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
 
 import click
@@ -31,7 +32,7 @@ _grant = click.option("--grant", multiple=True, metavar="PERMISSION", help="Gran
 
 def _read(path: Path) -> str:
     try:
-        return click.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{path}: {error}", param_hint="PLAN.json") from None
 
