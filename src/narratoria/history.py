@@ -1,8 +1,9 @@
 """Moving between turns: undo, redo, retry, checkpoints.
 
 Each moves state, memory, slices, permissions, assets and choices together, and costs what the turn cost,
-however long the game is. What a turn did outside the session is taken back by the compensation its author wrote. What
-cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in the outcome.
+however long the game is. What a turn did outside the session is taken back by the compensation its author
+wrote. What cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in
+the outcome.
 """
 
 from __future__ import annotations

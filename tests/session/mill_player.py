@@ -1,7 +1,7 @@
 """Plays the mill as a process of its own, so that a test can kill it: STORE SESSION TURNS.
 
-Going on after a kill is the same as beginning: open the session, finish the turn that was open, take the next. Every
-seventh turn is taken back, which must happen once, whenever the process dies.
+Going on after a kill is the same as beginning: open the session, finish the open turn, take the next one.
+Every seventh turn is taken back, which must happen once, whenever the process dies.
 """
 
 from __future__ import annotations

@@ -111,6 +111,8 @@ class SessionView(_View):
     parent: str | None = None
     parent_turn: int | None = None
     turns: list[TurnView] = msgspec.field(default_factory=list)
+    calls: list[CallView] = msgspec.field(default_factory=list)  # those made outside any turn
+    other_assets: list[AssetStored] = msgspec.field(default_factory=list)
     checkpoints: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
@@ -120,7 +122,7 @@ class SessionView(_View):
 
     @property
     def assets(self) -> list[AssetStored]:
-        return [asset for turn in self.told for asset in turn.assets]
+        return [*self.other_assets, *(asset for turn in self.told for asset in turn.assets)]
 
 
 def fold(records: Iterable[Record]) -> SessionView:
@@ -230,8 +232,7 @@ class Fold:
         if call is None:
             call = CallView(call=event.call, tool=event.tool, tool_id=event.tool_id, plan=event.plan)
             self._calls[event.call] = call
-            if self._turn is not None:
-                self._turn.calls.append(call)
+            (self.view if self._turn is None else self._turn).calls.append(call)
         if event.attempt == 1:  # also a call that a crash cut short, begun again
             call.attempts = []
         call.input, call.state = event.input, "running"
@@ -267,8 +268,8 @@ class Fold:
     def _committed(self, record: Record, event: Committed) -> None:
         for change in event.changes:
             asset = self._stored.get(change) if isinstance(change, int) else None
-            if asset is not None and self._turn is not None:
-                self._turn.assets.append(asset)
+            if asset is not None:
+                (self.view.other_assets if self._turn is None else self._turn.assets).append(asset)
                 if asset.call in self._calls:
                     self._calls[asset.call].assets.append(asset)
         if event.call in self._calls:
@@ -279,8 +280,7 @@ class Fold:
         if call is None:  # it never ran: refused, or skipped
             call = CallView(call=event.call, tool=event.tool, tool_id=event.tool_id)
             self._calls[event.call] = call
-            if self._turn is not None:
-                self._turn.calls.append(call)
+            (self.view if self._turn is None else self._turn).calls.append(call)
         call.ok, call.state, call.message, call.value = event.ok, event.state, event.message, event.value
         call.error, call.error_code, call.duration = event.error, event.error_code, event.duration
         if call.attempts:

@@ -2,7 +2,8 @@
 
 Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed
 over by a callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the
-end of its call) is written together or not at all. A batch that ends a turn is on the disk before anybody is told.
+end of its call) is written together or not at all. A batch that ends a turn is on the disk before anybody is
+told.
 
 Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never
 knows more than a restarted server.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -102,6 +102,12 @@ class Store(Protocol):
     def read_turn(self, session_id: str, turn: int) -> Records: ...
 
     def turns(self, session_id: str) -> Spans: ...
+
+    def adopt(self, meta: SessionMeta, records: Iterable[Record]) -> SessionMeta:
+        """Keep a session that was recorded elsewhere. All of it, or, if `records` fails, nothing."""
+
+    def sweep(self) -> int:
+        """Remove what an interrupted `adopt` left behind; returns how many."""
 
     def asset_hashes(self, session_id: str | None = None) -> set[str]:
         """The assets a session refers to, or any session at all."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from narratoria.errors import JournalError
@@ -46,6 +47,8 @@ _META: Final = """SELECT s.id, s.story, s.title, s.created, s.updated, s.turns, 
 _META_FIELDS: Final = (
     "id", "story", "title", "created", "updated", "turns", "last_seq", "bytes", "parent", "parent_turn"
 )  # fmt: skip
+_ADOPTED: Final = 512  # records in a batch of an import
+_SWEEP_AGE: Final = 3600.0  # an import that is still running is not swept away
 _MARKED: Final = frozenset({TurnStarted, TurnCommitted, AssetStored, SessionStarted})
 
 
@@ -403,6 +406,54 @@ class SqlStore:
         self.writer.run(insert)
         return self.meta(child)
 
+    def adopt(self, meta: SessionMeta, records: Iterable[Record]) -> SessionMeta:
+        """The session stays hidden until it is complete, so that a crash half way shows nothing."""
+        name = meta.id or uuid.uuid4().hex
+        if self.query("SELECT 1 FROM sessions WHERE id = ?", (name,)):
+            name = uuid.uuid4().hex
+        key = self.writer.run(lambda database: _insert_hidden(database, name, meta))
+        try:
+            after = 0
+            for batch in _batched(records, _ADOPTED):
+                self.writer.run(partial(self._adopt_batch, key=key, after=after, batch=batch), durable=False)
+                after = batch[-1].seq
+            self.writer.run(lambda db: db.execute("UPDATE sessions SET hidden = 0 WHERE key = ?", (key,)))
+            self._check_adopted(name, key)
+        except BaseException:
+            self.writer.run(lambda database: _forget(database, key))
+            raise
+        return self.meta(name)
+
+    def _adopt_batch(self, database: Database, key: int, after: int, batch: Sequence[Record]) -> None:
+        if batch[0].seq <= after:
+            raise JournalError(
+                f"record {batch[0].seq} comes after record {after}; the journal is out of order"
+            )
+        self.append(database, key, after, batch, False, None)
+
+    def _check_adopted(self, name: str, key: int) -> None:
+        """Fold it once: what cannot be folded is not taken in, and the next opening need not fold it all."""
+        restored = self._restore(name, None, None, None)
+        if restored.timeline.open is None:
+            packed = chunks.pack(take_snapshot(restored.session, restored.timeline))
+            values = (key, restored.session.seq, packed)
+            self.writer.run(
+                lambda db: db.execute("INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)", values)
+            )
+
+    def sweep(self) -> int:
+        def collect(database: Database) -> int:
+            left = database.execute(
+                "SELECT key FROM sessions s WHERE hidden = 1 "
+                "AND NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent = s.key) AND updated < ?",
+                (time.time() - _SWEEP_AGE,),
+            )
+            for (key,) in left:
+                _forget(database, int(key))
+            return len(left)
+
+        return self.writer.run(collect)
+
     def delete(self, session_id: str) -> None:
         key = self._key(session_id)
         lease = self.lease(
@@ -412,6 +463,26 @@ class SqlStore:
             self.writer.run(lambda database: _forget(database, key))
         finally:
             lease.release()
+
+
+def _insert_hidden(database: Database, name: str, meta: SessionMeta) -> int:
+    rows = database.execute(
+        "INSERT INTO sessions (id, story, title, created, updated, turns, last_seq, bytes, hidden) "
+        "VALUES (?, ?, ?, ?, ?, 0, 0, 0, 1) RETURNING key",
+        (name, meta.story, meta.title, meta.created, meta.updated),
+    )
+    return int(rows[0][0])
+
+
+def _batched(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _forget(database: Database, key: int) -> None:

@@ -1,0 +1,60 @@
+"""What is kept and for how long: old sessions go on request, assets nobody refers to go with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final
+
+from narratoria.session.store import SessionMeta, Store
+
+DAY: Final = 86_400.0
+_SETTLING: Final = 3600.0  # a file this young may belong to a turn that has not recorded it yet
+
+
+@dataclass(slots=True)
+class Pruned:
+    sessions: list[SessionMeta] = field(default_factory=list)
+    assets: int = 0
+    bytes: int = 0
+
+
+def select(
+    store: Store, *, older_than: float | None = None, keep: int | None = None, now: float | None = None
+) -> list[SessionMeta]:
+    """The sessions not touched for `older_than` days, beyond the newest `keep`. Neither given: none."""
+    if older_than is None and keep is None:
+        return []
+    now = time.time() if now is None else now
+    candidates = store.list()[keep or 0 :]
+    if older_than is None:
+        return candidates
+    return [meta for meta in candidates if meta.updated < now - older_than * DAY]
+
+
+def prune(
+    store: Store, sessions: Collection[SessionMeta] = (), *, now: float | None = None, dry_run: bool = False
+) -> Pruned:
+    """Delete these sessions, then collect the assets that no session refers to any more."""
+    done = Pruned(list(sessions))
+    if not dry_run:
+        for meta in sessions:
+            store.delete(meta.id)
+        store.sweep()
+    referred = store.asset_hashes()
+    if dry_run:
+        gone = {digest for meta in sessions for digest in store.asset_hashes(meta.id)}
+        kept = {meta.id for meta in store.list()} - {meta.id for meta in sessions}
+        referred -= gone - {digest for one in kept for digest in store.asset_hashes(one)}
+    now = time.time() if now is None else now
+    for digest in list(store.assets):
+        path = store.assets.path_of(digest)
+        status = path.stat()
+        if digest in referred or status.st_mtime > now - _SETTLING:
+            continue
+        done.assets += 1
+        done.bytes += status.st_size
+        if not dry_run:
+            store.assets.discard(digest)
+    return done

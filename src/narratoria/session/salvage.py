@@ -1,0 +1,104 @@
+"""What can be saved of a damaged database. The damaged file is copied, read, and kept: it is never written to."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from narratoria.errors import JournalError
+from narratoria.session.session import Record
+from narratoria.session.sqlite import SqliteStore
+from narratoria.session.store import SessionMeta
+
+_GAP = 1000  # session keys tried beyond the last one found
+
+
+@dataclass(slots=True)
+class SavedSession:
+    id: str
+    title: str | None
+    records: int
+    expected: int  # the number of its last record, before the damage
+
+    @property
+    def whole(self) -> bool:
+        return self.records >= self.expected
+
+
+@dataclass(slots=True)
+class Salvaged:
+    damaged: Path  # where the damaged file lies now
+    sessions: list[SavedSession] = field(default_factory=list)
+
+
+def salvage(path: Path) -> Salvaged:
+    """Put a new database with everything readable in the place of a damaged one.
+
+    Of each session its records are kept up to the first that cannot be read: what came after stood on it.
+    """
+    if not path.is_file():
+        raise JournalError(f"{path}: no such file; there is nothing to salvage")
+    fresh = path.with_name(f"{path.stem}.salvaged.db")
+    if fresh.exists():
+        raise JournalError(f"{fresh} is in the way, from an earlier attempt; move it first")
+    with tempfile.TemporaryDirectory(prefix="narratoria-salvage-") as folder:
+        copy = Path(folder) / path.name
+        for suffix in ("", "-wal"):
+            source = path.with_name(path.name + suffix)
+            if source.exists():
+                shutil.copyfile(source, copy.with_name(copy.name + suffix))
+        saved = _copy_sessions(copy, fresh, path.parent / "assets")
+    damaged = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}.db")
+    for suffix in ("-wal", "-shm"):
+        side = path.with_name(path.name + suffix)
+        if side.exists():
+            side.rename(damaged.with_name(damaged.name + suffix))
+    path.rename(damaged)
+    fresh.rename(path)
+    return Salvaged(damaged, saved)
+
+
+def _copy_sessions(copy: Path, fresh: Path, assets: Path) -> list[SavedSession]:
+    source, target = SqliteStore(copy, assets=assets), SqliteStore(fresh, assets=assets)
+    saved: list[SavedSession] = []
+    try:
+        for meta in _sessions(source):
+            kept: list[Record] = []
+
+            def readable(session_id: str = meta.id, kept: list[Record] = kept) -> Iterator[Record]:
+                try:
+                    for record in source.read(session_id):
+                        kept.append(record)
+                        yield record
+                except JournalError:
+                    return  # the rest of it is lost
+
+            target.adopt(meta, readable())
+            last = kept[-1].seq if kept else 0
+            saved.append(SavedSession(meta.id, meta.title, last, meta.last_seq))
+    finally:
+        source.close()
+        target.close()
+    return saved
+
+
+def _sessions(source: SqliteStore) -> list[SessionMeta]:
+    try:
+        return source.list()
+    except JournalError:
+        pass  # some of the table is damaged: ask for its rows one by one
+    found: list[SessionMeta] = []
+    missed = key = 0
+    while missed < _GAP:
+        key += 1
+        try:
+            rows = source.query("SELECT id FROM sessions WHERE key = ? AND hidden = 0", (key,))
+            found += [source.meta(row[0]) for row in rows]
+        except JournalError:
+            rows = []
+        missed = 0 if rows else missed + 1
+    return found
