@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,14 +15,19 @@ import pytest
 from narratoria.contract import NotificationEffect
 from narratoria.events import Committed, EffectApplied, Notification
 from narratoria.executor import ToolExecutor
+from narratoria.history import undo
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicies
 from narratoria.session import Draft, Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.filesystem import Filesystem, HostFilesystem, MemoryFilesystem
+from narratoria.session.sqlite import SqliteStore
 from narratoria.tool import Tool, ToolContext, ToolResult
 from narratoria.tools.browser import Browser, ChromiumBrowser, PageContent
-from narratoria.tools.library import Scraped, Written, file_write, web_scrape
+from narratoria.tools.library import LARGEST_KEPT, Scraped, Written, file_write, web_scrape
+from narratoria.turn import take_turn
 
 CHROMIUM = "/usr/bin/chromium"
 PAGE = """<!doctype html><title>The inn</title><h1>The Prancing Cat</h1>
@@ -230,13 +235,64 @@ async def test_a_later_undo_removes_a_new_file_and_the_folders_it_needed(desk: D
     assert desk.files.glob("**") == ["kept"]
 
 
-@pytest.mark.parametrize("size", [3, 300_000])
-async def test_a_later_undo_restores_what_was_overwritten_however_large(desk: Desk, size: int) -> None:
+@pytest.mark.parametrize("size", [0, 3, 300_000])
+async def test_a_later_undo_restores_what_was_overwritten(desk: Desk, size: int) -> None:
     desk.files.write_bytes("a", b"\xff" * size)
     await desk.write("a", "new", overwrite=True)
-    assert len(json.dumps(desk.effects()[0].receipt)) < 1000  # the journal holds no large file
     assert await undo_later(desk) is None
     assert desk.files.read_bytes("a") == b"\xff" * size
+
+
+async def test_what_is_too_large_to_be_restored_later_is_said_at_once(desk: Desk) -> None:
+    desk.files.write_bytes("a", b"x" * (LARGEST_KEPT + 1))
+    result = await desk.write("a", "new", overwrite=True)
+    assert result.message.endswith("too large to be brought back by an undo.")
+    problem = await undo_later(desk)
+    assert problem is not None
+    assert f"had {LARGEST_KEPT + 1} bytes before" in problem
+    assert desk.files.read_text("a") == "new"
+
+
+class Scribe:
+    """A narrator whose every plan writes one file."""
+
+    name = "scribe"
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        args = {"path": "diary/today.txt", "content": request.prompt, "overwrite": True}
+        call = PlannedCall(tool_id="write", tool_path="file_write", input=args)
+        tools = [] if request.prompt == "wait" else [call]
+        return PlanDocument(request_id=str(uuid.uuid4()), narrative="You write.", tools=tools)
+
+
+async def test_undoing_turns_after_a_restart_restores_and_then_removes_the_file(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    diary = tmp_path / "files" / "diary" / "today.txt"
+    registry = ToolRegistry([file_write])
+
+    def provide(session: Session) -> None:
+        session.resources.provide(Filesystem, HostFilesystem(tmp_path / "files"))
+
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.create(Session("diary", permissions=["file:write"]))
+    provide(journal.session)
+    for prompt in ("wait", "rain", "sun"):
+        await take_turn(journal.session, prompt, narrator=Scribe(), registry=registry)
+    assert diary.read_text() == "sun"
+    await journal.close()
+    store.close()
+
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.open("diary")
+    provide(journal.session)
+    outcome = await undo(journal, registry)
+    assert outcome.compensated == ["The file holds the content"]
+    assert outcome.failed == []
+    assert diary.read_text() == "rain"
+    await undo(journal, registry)
+    assert not diary.parent.exists()
+    await journal.close()
+    store.close()
 
 
 async def test_a_later_undo_leaves_a_file_that_was_changed_since(desk: Desk) -> None:
@@ -415,14 +471,33 @@ async def test_a_page_too_large_for_any_memory_is_refused() -> None:
     assert result.error.suggestions == ("Give a selector for the part you need",)
 
 
-async def test_the_cache_entry_is_removed_by_the_rollback() -> None:
+async def test_the_cache_is_the_session_s_own_and_goes_with_a_failing_call() -> None:
+    def refuse() -> None:
+        raise RuntimeError("no")
+
     scraper = offline()
     recorder = Recorder(scraper.session)
-    await scraper.scrape("http://127.0.0.1/")
-    (committed,) = recorder.of(Committed)
-    (recorded,) = committed.effects
-    draft = scraper.session.draft()
-    context = context_for(web_scrape, draft, scraper.registry)
-    await web_scrape.effects[0].roll_back(context, recorded.receipt)
-    draft.commit("undo")
-    assert scraper.session.memory.read("short-term", "web:cache") == {}
+    await scraper.scrape("http://127.0.0.1/kept")
+    assert [committed.effects for committed in recorder.of(Committed)] == [[]]  # nothing reached outside
+    failing = Tool[Any, Scraped](
+        name="web_scrape",
+        description="Scrape, then fail.",
+        handler=web_scrape.handler,
+        parameters=web_scrape.parameters,
+        effects=(*web_scrape.effects, NotificationEffect(event="x", apply=refuse)),
+    )
+    scraper.registry = ToolRegistry([failing])
+    assert not (await scraper.scrape("http://127.0.0.1/dropped")).success
+    assert list(scraper.session.memory.read("short-term", "web:cache")) == ["http://127.0.0.1/kept"]
+
+
+async def test_the_rollback_removes_the_cache_entry_or_brings_the_old_one_back() -> None:
+    scraper = offline()
+    (effect,) = web_scrape.effects
+    old = {"http://127.0.0.1/": {"content": "old", "timestamp": 1.0}}
+    for before in ({}, old):
+        draft = scraper.session.draft()
+        draft.memory.write("short-term", "web:cache", {**before, "http://127.0.0.1/": {"content": "new"}})
+        receipt = {"url": "http://127.0.0.1/", "before": before.get("http://127.0.0.1/")}
+        await effect.roll_back(context_for(web_scrape, draft, scraper.registry), receipt)
+        assert draft.memory.read("short-term", "web:cache") == before

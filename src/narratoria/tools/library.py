@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import time
+import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ BROWSER: Final = "browser"
 CACHE_KEY: Final = "web:cache"
 CACHED_PAGES: Final = 20
 LARGEST_PAGE: Final = 2_000_000  # characters
-INLINE_RECEIPT: Final = 64 * 1024  # bytes; a larger file that is replaced goes to the session's asset store
+LARGEST_KEPT: Final = 4 * 1024 * 1024  # bytes of a replaced file that the journal keeps for a later undo
 
 
 # --- web_scrape ----------------------------------------------------------------------------------------
@@ -73,24 +74,24 @@ def _browser_is_available(context: ToolContext) -> bool:
     return True
 
 
-def _cache(context: ToolContext, result: ToolResult[Scraped]) -> dict[str, Any]:
-    page = result.value
-    assert page is not None  # noqa: S101 - effects follow success only
-    cache = context.memory.read("short-term", CACHE_KEY) or {}
-    before = cache.pop(page.url, None)
-    cache[page.url] = {"content": page.content, "timestamp": page.timestamp}
-    newest = dict(list(cache.items())[-CACHED_PAGES:])
-    context.memory.write("short-term", CACHE_KEY, newest)
-    return {"url": page.url, "before": before}
+class _CachePage(MemoryEffect):
+    """004: the page goes into `web:cache`, under its URL; inside the session, so it goes with the draft."""
 
+    async def perform(self, a_call: Any) -> dict[str, Any]:
+        page: Scraped = a_call.result.value
+        cache = a_call.context.memory.read(self.scope, self.key) or {}
+        before = cache.pop(page.url, None)
+        cache[page.url] = {"content": page.content, "timestamp": page.timestamp}
+        newest = dict(list(cache.items())[-CACHED_PAGES:])
+        a_call.context.memory.write(self.scope, self.key, newest)
+        return {"url": page.url, "before": before}
 
-def _uncache(context: ToolContext) -> None:
-    receipt = context.receipt
-    cache = context.memory.read("short-term", CACHE_KEY) or {}
-    cache.pop(receipt["url"], None)
-    if receipt["before"] is not None:
-        cache[receipt["url"]] = receipt["before"]
-    context.memory.write("short-term", CACHE_KEY, cache)
+    def retract(self, context: ToolContext, receipt: Any) -> None:
+        cache = context.memory.read(self.scope, self.key) or {}
+        cache.pop(receipt["url"], None)
+        if receipt["before"] is not None:
+            cache[receipt["url"]] = receipt["before"]
+        context.memory.write(self.scope, self.key, cache)
 
 
 web_scrape: Final[Tool[Any, Scraped]] = Tool(
@@ -117,13 +118,11 @@ web_scrape: Final[Tool[Any, Scraped]] = Tool(
         PermissionPrecondition(permission="web:scrape", description="Web scraping must be allowed"),
     ),
     effects=(
-        MemoryEffect(
+        _CachePage(
             scope="short-term",
             operation="write",
             key=CACHE_KEY,
             description="Cache scraped content",
-            apply=_cache,
-            rollback=_uncache,
         ),
     ),
     timeout=30.0,
@@ -155,7 +154,10 @@ def _write(params: Mapping[str, Any], *, context: ToolContext) -> ToolResult[Wri
         files.write_bytes(path, data)
     except (OSError, PathRefusedError) as problem:
         raise _write_failed(problem) from None
-    return ToolResult.ok(Written(path, len(data), time.time()), f"Wrote {len(data)} bytes to {path}.")
+    message = f"Wrote {len(data)} bytes to {path}."
+    if "lost" in context.receipt:
+        message += " What it held before is too large to be brought back by an undo."
+    return ToolResult.ok(Written(path, len(data), time.time()), message)
 
 
 def _encoded(content: str, encoding: str) -> bytes:
@@ -180,10 +182,10 @@ def _receipt(context: ToolContext, path: str, before: bytes | None, data: bytes)
         "written": hashlib.sha256(data).hexdigest(),
         "made": [folder for folder in above if folder and not files.exists(folder)],
     }
-    if before is not None and len(before) <= INLINE_RECEIPT:
-        receipt["before"] = base64.b64encode(before).decode()
+    if before is not None and len(before) <= LARGEST_KEPT:
+        receipt["before"] = base64.b64encode(zlib.compress(before)).decode()
     elif before is not None:
-        receipt["kept"] = context.session.root.assets.add_bytes(before)
+        receipt["lost"] = len(before)
     return receipt
 
 
@@ -193,10 +195,10 @@ def _take_back(context: ToolContext) -> None:
     path = receipt["path"]
     if not files.exists(path) or hashlib.sha256(files.read_bytes(path)).hexdigest() != receipt["written"]:
         raise NarratoriaError(f"{path} was changed after it was written, so it is left as it is")
+    if "lost" in receipt:
+        raise NarratoriaError(f"{path} had {receipt['lost']} bytes before, too many to be kept for an undo")
     if "before" in receipt:
-        files.write_bytes(path, base64.b64decode(receipt["before"]))
-    elif "kept" in receipt:
-        files.write_bytes(path, context.session.root.assets.path_of(receipt["kept"]).read_bytes())
+        files.write_bytes(path, zlib.decompress(base64.b64decode(receipt["before"])))
     else:
         files.delete(path)
         for folder in reversed(receipt["made"]):
