@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -25,6 +26,7 @@ from narratoria.planning import (
 from narratoria.prompt import Prompt
 from narratoria.registry import ToolRegistry
 from narratoria.session import Session
+from narratoria.session.sqlite import SqliteStore
 from narratoria.tool import ToolResult
 
 
@@ -297,3 +299,21 @@ def test_002_same_markdown_structure_only_the_mindset_paragraph_varies() -> None
     for other in others:
         differing = [index for index, (one, two) in enumerate(zip(first, other, strict=True)) if one != two]
         assert differing == [2]
+
+
+async def test_a_plan_is_saved_and_restored_with_its_session(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.create(Session("planner"))
+    registry = ToolRegistry(PlanningToolsSection(journal.session).tools)
+    args = {"objective": "o", "initial_steps": ["a", "b"]}
+    await registry.execute("planning_setup_plan", args, session=journal.session)
+    await registry.execute("planning_update_step", {"step_id": 1, "status": "done"}, session=journal.session)
+    kept = journal.session[Plan].all()
+    await journal.close()
+
+    again = store.restore("planner")
+    PlanningToolsSection(again)
+    assert again[Plan].all() == kept
+    again.dispatch(SetupPlan("anew", ("c",)))
+    assert [step.step_id for step in again[Plan].all()[0].steps] == [3]
+    store.close()
