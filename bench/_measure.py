@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took: seconds on the clock, and seconds of CPU of this process and the children it reaped."""
+    """What a run took: seconds on the clock; seconds of CPU of this process and the children it reaped."""
 
     wall: float
     cpu: float
@@ -48,7 +48,7 @@ def measure(run: Callable[[], object]) -> Cost:
 
 
 def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, Cost]:
-    """The median cost of each contender, all of them run once in every round, after one that does not count."""
+    """The median cost of each contender; all take a turn in every round, and the first does not count."""
     samples: dict[str, list[Cost]] = {name: [] for name in contenders}
     for number in range(rounds + 1):
         for name, run in contenders.items():
@@ -70,7 +70,6 @@ def report(title: str, rows: Sequence[Row]) -> bool:
         bound = "" if row.target is None else f"{'≥' if row.at_least else '≤'} {row.target:g}{row.unit}"
         verdict = "" if row.target is None else "met" if row.met else "MISSED"
         note = f"  ({row.note})" if row.note else ""
-        print(
-            f"  {row.name:{width}}  {f'{row.measured:.4g}{row.unit}':>12}  {bound:>12}  {verdict}{note}".rstrip()
-        )
+        measured = f"{row.measured:.4g}{row.unit}"
+        print(f"  {row.name:{width}}  {measured:>12}  {bound:>12}  {verdict}{note}".rstrip())
     return all(row.met for row in rows)

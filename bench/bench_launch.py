@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from _measure import Row, interleaved, measure, report
+
 from narratoria.events import Done, ToolEvent, decode_tool_event
 from narratoria.tools.supervisor import run_process
 

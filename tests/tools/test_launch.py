@@ -81,6 +81,8 @@ def test_missing_files_and_broken_links(tmp_path: Path) -> None:
     with pytest.raises(ToolMissing, match="there is no tool at") as caught:
         command_for(tmp_path / "nothing")
     assert caught.value.code == TOOL_NOT_FOUND
+    with pytest.raises(ToolMissing, match="not a path"):
+        command_for(Path("a\0b"))
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     with pytest.raises(ToolMissing, match=r"is a link to .*gone, which does not exist"):
         command_for(tmp_path / "link")

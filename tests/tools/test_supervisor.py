@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -305,12 +306,11 @@ async def test_a_signal_is_told_as_one(trial: Any) -> None:
 async def test_what_cannot_be_started_is_refused_with_advice(trial: Any, make, kind, says) -> None:  # type: ignore[no-untyped-def]
     path = trial.folder / "thing"
     make(path)
+    await trial.bash("exit 0")
     before = open_descriptors()
     with pytest.raises(kind, match=says):
         await trial.run([str(path)])
-    assert open_descriptors() - before <= {
-        d for d in open_descriptors() if "memfd" in d or "pipe" in d or "epoll" in d
-    }
+    assert open_descriptors() == before
 
 
 async def test_a_folder_that_does_not_exist_is_named(trial: Any) -> None:
@@ -350,15 +350,54 @@ async def test_descriptors_are_heard_without_epoll_as_well() -> None:
     os.close(write)
 
 
-def test_streams_closed_in_the_host_do_not_confuse_the_tools(trial: Any) -> None:
-    tool = trial.script(f"cat >/dev/null; echo '{DONE}'; echo err >&2", "tool.sh")
+def in_a_host(trial: Any, before: str, tool: str, after: str = "") -> str:
+    """What a program prints that does `before`, runs `tool`, and shows the outcome or the refusal."""
     report = trial.folder / "report"
-    host = (
-        "import asyncio, os\n"
-        "for fd in (0, 1, 2): os.close(fd)\n"
-        "from narratoria.tools.supervisor import run_process\n"
-        f"o = asyncio.run(run_process({tool!r}, b'hi', tool='t', on_events=lambda e: None, timeout=10))\n"
-        f"open({str(report)!r}, 'w').write(repr((o.exit_code, o.done is not None, o.stderr)))\n"
+    argv = trial.script(tool, "tool.sh")
+    host = f"""
+import asyncio, os, resource, signal
+from narratoria.tools.launch import LaunchRefused
+from narratoria.tools.supervisor import run_process
+def run():
+    o = asyncio.run(run_process({argv!r}, b"hi", tool="t", on_events=lambda e: None, timeout=10))
+    return (o.exit_code, o.done is not None, o.stderr)
+{before}
+try:
+    said = run()
+except LaunchRefused as refusal:
+    said = str(refusal)
+{after}
+open({str(report)!r}, "w").write(repr(said))
+"""
+    subprocess.run([sys.executable, "-c", host], check=True, timeout=60)
+    return report.read_text()
+
+
+CHATTY = f"cat >/dev/null; echo '{DONE}'; echo err >&2"
+
+
+def test_streams_closed_in_the_host_do_not_confuse_the_tools(trial: Any) -> None:
+    said = in_a_host(trial, "for fd in (0, 1, 2): os.close(fd)", CHATTY)
+    assert said == repr((0, True, "err\n"))
+
+
+def test_a_host_that_ignores_sigchld_gets_everything_but_the_exit_code(trial: Any) -> None:
+    count = (
+        "children = open(f'/proc/self/task/{os.getpid()}/children').read().split()\n"
+        "said = (run(), len(children))"
     )
-    os.waitpid(os.posix_spawn(sys.executable, [sys.executable, "-c", host], os.environ), 0)
-    assert report.read_text() == "(0, True, 'err\\n')"
+    said = in_a_host(trial, "signal.signal(signal.SIGCHLD, signal.SIG_IGN); run()", CHATTY, count)
+    assert said == repr(((None, True, "err\n"), 1))  # and still one guardian
+
+
+@pytest.mark.parametrize("spare", [3, 4, 5, 6])
+def test_too_many_open_files_are_a_refusal_and_no_leak(trial: Any, spare: int) -> None:
+    exhaust = (
+        "run(); soft = len(os.listdir('/proc/self/fd')) + SPARE\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (soft, soft))\n"
+        "import gc; count = lambda: (gc.collect(), len(os.listdir('/proc/self/fd')))[1]\n"
+        "first = count()"
+    )
+    said = in_a_host(trial, exhaust.replace("SPARE", str(spare)), CHATTY, "said = (said, count() - first)")
+    assert "too many open files" in said
+    assert said.endswith(", 0)")

@@ -16,10 +16,12 @@ import os
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Final
 
 from narratoria.tools import guardian, platform
+from narratoria.tools.launch import LaunchRefused
 
 SWEEP_DELAY: Final = 0.05
 SWEEP_PATIENCE: Final = 2.0
@@ -39,18 +41,18 @@ class Custody:
         self._groups: dict[int, int] = {}  # call → its process group
         self._free: list[int] = []
         self._unreaped: list[int] = []
-        self._foreign: set[int] = set()
+        self._seen: dict[int, int] = {}
         self._guardian = 0
         self._lifeline = -1
         self._ledger = -1
-        self._sweep_loop: asyncio.AbstractEventLoop | None = None
+        self._sweeping: weakref.ref[asyncio.AbstractEventLoop] | None = None
 
     # --- calls ----------------------------------------------------------------------------------------
 
     def begin(self) -> tuple[int, str]:
         """A new call: its number and its cookie. Starts the guardian when there is none."""
         with self._lock:
-            if not self._guardian or platform.reap(self._guardian) is not None:
+            if not self._guardian or not platform.runs(self._guardian):
                 self._start_guardian()
             self._last_call += 1
             call = self._last_call
@@ -87,9 +89,9 @@ class Custody:
         """Kill the processes of ended calls and return their pids; `thorough` trusts no earlier look."""
         with self._lock:
             if thorough:
-                self._foreign.clear()
+                self._seen.clear()
             self._unreaped = [pid for pid in self._unreaped if platform.reap(pid) is None]
-            found = platform.carriers(self.runtime, self._foreign)
+            found = platform.carriers(self.runtime, self._seen)
             strays = [pid for pid, call in found if call not in self._slots]
         for pid in strays:
             platform.kill(pid)
@@ -97,12 +99,12 @@ class Custody:
 
     def sweep_soon(self, loop: asyncio.AbstractEventLoop) -> None:
         """Sweep a moment later, once for all calls that end until then."""
-        if self._sweep_loop is not loop:
-            self._sweep_loop = loop
+        if self._sweeping is None or self._sweeping() is not loop:
+            self._sweeping = weakref.ref(loop)
             loop.call_later(SWEEP_DELAY, self._sweep_in, loop)
 
     def _sweep_in(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._sweep_loop = None
+        self._sweeping = None
         if self.sweep_now():
             self.sweep_soon(loop)  # killing takes a moment, and it may have forked meanwhile
 
@@ -124,6 +126,11 @@ class Custody:
         try:
             ours = {guardian.LIFELINE: read_end, guardian.LEDGER: self._ledger}
             self._guardian = platform.spawn_apart(argv, env, ours)
+        except OSError as error:
+            raise LaunchRefused(
+                f"the guardian, without which no tool is run, could not be started: {error}; "
+                f"check that {sys.executable!r} runs"
+            ) from error
         finally:
             os.close(read_end)
         for call, group in self._groups.items():

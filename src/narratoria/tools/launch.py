@@ -86,6 +86,8 @@ def _head(path: Path) -> bytes:
         raise ToolMissing(f"there is no tool at {path}; check the path, or create it") from None
     except OSError as error:
         raise NotExecutable(f"{path} cannot be used: {error.strerror}") from error
+    except ValueError as error:
+        raise ToolMissing(f"{str(path)!r} is not a path: {error}") from error
     if stat.S_ISDIR(mode):
         raise NotExecutable(f"{path} is a folder; name the executable inside it")
     if not stat.S_ISREG(mode):

@@ -27,9 +27,8 @@ LINUX = sys.platform.startswith("linux")
 COOKIE = "NARRATORIA_CALL"
 """The environment variable which tells whose call a process is: `RUNTIME.CALL`, nested ones joined by `/`."""
 
-READ_AT_ONCE = 256 * 1024
-PIPE_BYTES = 1024 * 1024
-_F_SETPIPE_SZ = 1031
+PIPE_BYTES = 64 * 1024
+"""What a pipe holds, and what is read at once: larger pieces fall out of the cache and cost a third more."""
 
 
 # --- starting ------------------------------------------------------------------------------------------
@@ -193,22 +192,10 @@ def spawn_apart(argv: list[str], env: Environment, descriptors: Mapping[int, int
         return os.posix_spawn(argv[0], argv, env, file_actions=actions, setpgroup=0, setsigmask=blocked)
 
 
-def widen(pipe: int) -> None:
-    """Let a busy writer run ahead further than the usual 64 KiB, which halves the number of wake-ups."""
-    if not LINUX:
-        return
-    import fcntl
-
-    try:
-        fcntl.fcntl(pipe, _F_SETPIPE_SZ, PIPE_BYTES)
-    except OSError:
-        return  # over the user's quota of pipe memory: the small pipe works as well
-
-
-def read_now(fd: int, size: int) -> bytes | None:
+def read_now(fd: int) -> bytes | None:
     """What is there, b"" at the end, None when there is nothing yet; for descriptors that do not block."""
     try:
-        return os.read(fd, size)
+        return os.read(fd, PIPE_BYTES)
     except BlockingIOError:
         return None
 
@@ -260,7 +247,7 @@ _ears: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EpollEars] = weakref
 
 
 def ears_of(loop: asyncio.AbstractEventLoop) -> LoopEars | EpollEars:
-    """What listens for a loop; callbacks must not listen to more, or a number used again would be misheard."""
+    """What listens for a loop. Callbacks must not listen to more: a number used again would be misheard."""
     if not hasattr(select, "epoll"):
         return LoopEars(loop)
     ears = _ears.get(loop)
@@ -298,6 +285,20 @@ def reap(pid: int, *, block: bool = False) -> int | None:
     except ChildProcessError:
         return -1
     return status if found else None
+
+
+def runs(pid: int) -> bool:
+    """Whether a child is alive; reaps it if not."""
+    status = reap(pid)
+    if status is None:
+        return True
+    if status != -1:
+        return False
+    try:  # the host ignores SIGCHLD or reaps everything itself
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class PidfdWatch:
@@ -386,29 +387,31 @@ def watch_exit(
 # --- finding -------------------------------------------------------------------------------------------
 
 
-def carriers(runtime: str, skip: set[int] | None = None) -> Iterator[tuple[int, int]]:
+def carriers(runtime: str, seen: dict[int, int] | None = None) -> Iterator[tuple[int, int]]:
     """Processes of this user that carry a runtime's cookie, as (pid, call); nothing where /proc is missing.
 
-    `skip` holds processes known to be foreign and is brought up to date, so that looking again costs one
-    directory listing and the newcomers.
+    `seen` remembers who is foreign, so that looking again costs one directory listing and the newcomers. A
+    process without environment (a kernel thread, or one in the middle of exec) is foreign the second time.
     """
     if not LINUX:
         return
     marker = f"{runtime}.".encode()
-    pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208 (a guardian starts fast)
+    pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208
     pids.discard(os.getpid())
-    if skip is not None:
-        skip &= pids
-        pids -= skip
-    me = os.geteuid()
+    if seen is None:
+        seen = {}
+    for pid in seen.keys() - pids:
+        del seen[pid]
+    user = os.geteuid()
     for pid in pids:
-        environ = _environ(pid, me)
-        if not environ:
-            continue  # gone, a zombie, or just being executed: it is looked at again next time
+        if seen.get(pid, 0) >= 2:
+            continue
+        environ = _environ(pid, user)
+        if environ is None:
+            continue
         at = environ.find(marker)
         if at < 0:
-            if skip is not None:
-                skip.add(pid)
+            seen[pid] = 2 if environ else seen.get(pid, 0) + 1
             continue
         digits = environ[at + len(marker) : at + len(marker) + 20]
         yield pid, int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))] or b"0")

@@ -33,7 +33,6 @@ EventSink = Callable[[list[ToolEvent]], Awaitable[None] | None]
 _BUSY_TRIES: Final = 20
 _BUSY_PAUSE: Final = 0.01
 _KILL_PATIENCE: Final = 5.0
-_WIDEN_AFTER: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class ProcessOutcome:
     """How a process ended and what it said about it. Judging it is the caller's."""
 
     exit_code: int | None
-    """None when a signal ended it."""
+    """None when a signal ended it, or when the host ignores SIGCHLD, so that nobody can know."""
     signal: int | None
     done: Done | None
     failure: ProtocolFailure | None
@@ -79,13 +78,23 @@ async def run_process(
     started = time.monotonic()
     call, cookie = custody().begin()
     try:
+        ears = _ears(argv)
         child = await _spawn(list(argv), stdin, platform.environment(cookie, env), cwd)
     except BaseException:
         custody().end(call)
         raise
-    async with _Supervision(child, call, Decoder(tool, limits), on_events, grace, linger) as supervision:
+    async with _Supervision(
+        child, ears, call, Decoder(tool, limits), on_events, grace, linger
+    ) as supervision:
         await supervision.listen(timeout)
     return supervision.outcome(time.monotonic() - started)
+
+
+def _ears(argv: Sequence[str]) -> platform.LoopEars | platform.EpollEars:
+    try:
+        return platform.ears_of(asyncio.get_running_loop())
+    except OSError as error:
+        raise refused(argv, error) from error
 
 
 async def _spawn(
@@ -108,6 +117,7 @@ class _Supervision:
     def __init__(
         self,
         child: platform.Child,
+        ears: platform.LoopEars | platform.EpollEars,
         call: int,
         decoder: Decoder,
         on_events: EventSink,
@@ -115,14 +125,13 @@ class _Supervision:
         linger: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ears = platform.ears_of(self._loop)
+        self._ears = ears
         self._child = child
         self._call = call
         self._decoder = decoder
         self._on_events = on_events
         self._grace = grace
         self._linger = linger
-        self._read_size = _WIDEN_AFTER
         self._waker: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._watch: platform.PidfdWatch | platform.PollingWatch | None = None
@@ -187,13 +196,13 @@ class _Supervision:
     def _on_stdout(self) -> None:
         # Called only when there is something to read, so reading does not block.
         if self._inbox is None:
-            self._inbox = os.read(self._child.stdout, self._read_size)
+            self._inbox = os.read(self._child.stdout, platform.PIPE_BYTES)
             if not self._inbox:
                 self._close_stdout()
             self._wake()
 
     def _on_stderr(self) -> None:
-        self._keep_stderr(os.read(self._child.stderr, _WIDEN_AFTER))
+        self._keep_stderr(os.read(self._child.stderr, platform.PIPE_BYTES))
 
     def _keep_stderr(self, data: bytes) -> None:
         if not data:
@@ -262,9 +271,6 @@ class _Supervision:
         is_done = decoder.done is not None
         if (is_done and not was_done) or not (data or is_done or bounded):
             self._at(self._linger, self._on_linger)
-        if len(data) >= _WIDEN_AFTER and self._read_size == _WIDEN_AFTER and self._child.stdout >= 0:
-            self._read_size = platform.READ_AT_ONCE
-            platform.widen(self._child.stdout)
 
     async def _paused(self, delivery: Awaitable[None]) -> None:
         """Wait for a subscriber; meanwhile the pipe fills and the tool has to wait too."""
@@ -285,7 +291,7 @@ class _Supervision:
         owed = platform.PIPE_BYTES
         while self._child.stdout >= 0 and self._failure is None:
             if self._inbox is None:
-                self._inbox = platform.read_now(self._child.stdout, self._read_size)
+                self._inbox = platform.read_now(self._child.stdout)
             overdue = self._loop.time() >= until
             if self._inbox is None:
                 if overdue or self._decoder.done is not None:
@@ -352,17 +358,11 @@ class _Supervision:
         self._child.stdout = self._close(self._child.stdout)
 
     def _close_stderr(self) -> None:
-        """Take what is still there, no more than a pipe holds: a daemon may go on writing."""
+        """Take what is still there, once: a daemon may go on writing, and no pipe holds more."""
         if self._child.stderr >= 0:
             os.set_blocking(self._child.stderr, False)
-        for _ in range(platform.PIPE_BYTES // _WIDEN_AFTER):
-            if self._child.stderr < 0:
-                return
-            data = platform.read_now(self._child.stderr, _WIDEN_AFTER)
-            if data is None:
-                break
-            self._keep_stderr(data)
-        self._child.stderr = self._close(self._child.stderr)
+            self._keep_stderr(platform.read_now(self._child.stderr) or b"")
+            self._child.stderr = self._close(self._child.stderr)
 
     def _close(self, fd: int) -> int:
         if fd >= 0:
