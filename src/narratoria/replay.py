@@ -1,7 +1,8 @@
 """Running the tools of a recorded session again, to see where the outcome differs from what was recorded.
 
-Each turn starts from the world as it was recorded, so one difference does not colour the turns after it. Plans come
-from the journal: no narrator is asked. What the tools make goes to a temporary place, the session stays untouched.
+Each turn starts from the world as it was recorded, so one difference does not colour the turns after it.
+Plans come from the journal: no narrator is asked. What the tools make goes to a temporary place, and the
+session stays untouched.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from narratoria.state import diff
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One thing that came out otherwise. `where` is a call's toolId, or `state` for the world after the turn."""
+    """One thing that came out otherwise. `where` is a call's toolId, or `state`: the world after the turn."""
 
     turn: int
     where: str

@@ -29,8 +29,10 @@ COMMANDS: Final = {
     "new": ("narratoria.cli.new", "new"),
     "plan": ("narratoria.cli.plans", "plan"),
     "play": ("narratoria.cli.play", "play"),
+    "replay": ("narratoria.cli.replay", "replay"),
     "run": ("narratoria.cli.plans", "run"),
     "schema": ("narratoria.cli.schema", "schema"),
+    "sessions": ("narratoria.cli.sessions", "sessions"),
 }
 
 

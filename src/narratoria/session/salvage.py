@@ -1,4 +1,4 @@
-"""What can be saved of a damaged database. The damaged file is copied, read, and kept: it is never written to."""
+"""What can be saved of a damaged database. The damaged file is read from a copy, and kept as it is."""
 
 from __future__ import annotations
 

@@ -1,0 +1,103 @@
+"""`narratoria replay`: a recorded session again, from its journal alone; or its tools again, to compare."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import click
+import msgspec
+from rich.markdown import Markdown
+from rich.padding import Padding
+
+from narratoria.cli import FAILED
+from narratoria.cli.output import console, print_json, printable, styled
+from narratoria.cli.sessions import opened_store
+from narratoria.errors import JournalError
+from narratoria.game import story_registry
+from narratoria.replay import Verification
+from narratoria.replay import verify as verify_session
+from narratoria.session.fold import SessionView, TurnView, fold
+from narratoria.session.store import SessionMeta, Store
+from narratoria.story import open_story
+from narratoria.tools.custody import sweep
+
+
+@click.command()
+@click.argument("session")
+@click.option("--verify", is_flag=True, help="Run the tools again and show where the outcome differs.")
+@click.option(
+    "--story", "story", metavar="STORY", help="With --verify: whose tools to run, if not the session's own."
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0),
+    default=0,
+    help="1 is as it was played; 0 (the default) does not wait.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per turn; with --verify, one in all.")
+def replay(session: str, verify: bool, story: str | None, speed: float, as_json: bool) -> int:
+    """Show SESSION again as it was played. No process is started and no model is asked."""
+    with opened_store() as store:
+        meta = store.find(session)
+        if verify:
+            outcome = asyncio.run(_verify(store, meta, story))
+            _report(outcome, as_json)
+            return 0 if outcome.same else FAILED
+        _show(meta, fold(store.read(meta.id)), speed, as_json)
+    return 0
+
+
+def _show(meta: SessionMeta, view: SessionView, speed: float, as_json: bool) -> None:
+    out = console()
+    if not as_json:
+        out.print(styled((meta.title or meta.story or meta.id, "bold magenta")))
+    before: float | None = None
+    for turn in view.told:
+        if speed and before is not None:
+            time.sleep(min(10.0, max(0.0, turn.started - before)) / speed)  # nobody waits for a coffee break
+        before = turn.ended
+        if as_json:
+            print_json(turn)
+            continue
+        if turn.prompt:
+            out.print(styled(("\n> ", "bold cyan"), (turn.prompt, "cyan")))
+        _tell(turn)
+
+
+def _tell(turn: TurnView) -> None:
+    out = console()
+    for asset in turn.assets:
+        out.print(styled((f"  ◆ {asset.kind} {asset.name} ({asset.media_type})", "dim magenta")))
+    out.print()
+    out.print(Padding(Markdown(printable(turn.narrative)), (0, 2)), width=min(88, out.width))
+    for number, choice in enumerate(turn.choices, 1):
+        out.print(styled((f"  {number} ", "cyan"), (choice, "")))
+
+
+async def _verify(store: Store, meta: SessionMeta, story: str | None) -> Verification:
+    name = story or meta.story
+    if name is None:
+        raise JournalError(f"session {meta.id} does not say whose tools it used; name the story with --story")
+    tale = open_story(name)
+    try:
+        return await verify_session(store, meta.id, story_registry(tale), roots=[Path(tale.root)])
+    finally:
+        await sweep()
+
+
+def _report(outcome: Verification, as_json: bool) -> None:
+    if as_json:
+        print_json({**msgspec.to_builtins(outcome), "same": outcome.same})
+        return
+    out = console()
+    for one in outcome.differences:
+        recorded, now = msgspec.json.encode(one.recorded).decode(), msgspec.json.encode(one.now).decode()
+        out.print(styled((f"turn {one.turn} {one.where}: ", "bold yellow"), (one.what, "")))
+        out.print(styled(("  recorded ", "dim"), (recorded, ""), ("\n  now      ", "dim"), (now, "")))
+    ran = f"{outcome.calls} calls of {outcome.turns} turns"
+    if outcome.same:
+        out.print(styled(("✓ ", "green"), (f"{ran} came out as recorded", "")))
+    else:
+        out.print(styled(("✗ ", "red"), (f"{len(outcome.differences)} differences in {ran}", "")))

@@ -1,0 +1,325 @@
+"""`narratoria sessions`: what was played, and what to do with it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from narratoria.cli.output import console, print_json, printable, styled
+from narratoria.errors import JournalError, NarratoriaError
+from narratoria.game import story_registry
+from narratoria.history import Undone, UndoPreview, abandon, preview_undo, undo
+from narratoria.registry import ToolRegistry
+from narratoria.session.fold import SessionView, fold
+from narratoria.session.portable import SUFFIX, export_session, import_session
+from narratoria.session.retention import prune, select
+from narratoria.session.salvage import salvage
+from narratoria.session.sqlite import SqliteStore
+from narratoria.session.store import SessionMeta, Store, default_store
+from narratoria.session.transcript import to_html, to_markdown
+from narratoria.story import open_story
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@contextmanager
+def opened_store() -> Iterator[Store]:
+    store = default_store()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@click.group()
+def sessions() -> None:
+    """List, show, export, import, undo, branch and delete saved sessions."""
+
+
+@sessions.command(name="list")
+@as_json_option
+def list_(as_json: bool) -> None:
+    """All sessions, the one played last first."""
+    with opened_store() as store:
+        metas = store.list()
+    if as_json:
+        print_json(metas)
+        return
+    out = console()
+    if not metas:
+        out.print("no sessions yet; `narratoria play` begins one")
+    for meta in metas:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(meta.updated))
+        title = meta.title or meta.story or "untitled"
+        branched = f"  from {meta.parent[:8]} at turn {meta.parent_turn}" if meta.parent else ""
+        turns = f"{meta.turns} turn{'' if meta.turns == 1 else 's'}"
+        out.print(
+            styled(
+                (meta.id[:12], "cyan"), (f"  {when}  ", "dim"), (title, ""), (f"  {turns}{branched}", "dim")
+            )
+        )
+
+
+@sessions.command()
+@click.argument("session")
+@as_json_option
+def show(session: str, as_json: bool) -> None:
+    """What was asked, done and told in SESSION (an id, or the beginning of one)."""
+    with opened_store() as store:
+        meta = store.find(session)
+        view = fold(store.read(meta.id))
+        world = store.restore(meta.id)
+    if as_json:
+        print_json(session_document(meta, view, world.snapshot()))
+        return
+    out = console()
+    out.print(styled((meta.title or meta.story or meta.id, "bold magenta"), (f"  {meta.id}", "dim")))
+    for turn in view.turns:
+        mark = " (undone)" if turn.undone else " (not finished)" if turn.outcome == "open" else ""
+        out.print(styled((f"\n{turn.turn} ", "cyan"), (turn.prompt or turn.origin, "bold"), (mark, "yellow")))
+        for call in turn.calls:
+            tries = f" after {len(call.attempts)} attempts" if len(call.attempts) > 1 else ""
+            out.print(styled((f"  · {call.tool} {call.state}{tries} ", "dim"), (call.error or "", "red")))
+        out.print(printable(turn.narrative))
+    for number, choice in enumerate(world.choices, 1):
+        out.print(styled((f"  {number} ", "cyan"), (choice, "")))
+
+
+def session_document(meta: SessionMeta, view: SessionView, state: dict[str, Any]) -> dict[str, Any]:
+    """What `show --json` prints: `turns` are those that count, `undone` those taken back."""
+    turns: list[dict[str, Any]] = msgspec.to_builtins(view.told)
+    return {
+        **msgspec.to_builtins(meta),
+        "state": state,
+        "turns": turns,
+        "undone": msgspec.to_builtins([turn for turn in view.turns if turn.undone]),
+        "open": next((turn.turn for turn in view.turns if turn.outcome == "open"), None),
+        "calls": msgspec.to_builtins(view.calls),
+        "checkpoints": view.checkpoints,
+        "assets": list(dict.fromkeys(asset.hash for asset in view.assets)),
+    }
+
+
+@sessions.command()
+@click.argument("session")
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["narratoria", "markdown", "html"]),
+    help="A file to import again (the default), or a transcript. FILE's ending decides if not given.",
+)
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@as_json_option
+def export(session: str, file: Path | None, kind: str | None, force: bool, as_json: bool) -> None:
+    """Write SESSION to FILE: everything, or a transcript to read (.md, .html). `-` is standard output."""
+    with opened_store() as store:
+        meta = store.find(session)
+        kind = kind or {".md": "markdown", ".html": "html"}.get(file.suffix if file else "", "narratoria")
+        endings = {"markdown": ".md", "html": ".html", "narratoria": SUFFIX}
+        target = file or Path(f"{meta.story or 'session'}-{meta.id[:8]}{endings[kind]}")
+        if str(target) != "-" and target.exists() and not force:
+            raise JournalError(f"{target} exists already; --force overwrites it")
+        missing: list[str] = []
+        if kind == "narratoria":
+            missing = export_session(
+                store, meta.id, sys.stdout.buffer if str(target) == "-" else target
+            ).missing
+        else:
+            view = fold(store.read(meta.id))
+            text = to_markdown(view) if kind == "markdown" else to_html(view, store.assets)
+            _write(target, text)
+    for digest in missing:
+        click.echo(f"asset {digest} is gone from the store and is not in the file", err=True)
+    if as_json:
+        print_json({"session": meta.id, "file": str(target), "format": kind, "missing": missing})
+    elif str(target) != "-":
+        console().print(styled(("✓ ", "green"), (str(target), "")))
+
+
+def _write(target: Path, text: str) -> None:
+    if str(target) == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise JournalError(f"{target}: {error.strerror or error}; nothing was exported") from None
+
+
+@sessions.command(name="import")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@as_json_option
+def import_(file: Path, as_json: bool) -> None:
+    """Take in a FILE that `export` wrote. Every hash in it is checked."""
+    with opened_store() as store:
+        meta = import_session(store, file)
+    if as_json:
+        print_json(meta)
+    else:
+        console().print(styled(("✓ ", "green"), (meta.title or "session", ""), (f"  {meta.id}", "cyan")))
+
+
+@sessions.command()
+@click.argument("session")
+@yes_option
+@as_json_option
+def delete(session: str, yes: bool, as_json: bool) -> None:
+    """Forget SESSION. Branches made from it keep the past they share."""
+    with opened_store() as store:
+        meta = store.find(session)
+        if not yes:
+            click.confirm(
+                f"Delete {meta.title or meta.id!r} ({meta.turns} turns)? This cannot be undone",
+                abort=True,
+                err=True,
+            )
+        store.delete(meta.id)
+    if as_json:
+        print_json({"deleted": meta.id})
+    else:
+        console().print(styled(("✓ ", "green"), (f"deleted {meta.id}", "")))
+
+
+@sessions.command(name="undo")
+@click.argument("session")
+@yes_option
+@as_json_option
+def undo_(session: str, yes: bool, as_json: bool) -> None:
+    """Take back the newest turn of SESSION. What cannot be taken back is listed first."""
+
+    def agree(preview: UndoPreview) -> None:
+        if preview.irreversible and not yes:
+            for line in preview.irreversible:
+                click.echo(f"stays as it is: {line}", err=True)
+            click.confirm(f"Undo turn {preview.turn} all the same?", abort=True, err=True)
+
+    async def run(store: Store, meta: SessionMeta) -> Undone:
+        journal = await asyncio.to_thread(store.open, meta.id)
+        try:
+            registry = _registry(meta)
+            await abandon(journal)
+            agree(await preview_undo(journal, registry))
+            return await undo(journal, registry)
+        finally:
+            await journal.close()
+
+    with opened_store() as store:
+        meta = store.find(session)
+        outcome = asyncio.run(run(store, meta))
+    if as_json:
+        print_json(
+            {
+                "session": meta.id,
+                "turn": outcome.turn,
+                "prompt": outcome.prompt,
+                "compensated": outcome.compensated,
+                "irreversible": outcome.irreversible,
+                "failed": outcome.failed,
+            }
+        )
+        return
+    console().print(styled(("✓ ", "green"), (f"turn {outcome.turn} is undone: {outcome.prompt}", "")))
+    for line in outcome.failed:
+        console(stderr=True).print(styled((line, "yellow")))
+
+
+def _registry(meta: SessionMeta) -> ToolRegistry | None:
+    """The story's tools, for their compensations; without the story, none can run."""
+    if meta.story is None:
+        return None
+    try:
+        return story_registry(open_story(meta.story))
+    except NarratoriaError as error:
+        click.echo(
+            f"the story {meta.story!r} cannot be opened, so its tools compensate nothing: {error}", err=True
+        )
+        return None
+
+
+@sessions.command()
+@click.argument("session")
+@click.option(
+    "--turn",
+    type=click.IntRange(0),
+    help="Share the past up to the end of this turn; the newest if not given.",
+)
+@click.option("--title", help="What to call the branch.")
+@as_json_option
+def branch(session: str, turn: int | None, title: str | None, as_json: bool) -> None:
+    """Make a new session that shares SESSION's past."""
+    with opened_store() as store:
+        meta = store.find(session)
+        if turn is None:
+            told = fold(store.read(meta.id)).told
+            if not told:
+                raise JournalError(f"session {meta.id} has no finished turn to branch from")
+            turn = told[-1].turn
+        made = store.branch(meta.id, turn, title=title)
+    if as_json:
+        print_json(made)
+    else:
+        console().print(
+            styled(("✓ ", "green"), (f"{made.id}", "cyan"), (f"  from turn {turn} of {meta.id[:12]}", ""))
+        )
+
+
+@sessions.command(name="prune")
+@click.option(
+    "--older-than", type=click.FloatRange(0), metavar="DAYS", help="Sessions not played for so many days."
+)
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Spare the newest N.")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and let it be.")
+@yes_option
+@as_json_option
+def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Delete old sessions, and assets no session refers to. Without options only such assets go."""
+    with opened_store() as store:
+        chosen = select(store, older_than=older_than, keep=keep)
+        if chosen and not yes and not dry_run:
+            for meta in chosen:
+                click.echo(f"{meta.id[:12]}  {meta.title or meta.story or 'untitled'}", err=True)
+            click.confirm(f"Delete these {len(chosen)} sessions? This cannot be undone", abort=True, err=True)
+        done = prune(store, chosen, dry_run=dry_run)
+    if as_json:
+        print_json({"sessions": [one.id for one in done.sessions], "assets": done.assets, "bytes": done.bytes,
+                    "dryRun": dry_run})  # fmt: skip
+    else:
+        verb = "would go" if dry_run else "deleted"
+        console().print(f"{len(done.sessions)} sessions, {done.assets} assets ({done.bytes:,} bytes) {verb}")
+
+
+@sessions.command(name="salvage")
+@as_json_option
+def salvage_(as_json: bool) -> None:
+    """Replace a damaged database by a new one with everything that can be read; the damaged one is kept."""
+    with opened_store() as store:
+        if not isinstance(store, SqliteStore):
+            raise JournalError("only a database file can be salvaged; for PostgreSQL use its own backups")
+        path = store.path
+    outcome = salvage(path)
+    if as_json:
+        print_json(
+            {
+                "damaged": str(outcome.damaged),
+                "sessions": [
+                    {"id": one.id, "records": one.records, "expected": one.expected, "whole": one.whole}
+                    for one in outcome.sessions
+                ],
+            }
+        )
+        return
+    out = console()
+    for one in outcome.sessions:
+        how = "whole" if one.whole else f"up to record {one.records} of {one.expected}"
+        out.print(styled((one.id[:12], "cyan"), (f"  {one.title or 'untitled'}: {how}", "")))
+    out.print(f"{len(outcome.sessions)} sessions saved; the damaged file is {outcome.damaged}")
