@@ -49,10 +49,20 @@ def _inline(value: Any) -> str:
         return _scalar(value)
     if isinstance(value, list):
         return "[" + ", ".join(_inline(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and "." not in repr(value):
+        return repr(value).replace("e", ".0e")  # old readers take 1e+16 for text
+    return json.dumps(value)
 
 
 def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return '"' + "".join(map(_quoted, text)) + '"'
+
+
+def _quoted(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    if char.isprintable():
+        return char
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\U{ord(char):08x}"
