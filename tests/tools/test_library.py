@@ -29,7 +29,6 @@ from narratoria.tools.browser import Browser, ChromiumBrowser, PageContent
 from narratoria.tools.library import LARGEST_KEPT, Scraped, Written, file_write, web_scrape
 from narratoria.turn import take_turn
 
-CHROMIUM = "/usr/bin/chromium"
 PAGE = """<!doctype html><title>The inn</title><h1>The Prancing Cat</h1>
 <p id="late">soon</p>
 <script>setTimeout(() => document.getElementById("late").textContent = "now", 50)</script>"""
@@ -362,7 +361,7 @@ async def scraper() -> AsyncIterator[Scraper]:
     session.resources.bind(
         Browser,
         lambda: ChromiumBrowser(
-            CHROMIUM, args=["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"], timeout=15
+            args=["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"], timeout=15
         ),
         name="browser",
     )
@@ -403,7 +402,7 @@ async def test_web_scrape_reads_pages_with_real_chromium(scraper: Scraper, inn: 
 
 @pytest.mark.browser
 async def test_a_closed_browser_is_launched_anew_and_leaves_no_thread(inn: str) -> None:
-    browser = ChromiumBrowser(CHROMIUM)
+    browser = ChromiumBrowser()
     for _ in range(2):
         assert (await browser.read(f"{inn}/inn", selector="h1")).content == "The Prancing Cat"
         browser.close()
