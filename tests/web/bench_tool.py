@@ -15,8 +15,8 @@ SIGN = (
 )
 
 
-def emit(kind, **fields):
-    sys.stdout.write(json.dumps({"version": "0", "type": kind, **fields}) + "\n")
+def emit(event_type, **fields):
+    sys.stdout.write(json.dumps({"version": "0", "type": event_type, **fields}) + "\n")
     sys.stdout.flush()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -138,7 +139,8 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
         context = chromium.new_context(**({"viewport": {"width": 1280, "height": 860}} | options))
         contexts.append(context)
         context.set_default_timeout(15_000)
-        script = f"localStorage.getItem('narratoria') ?? localStorage.setItem('narratoria', '{{\"theme\":\"{theme}\"}}')"
+        prefs = json.dumps(json.dumps({"theme": theme}))
+        script = f"localStorage.getItem('narratoria') ?? localStorage.setItem('narratoria', {prefs})"
         context.add_init_script(script)
         page = context.new_page()
         page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
@@ -151,6 +153,17 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
     for context in contexts:
         context.close()
     assert not problems, problems
+
+
+@pytest.fixture
+def shoot() -> Callable[[Any, str], None]:
+    """Write a picture of the page to build/screens, to be looked at."""
+    SCREENS.mkdir(parents=True, exist_ok=True)
+
+    def take(page: Any, name: str) -> None:
+        page.screenshot(path=str(SCREENS / f"{name}.png"), animations="disabled")
+
+    return take
 
 
 def _note_foreign(url: str, host: str, problems: list[str]) -> None:

@@ -1,0 +1,303 @@
+"""Tools, assets, state, library and settings in a real Chromium, and whether everybody can use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import RunningServer
+
+expect = pytest.importorskip("playwright.sync_api").expect
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Any]
+Shoot = Callable[[Any, str], None]
+
+
+def say(page: Any, text: str) -> None:
+    box = page.get_by_role("textbox", name="What do you do?")
+    box.fill(text)
+    box.press("Enter")
+
+
+def go(page: Any, view: str) -> None:
+    page.get_by_role("link", name=view, exact=True).click()
+
+
+def played(server: RunningServer, open_page: Open, *prompts: str, **options: Any) -> Any:
+    """A page on a session in which these prompts were played."""
+    page = open_page(server.at(f"/play/{server.new_session()}"), **options)
+    status = page.get_by_role("status")
+    for number, prompt in enumerate(prompts, 1):
+        expect(status).to_have_text("Your turn")
+        say(page, prompt)
+        expect(page.get_by_role("region", name=f"Turn {number}")).not_to_have_attribute("aria-busy", "true")
+        expect(status).to_have_text("Your turn")
+    return page
+
+
+# --- tools -----------------------------------------------------------------------------------------------
+
+
+def test_a_call_shows_its_status_log_and_plan(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    page = played(server, open_page, "paint")
+    go(page, "Tools")
+    expect(page.get_by_role("img", name="Plan of 1 calls")).to_have_accessible_name(
+        "Plan of 1 calls: paint1 completed"
+    )
+    expect(page.get_by_role("group", name="Timeline").get_by_role("button")).to_have_count(1)
+    card = page.locator(".call")
+    expect(card).to_contain_text("Completed")
+    expect(card).to_contain_text("mixing")
+    shoot(page, "tools")
+
+
+def test_progress_is_shown_while_a_call_runs(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}", "#tools"))
+    expect(page.get_by_role("heading", name="No tool has run yet")).to_be_visible()
+    shoot(page, "tools-empty")
+    go(page, "Narrative")
+    say(page, "wait")
+    go(page, "Tools")
+    expect(page.get_by_role("progressbar", name="Progress of bench")).to_be_visible()
+    expect(page.locator(".call")).to_contain_text("Running")
+    expect(page.locator(".call")).to_contain_text("the rope hangs still")
+    shoot(page, "tools-running")
+    server.ring()
+    expect(page.locator(".call")).to_contain_text("Completed")
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+
+
+def test_a_failed_call_shows_its_code_and_its_standard_error(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = played(server, open_page, "break")
+    go(page, "Tools")
+    card = page.locator(".call").first
+    expect(card).to_contain_text("Failed")
+    expect(card.locator(".call-error")).to_contain_text("VICE_BROKEN")
+    card.get_by_text("Standard error, its end").click()
+    expect(card).to_contain_text("the jaw is cracked")
+    shoot(page, "tools-failed")
+
+
+def test_fifty_thousand_lines_stay_light_and_can_be_filtered(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    (server.home / "lines").write_text("50000")
+    page = played(server, open_page, "chatter")
+    go(page, "Tools")
+    expect(page.locator(".log-count")).to_have_text("50,000 lines")
+    expect(page.get_by_text("line 49999", exact=True)).to_be_visible()
+    assert page.locator(".log-line").count() < 100
+    shoot(page, "tools-long-log")
+    longest = page.evaluate(
+        """async () => {
+            const log = document.querySelector(".log");
+            let [longest, last] = [0, performance.now()];
+            for (let step = 0; step < 60; step += 1) {
+                log.scrollTop = step * 18000;
+                await new Promise(requestAnimationFrame);
+                const now = performance.now();
+                [longest, last] = [Math.max(longest, now - last), now];
+            }
+            return longest;
+        }"""
+    )
+    assert longest < 250, "a frame took this many milliseconds"
+    page.get_by_label("Least level shown for bench").select_option(label="warn and above")
+    expect(page.locator(".log-count")).to_have_text("500 lines of 50,000")
+    page.get_by_label("Filter the log of bench").fill("line 41900")
+    expect(page.locator(".log-count")).to_have_text("1 line of 50,000")
+
+
+# --- assets ----------------------------------------------------------------------------------------------
+
+
+def test_assets_are_gathered_filtered_and_enlarged(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}", "#assets"))
+    expect(page.get_by_role("heading", name="Nothing to look at yet")).to_be_visible()
+    shoot(page, "assets-empty")
+    go(page, "Narrative")
+    say(page, "paint")
+    expect(page.get_by_role("button", name="Hang it up")).to_be_visible()
+    go(page, "Assets")
+    expect(page.get_by_role("figure")).to_have_count(4)
+    expect(page.get_by_role("main")).to_contain_text("text/html")
+    shoot(page, "assets")
+    page.get_by_role("button", name="Pictures 2").click()
+    expect(page.get_by_role("figure")).to_have_count(2)
+    page.get_by_role("button", name="Enlarge: Dusk over the yard").click()
+    box = page.get_by_role("dialog", name="Dusk over the yard")
+    expect(box).to_contain_text("image/png")
+    expect(box).to_contain_text("320")
+    shoot(page, "lightbox")
+    page.keyboard.press("Escape")
+    expect(box).to_have_count(0)
+    expect(page.get_by_role("button", name="Enlarge: Dusk over the yard")).to_be_focused()
+
+
+# --- state -----------------------------------------------------------------------------------------------
+
+
+def test_the_tree_is_walked_by_keyboard(server: RunningServer, open_page: Open) -> None:
+    page = played(server, open_page, "paint")
+    go(page, "State")
+    bench = page.get_by_role("treeitem", name="bench")
+    bench.focus()
+    expect(bench).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("ArrowLeft")
+    expect(bench).to_have_attribute("aria-expanded", "false")
+    expect(page.get_by_role("treeitem")).to_have_count(1)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("treeitem", name="tidy")).to_be_focused()
+    page.keyboard.press("p")
+    expect(page.get_by_role("treeitem", name="picture")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(bench).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.get_by_role("treeitem").last).to_be_focused()
+
+
+def test_changes_are_marked_and_a_running_call_is_provisional(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = played(server, open_page, "paint")
+    go(page, "State")
+    expect(page.get_by_role("treeitem", name="tidy")).to_contain_text("changed")
+    expect(page.locator(".change.added")).to_contain_text("bench › picture")
+    shoot(page, "state")
+    go(page, "Narrative")
+    say(page, "wait")
+    go(page, "State")
+    rung = page.get_by_role("treeitem", name="rung")
+    expect(rung).to_contain_text("provisional")
+    shoot(page, "state-provisional")
+    server.ring()
+    expect(rung).to_contain_text("changed")
+    expect(rung).not_to_contain_text("provisional")
+
+
+def test_the_raw_json_is_searched_and_copied(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    page = played(server, open_page, "paint", permissions=["clipboard-read", "clipboard-write"])
+    go(page, "State")
+    page.get_by_role("tab", name="Raw JSON").click()
+    page.get_by_label("Search the JSON").fill("wet")
+    expect(page.get_by_text("1 of 1")).to_be_visible()
+    shoot(page, "state-json")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_text("on the clipboard")).to_be_visible()
+    copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
+    assert copied["bench"] == {"tidy": False, "picture": "wet"}
+
+
+# --- library and settings --------------------------------------------------------------------------------
+
+
+def test_a_story_is_begun_continued_renamed_branched_and_deleted(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.address)
+    page.get_by_role("button", name="Begin The Workshop").click()
+    expect(page.get_by_role("log", name="Story")).to_contain_text("The bench is bare")
+    say(page, "paint")
+    expect(page.get_by_role("button", name="Hang it up")).to_be_visible()
+    page.get_by_role("link", name="Library").click()
+    expect(page.locator(".saved-card")).to_contain_text("You mix the colours")
+    shoot(page, "library")
+    page.get_by_role("button", name="Actions for The Workshop").click()
+    page.get_by_role("menuitem", name="Rename…").click()
+    page.get_by_label("Name of this story").fill("My bench")
+    page.get_by_role("button", name="Rename").click()
+    expect(page.get_by_role("link", name="Continue My bench")).to_be_visible()
+    page.get_by_role("button", name="Actions for My bench").click()
+    page.get_by_role("menuitem", name="Branch from here").click()
+    expect(page.get_by_role("log", name="Story")).to_contain_text("It is good enough.")
+    page.get_by_role("link", name="Library").click()
+    expect(page.locator(".saved-card")).to_have_count(2)
+    page.get_by_role("button", name="Actions for My bench", exact=True).click()
+    page.get_by_role("menuitem", name="Delete…").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".saved-card")).to_have_count(1)
+    expect(page.get_by_role("link", name="Continue My bench", exact=True)).to_have_count(0)
+
+
+def test_settings_change_the_theme_and_the_session(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    dialog.get_by_text("Light", exact=True).click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    dialog.get_by_role("switch", name="bench").click()
+    dialog.get_by_role("switch", name="fs:write").click()
+    shoot(page, "settings-light")
+    page.keyboard.press("Escape")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.get_by_role("button", name="Settings").click()
+    expect(dialog.get_by_role("switch", name="bench")).not_to_be_checked()
+    expect(dialog.get_by_role("switch", name="fs:write")).not_to_be_checked()
+
+
+def test_an_unknown_session_is_explained(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at("/play/none"))
+    expect(page.get_by_role("alert")).to_contain_text("not on the server")
+
+
+# --- everybody -------------------------------------------------------------------------------------------
+
+
+def violations(page: Any) -> list[str]:
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for one in found
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_every_view_is_accessible(server: RunningServer, open_page: Open, shoot: Shoot, theme: str) -> None:
+    page = played(server, open_page, "paint", "break", "shake", theme=theme, reduced_motion="reduce")
+    problems = violations(page)
+    shoot(page, f"{theme}-narrative")
+    page.get_by_role("button", name="Actions for turn 1").click()
+    problems += violations(page)
+    page.keyboard.press("Escape")
+    for view in ("Tools", "Assets", "State"):
+        go(page, view)
+        expect(page.get_by_role("heading", name=view, exact=True)).to_be_visible()
+        problems += violations(page)
+        shoot(page, f"{theme}-{view.lower()}")
+    page.get_by_role("tab", name="Raw JSON").click()
+    problems += violations(page)
+    page.get_by_role("button", name="Settings").click()
+    expect(page.get_by_role("switch", name="bench")).to_be_visible()
+    problems += violations(page)
+    shoot(page, f"{theme}-settings")
+    page.goto(server.origin)
+    expect(page.locator(".saved-card")).to_be_visible()
+    problems += violations(page)
+    shoot(page, f"{theme}-library")
+    page.goto(f"{server.origin}/api")
+    problems += violations(page)
+    assert not problems, "\n".join(problems)
+
+
+def test_the_whole_page_is_small(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
+    sizes = page.evaluate(
+        """performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
+            .map(entry => entry.transferSize)"""
+    )
+    assert sum(sizes) < 100_000
