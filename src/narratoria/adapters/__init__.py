@@ -1,0 +1,39 @@
+"""The way to language models.
+
+`protocol` says what an adapter is, `openai_compatible` has one for every server that speaks OpenAI's chat
+completions (extra `llm`), `evaluation` is the agent loop over any of them, `answers` reads what models write.
+"""
+
+from narratoria.adapters.evaluation import CallMade, Evaluation, evaluate
+from narratoria.adapters.protocol import (
+    Adapter,
+    ContextOverflow,
+    FormatRefused,
+    ModelCall,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    ModelTimedOut,
+    ModelUnreachable,
+    ModelUsage,
+    Price,
+    ReplyTooLarge,
+)
+
+__all__ = [
+    "Adapter",
+    "CallMade",
+    "ContextOverflow",
+    "Evaluation",
+    "FormatRefused",
+    "ModelCall",
+    "ModelFailed",
+    "ModelReply",
+    "ModelRequest",
+    "ModelTimedOut",
+    "ModelUnreachable",
+    "ModelUsage",
+    "Price",
+    "ReplyTooLarge",
+    "evaluate",
+]

@@ -1,0 +1,328 @@
+"""Any server that speaks OpenAI's chat completions: Ollama, llama.cpp, vLLM, hosted models.
+
+Replies are always streamed, bounded in bytes and in time, and never retried here: whoever asks decides that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from openai.types.chat import ChatCompletionChunk
+
+from narratoria.adapters.protocol import (
+    MAX_REPLY_BYTES,
+    ContextOverflow,
+    FormatRefused,
+    ModelCall,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    ModelTimedOut,
+    ModelUnreachable,
+    ModelUsage,
+    Price,
+    ReplyTooLarge,
+    _unheard,
+    estimated_tokens,
+)
+from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject
+
+MAX_CALLS: Final = 64  # tool calls in one reply
+_QUOTED: Final = 300  # characters of a server's message that are passed on
+_CONNECT_TIMEOUT: Final = 5.0
+_OVERFLOW_WORDS: Final = (
+    "context length",
+    "context size",
+    "context window",
+    "context_length",
+    "too many tokens",
+)
+_FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "grammar", "schema")
+
+
+class OpenAIAdapter:
+    """Talks to one model at one address."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        model: str | None = None,
+        api_key: str | None = None,
+        price: Price = Price(),  # noqa: B008 (frozen)
+        temperature: float | None = None,
+        max_reply_bytes: int = MAX_REPLY_BYTES,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`model` may be left out where the server has only one; `extra_body` goes into every request."""
+        self.model = model
+        self.price = price
+        self.temperature = temperature
+        self.extra_body = dict(extra_body or {})
+        # A local server wants no key, but the SDK does not start without one. Without an address the SDK
+        # goes to the hosted service, and takes OPENAI_API_KEY itself.
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=api_key or (None if base_url is None else "none"),
+            max_retries=0,
+            default_headers={"Accept-Encoding": "identity"},
+            http_client=openai.DefaultAsyncHttpxClient(
+                event_hooks={"response": [_bound(max_reply_bytes)]},
+                # No connection outlives its reply: an adapter may be used from one event loop after another.
+                limits=httpx2.Limits(max_keepalive_connections=0),
+                timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
+            ),
+        )
+        self.address = str(self._client.base_url)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> OpenAIAdapter:
+        """From NARRATORIA_LLM_URL, _MODEL, _KEY, _PRICE and _TEMPERATURE, or else from OPENAI_*.
+
+        A key goes only where it belongs: OPENAI_API_KEY is never sent to the address in NARRATORIA_LLM_URL.
+        """
+        env = os.environ if environment is None else environment
+        url, key = env.get("NARRATORIA_LLM_URL"), env.get("NARRATORIA_LLM_KEY")
+        if not url:
+            url, key = env.get("OPENAI_BASE_URL"), key or env.get("OPENAI_API_KEY")
+        if not url and not key:
+            raise NarratoriaError(
+                "no language model is configured: set NARRATORIA_LLM_URL to an OpenAI-compatible address "
+                "(Ollama: http://localhost:11434/v1) or OPENAI_API_KEY"
+            )
+        return cls(
+            base_url=url,
+            api_key=key,
+            model=env.get("NARRATORIA_LLM_MODEL") or env.get("OPENAI_MODEL"),
+            price=_price(env.get("NARRATORIA_LLM_PRICE", "")),
+            temperature=_number(env, "NARRATORIA_LLM_TEMPERATURE"),
+        )
+
+    @property
+    def name(self) -> str:
+        return f"{self.model or 'the only model'} at {self.address}"
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = _unheard) -> ModelReply:
+        """One reply, or a `ModelFailed` that says what the server did."""
+        try:
+            async with asyncio.timeout(request.timeout):
+                return await self._complete(request, on_text)
+        except (TimeoutError, openai.APITimeoutError):
+            limit = "in time" if request.timeout is None else f"within {request.timeout:g} s"
+            raise ModelTimedOut(f"{self.address}: no complete reply {limit}") from None
+        except openai.APIStatusError as error:
+            raise self._refusal(error, request) from None
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, ModelFailed):
+                raise error.__cause__ from None
+            raise ModelUnreachable(
+                f"{self.address}: {_clip(error.__cause__ or error)}; is the server running?"
+            ) from None
+        except openai.APIError as error:
+            raise self._judged(error.message, request) from None
+        except httpx2.HTTPError as error:
+            raise ModelUnreachable(f"{self.address}: {_clip(error)}") from None
+        except ValueError as error:  # an event of the stream that is not JSON
+            raise ModelFailed(f"{self.address}: the reply cannot be read: {_clip(error)}") from None
+
+    async def _complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        self.model = self.model or await self._only_model()
+        stream = await self._client.chat.completions.create(**self._body(request))
+        if not isinstance(stream, openai.AsyncStream):
+            raise ModelFailed(f"{self.address}: the server does not stream its replies")
+        reply = _Reply(on_text)
+        async with stream:
+            async for chunk in stream:
+                if not isinstance(chunk, ChatCompletionChunk):
+                    raise ModelFailed(f"{self.address}: {_clip(repr(chunk))} is no part of a reply")
+                reply.add(chunk)
+        if not reply.begun:
+            raise ModelFailed(f"{self.address}: the stream ended without a reply")
+        return reply.finished(request, self.price)
+
+    def _body(self, request: ModelRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": list(request.messages),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        # Hosted OpenAI models refuse the old name, most other servers know only that.
+        hosted = (urlsplit(self.address).hostname or "").endswith("openai.com")
+        body["max_completion_tokens" if hosted else "max_tokens"] = request.max_tokens
+        if self.temperature is not None:
+            body["temperature"] = self.temperature
+        if request.tools:
+            body["tools"] = [_function(tool) for tool in request.tools]
+            if request.tool_choice is not None:
+                body["tool_choice"] = request.tool_choice
+        if request.schema is not None:
+            described = {"name": "reply", "schema": request.schema, "strict": False}
+            body["response_format"] = {"type": "json_schema", "json_schema": described}
+        elif request.any_json:
+            body["response_format"] = {"type": "json_object"}
+        if self.extra_body:
+            body["extra_body"] = self.extra_body
+        return body
+
+    async def _only_model(self) -> str:
+        page = await self._client.models.list()
+        names = [str(model.id) for model in (page.data or [])[:20]]
+        if len(names) == 1:
+            return names[0]
+        raise ModelFailed(
+            f"{self.address} serves {len(names)} models ({_clip(', '.join(names))}); "
+            f"choose one with NARRATORIA_LLM_MODEL"
+        )
+
+    def _refusal(self, error: openai.APIStatusError, request: ModelRequest) -> ModelFailed:
+        detail = error.body.get("message") if isinstance(error.body, dict) else error.body
+        message = str(detail or error.message)
+        if error.status_code in (400, 413, 422):
+            return self._judged(message, request, status=error.status_code)
+        return ModelFailed(f"{self.address} answered {error.status_code}: {_clip(message)}")
+
+    def _judged(self, message: str, request: ModelRequest, *, status: int | None = None) -> ModelFailed:
+        folded = message.casefold()
+        answered = f"{self.address} answered{f' {status}' if status else ''}: {_clip(message)}"
+        if any(words in folded for words in _OVERFLOW_WORDS):
+            return ContextOverflow(answered)
+        if (request.schema or request.any_json) and any(words in folded for words in _FORMAT_WORDS):
+            return FormatRefused(answered)
+        return ModelFailed(answered)
+
+
+class _Reply:
+    """A reply as it grows."""
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self.on_text = on_text
+        self.begun = False
+        self.finish = ""
+        self.model = ""
+        self.texts: list[str] = []
+        self.calls: dict[int, list[str]] = {}  # by index: id, name, arguments
+        self.usage: ModelUsage | None = None
+
+    def add(self, chunk: ChatCompletionChunk) -> None:
+        self.model = chunk.model or self.model
+        if chunk.usage is not None:
+            self.usage = ModelUsage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+        for choice in chunk.choices or ():
+            if choice.index not in (0, None) or choice.delta is None:
+                continue
+            self.begun = True
+            self.finish = choice.finish_reason or self.finish
+            if choice.delta.content:
+                self.texts.append(choice.delta.content)
+                self.on_text(choice.delta.content)
+            for piece in choice.delta.tool_calls or ():
+                self._add_call(piece.index or 0, piece.id, piece.function)
+
+    def _add_call(self, index: int, call_id: str | None, function: Any) -> None:
+        if index not in self.calls and len(self.calls) >= MAX_CALLS:
+            raise ModelFailed(f"the reply has more than {MAX_CALLS} tool calls")
+        call = self.calls.setdefault(index, ["", "", ""])
+        call[0] = call_id or call[0]
+        if function is not None:
+            call[1] += function.name or ""
+            call[2] += function.arguments or ""
+
+    def finished(self, request: ModelRequest, price: Price) -> ModelReply:
+        text = "".join(self.texts)
+        calls = tuple(
+            ModelCall(call_id or f"call_{index}", name, arguments)
+            for index, (call_id, name, arguments) in sorted(self.calls.items())
+        )
+        usage = self.usage or _estimate(request, text, calls)
+        cost = price.of(usage.input_tokens, usage.output_tokens)
+        usage = ModelUsage(usage.input_tokens, usage.output_tokens, cost, usage.counted)
+        return ModelReply(text, calls, usage, self.finish or "stop", self.model)
+
+
+def _estimate(request: ModelRequest, text: str, calls: tuple[ModelCall, ...]) -> ModelUsage:
+    asked = sum(estimated_tokens(str(message.get("content") or "")) for message in request.messages)
+    written = estimated_tokens(text + "".join(call.arguments for call in calls))
+    return ModelUsage(asked, written, counted=False)
+
+
+def _function(tool: Any) -> JsonObject:
+    described = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": described}
+
+
+# --- a body has an end -------------------------------------------------------------------------------------
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A response's bytes, cut off at a limit: whoever sends 200 MB sends the rest to nobody."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, limit: int, address: str) -> None:
+        self._inner = inner
+        self._limit = limit
+        self._address = address
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        received = 0
+        async for piece in self._inner:
+            received += len(piece)
+            if received > self._limit:
+                raise ReplyTooLarge(f"{self._address}: cut off after {self._limit:,} bytes of reply")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _bound(limit: int) -> Callable[[httpx2.Response], Any]:
+    async def bound(response: httpx2.Response) -> None:
+        address = f"{response.url.scheme}://{response.url.netloc.decode()}"
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding != "identity":  # a few compressed bytes can stand for gigabytes
+            raise ModelFailed(f"{address}: the reply is {encoding!r}-encoded although none was accepted")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - an async client's
+        response.stream = _BoundedStream(response.stream, limit, address)
+
+    return bound
+
+
+# --- settings ----------------------------------------------------------------------------------------------
+
+
+def _price(text: str) -> Price:
+    if not text:
+        return Price()
+    try:
+        given, _, written = text.partition("/")
+        return Price(float(given), float(written or given))
+    except ValueError:
+        raise NarratoriaError(
+            f'NARRATORIA_LLM_PRICE={text!r}: expected "input/output" per million tokens, such as 0.15/0.60'
+        ) from None
+
+
+def _number(env: Mapping[str, str], name: str) -> float | None:
+    if not env.get(name):
+        return None
+    try:
+        return float(env[name])
+    except ValueError:
+        raise NarratoriaError(f"{name}={env[name]!r}: expected a number") from None
+
+
+def _clip(message: object) -> str:
+    text = " ".join(str(message).split()) or type(message).__name__
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}…"
+
+
+__all__ = ["OpenAIAdapter"]
