@@ -139,6 +139,7 @@ class _Supervision:
         self._stderr = bytearray()
         self._exited = False
         self._terminating = False
+        self._patience = _KILL_PATIENCE
         self._timed_out = False
         self._lingered = False
         self._failure: ProtocolFailure | None = None
@@ -326,6 +327,7 @@ class _Supervision:
         until = self._loop.time() + self._grace + _KILL_PATIENCE
         while not self._exited and self._loop.time() < until:
             await self._next()
+        self._patience = 0.0  # who survives a KILL that long hangs in the kernel
 
     def _bury(self) -> None:
         """Kill, reap, close: blocking but brief, and the same whatever came before."""
@@ -333,7 +335,7 @@ class _Supervision:
             timer.cancel()
         platform.signal_group(self._child.pid, signal.SIGKILL)
         if not self._exited and self._watch is not None:
-            self._watch.wait(_KILL_PATIENCE)
+            self._watch.wait(self._patience)
         self._status = platform.reap(self._child.pid)
         if self._watch is not None:
             self._watch.close()
