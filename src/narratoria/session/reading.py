@@ -1,0 +1,223 @@
+"""Reading a store in SQL: what sessions there are, their records, and a session made from them.
+
+A branch has no copy of the past it shares: its records are stretches of its ancestors' and then its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from narratoria.errors import JournalError
+from narratoria.events import AssetStored
+from narratoria.session import chunks
+from narratoria.session.assets import AssetStore
+from narratoria.session.resources import ResourceRegistry
+from narratoria.session.restoration import Restoration, Snapshot
+from narratoria.session.session import Record, Session
+from narratoria.session.store import Metas, Records, SessionMeta, SessionUnknown, Spans, TurnSpan
+from narratoria.session.timeline import Timeline
+from narratoria.session.writer import Database
+
+_META: Final = """SELECT s.id, s.story, s.title, s.created, s.updated, s.turns, s.last_seq, s.bytes, p.id,
+    s.parent_turn FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
+_META_FIELDS: Final = (
+    "id", "story", "title", "created", "updated", "turns", "last_seq", "bytes", "parent", "parent_turn"
+)  # fmt: skip
+Stretch = tuple[int, int, int]  # (session key, after, upto): which records of which session
+Stretches = list[Stretch]  # inside the class, `list` is the method
+Rows = list[tuple[Any, ...]]
+
+
+class SqlReader:
+    """The reading half of a store. It has one connection, used by one thread at a time."""
+
+    def __init__(self, assets: AssetStore) -> None:
+        self.assets = assets
+        self._reader: Database | None = None
+        self._reading = threading.RLock()
+
+    def _connect_reader(self) -> Database:
+        raise NotImplementedError
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        with self._reading:
+            if self._reader is None:
+                self._reader = self._connect_reader()
+            return self._reader.execute(sql, values)
+
+    def close(self) -> None:
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    # --- restoring ------------------------------------------------------------------------------------------
+
+    def restore(self, session_id: str, *, upto: int | None = None) -> Session:
+        return self._restore(session_id, upto, None, None).session
+
+    def _restore(
+        self,
+        session_id: str,
+        upto: int | None,
+        resources: ResourceRegistry | None,
+        clock: Callable[[], float] | None,
+    ) -> Restoration:
+        session = Session(session_id, assets=self.assets, resources=resources, clock=clock or time.time)
+        restoration = Restoration(session, Timeline(), lambda turn: self.read_turn(session_id, turn))
+        key, last = self._key_and_last(session_id)
+        upto = last if upto is None else min(upto, last)
+        stretches = self._stretches(key, upto)
+        found = self._newest_snapshot(stretches)
+        if found is not None:
+            restoration.load(chunks.read_as(Snapshot, found, f"a snapshot of session {session_id}"))
+        restoration.apply_all(self._read(stretches, session.seq, None))
+        session.seq = upto
+        return restoration
+
+    def catch_up(self, session: Session, timeline: Timeline) -> Records:
+        """Fold in what others wrote since `session.seq`; returns the records of a turn left open."""
+        restoration = Restoration(session, timeline, lambda turn: self.read_turn(session.id, turn))
+        restoration.apply_all(self.read(session.id, session.seq))
+        session.seq = self._key_and_last(session.id)[1]
+        return restoration.open_records
+
+    def _newest_snapshot(self, stretches: Sequence[Stretch]) -> bytes | None:
+        for key, _, upto in reversed(stretches):
+            rows = self.query(
+                "SELECT data FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
+                (key, upto),
+            )
+            if rows:
+                return bytes(rows[0][0])
+        return None
+
+    # --- knowing -----------------------------------------------------------------------------------------
+
+    def list(self) -> Metas:
+        return [_meta(row) for row in self.query(_META + " ORDER BY s.updated DESC, s.key DESC")]
+
+    def meta(self, session_id: str) -> SessionMeta:
+        rows = self.query(_META + " AND s.id = ?", (session_id,))
+        if not rows:
+            raise _unknown(session_id)
+        return _meta(rows[0])
+
+    def find(self, prefix: str) -> SessionMeta:
+        pattern = prefix.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_") + "%"
+        rows = self.query(_META + " AND s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 3", (pattern,))
+        exact = [row for row in rows if row[0] == prefix]
+        if not prefix or not rows:
+            raise _unknown(prefix)
+        if len(rows) > 1 and not exact:
+            raise JournalError(
+                f"several sessions begin with {prefix!r}: {', '.join(row[0] for row in rows)} …"
+            )
+        return _meta((exact or rows)[0])
+
+    def _key(self, session_id: str) -> int:
+        return self._key_and_last(session_id)[0]
+
+    def _key_and_last(self, session_id: str) -> tuple[int, int]:
+        rows = self.query("SELECT key, last_seq FROM sessions WHERE id = ? AND hidden = 0", (session_id,))
+        if not rows:
+            raise _unknown(session_id)
+        return int(rows[0][0]), int(rows[0][1])
+
+    def _stretches(self, key: int, upto: int) -> Stretches:
+        """Whose records make up a session, from the eldest ancestor to itself."""
+        found: Stretches = []
+        current: int | None = key
+        while current is not None:
+            parent, parent_seq = self.query(
+                "SELECT parent, parent_seq FROM sessions WHERE key = ?", (current,)
+            )[0]
+            start = parent_seq or 0
+            if start < upto or not found:
+                found.append((current, start, upto))
+            current, upto = parent, min(upto, start)
+        return found[::-1]
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+        key, last = self._key_and_last(session_id)
+        return self._read(self._stretches(key, last), after, limit)
+
+    def _read(self, stretches: Sequence[Stretch], after: int, limit: int | None) -> Iterator[Record]:
+        left = limit
+        for key, start, upto in stretches:
+            position = max(after, start)
+            while position < upto and left != 0:
+                rows = self.query(
+                    "SELECT last_seq, data FROM batches WHERE session = ? AND last_seq > ? "
+                    "AND first_seq <= ? ORDER BY last_seq LIMIT 64",
+                    (key, position, upto),
+                )
+                for last, data in rows:
+                    what = f"the batch of records up to {last} of session key {key}"
+                    for record in chunks.read_records(bytes(data), what):
+                        if position < record.seq <= upto and left != 0:
+                            yield record
+                            left = None if left is None else left - 1
+                if not rows:
+                    break
+                position = max(position, int(rows[-1][0]))
+
+    def read_turn(self, session_id: str, turn: int) -> Records:
+        key, last = self._key_and_last(session_id)
+        stretches = self._stretches(key, last)
+        span = self._span(stretches, turn)
+        if span is None:
+            raise JournalError(f"session {session_id} has no turn {turn}")
+        limit = last if span.last is None else span.last
+        return [
+            record
+            for record in self._read(
+                [(key, max(start, span.first - 1), min(upto, limit)) for key, start, upto in stretches],
+                0,
+                None,
+            )
+            if record.turn == turn
+        ]
+
+    def _span(self, stretches: Sequence[Stretch], turn: int) -> TurnSpan | None:
+        for key, _, upto in reversed(stretches):
+            rows = self.query(
+                "SELECT turn, first_seq, last_seq FROM turns "
+                "WHERE session = ? AND turn = ? AND first_seq <= ?",
+                (key, turn, upto),
+            )
+            if rows:
+                return TurnSpan(*rows[0])
+        return None
+
+    def turns(self, session_id: str) -> Spans:
+        key, last = self._key_and_last(session_id)
+        return [
+            TurnSpan(*row)
+            for one, _, upto in self._stretches(key, last)
+            for row in self.query(
+                "SELECT turn, first_seq, last_seq FROM turns "
+                "WHERE session = ? AND first_seq <= ? ORDER BY turn",
+                (one, upto),
+            )
+        ]
+
+    def asset_hashes(self, session_id: str | None = None) -> set[str]:
+        if session_id is None:
+            return {row[0] for row in self.query("SELECT DISTINCT hash FROM assets")}
+        return {r.event.hash for r in self.read(session_id) if isinstance(r.event, AssetStored)}
+
+
+def _meta(row: tuple[Any, ...]) -> SessionMeta:
+    return SessionMeta(**dict(zip(_META_FIELDS, row, strict=True)))
+
+
+def _unknown(session_id: str) -> SessionUnknown:
+    return SessionUnknown(
+        f"there is no session {session_id!r}; `narratoria sessions list` shows those there are"
+    )
