@@ -14,7 +14,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
@@ -118,13 +118,12 @@ class AssetStore:
             raise AssetRefused(f"asset {asset_id!r}: {path} is {what}; write a file and name it")
         with os.fdopen(source, "rb", buffering=0) as reader:
             if status.st_size > self.cap:
-                raise AssetRefused(
-                    f"asset {asset_id!r}: {path} has {status.st_size:,} bytes, more than the cap of {self.cap:,}"
-                )
+                said = f"{path} has {status.st_size:,} bytes, more than the cap of {self.cap:,}"
+                raise AssetRefused(f"asset {asset_id!r}: {said}")
             hasher, size = hashlib.sha256(), 0
             with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
                 try:
-                    while chunk := reader.read(1 << 20):
+                    while chunk := _read(reader, asset_id, path):
                         size += len(chunk)
                         if size > self.cap:
                             raise AssetRefused(
@@ -148,6 +147,13 @@ class AssetStore:
         target = self.root / digest[:2] / digest
         target.parent.mkdir(parents=True, exist_ok=True)
         copy.replace(target)  # atomic: a reader sees the whole file or none
+
+
+def _read(reader: BinaryIO, asset_id: str, path: Path) -> bytes:
+    try:
+        return reader.read(1 << 20)
+    except OSError as error:  # a bad disk, a file of the system's own
+        raise AssetRefused(f"asset {asset_id!r}: {path} cannot be read: {error.strerror}") from None
 
 
 def _why_unreadable(asset_id: str, path: Path, error: OSError | ValueError) -> str:

@@ -1,0 +1,264 @@
+"""`narratoria call` through the real command line: exit codes, streams, and the one entry it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from narratoria.contracts import execution_result
+
+DONE = '{"version":"0","type":"done","ok":true,"summary":"All done."}'
+LOG = '{"version":"0","type":"log","level":"info","message":"working"}'
+PATCH = '{"version":"0","type":"state_patch","patch":{"torch":{"lit":true}}}'
+# 000 §13.5, and the code that the issue puts beside `error`.
+ENTRY = {"toolId", "ok", "state", "output", "executionTime", "retryCount", "error", "errorCode", "events"}
+
+
+def entry_validator() -> jsonschema_rs.Draft202012Validator:
+    schema = execution_result()
+    return jsonschema_rs.Draft202012Validator({"$ref": "#/$defs/CallResult", "$defs": schema["$defs"]})
+
+
+def say(*lines: str) -> str:
+    return "cat >/dev/null\n" + "\n".join(f"echo '{line}'" for line in lines) + "\n"
+
+
+# --- what is printed -------------------------------------------------------------------------------------
+
+
+def test_json_prints_exactly_one_entry_of_the_trace(narratoria: Any) -> None:
+    ended = narratoria("call", narratoria.script(say(LOG, PATCH, DONE)), "--json")
+    assert (ended.code, ended.err, ended.out.count("\n")) == (0, "", 1)
+    entry = ended.json
+    assert set(entry) == ENTRY
+    entry_validator().validate(entry)
+    assert (entry["ok"], entry["state"], entry["retryCount"]) == (True, "completed", 0)
+    assert entry["output"] == {"torch": {"lit": True}}
+    assert (entry["error"], entry["errorCode"]) == (None, None)
+    assert [event["type"] for event in entry["events"]] == ["log", "state_patch", "done"]
+    assert entry["executionTime"] > 0
+
+
+def test_a_failure_is_the_same_entry(narratoria: Any) -> None:
+    error = '{"version":"0","type":"error","errorCode":"NO_OIL","errorMessage":"The lamp is empty."}'
+    tool = narratoria.script(say(PATCH, error, '{"version":"0","type":"done","ok":false}'))
+    ended = narratoria("call", tool, "--json")
+    assert ended.code == 1
+    assert set(ended.json) == ENTRY
+    entry_validator().validate(ended.json)
+    assert (ended.json["state"], ended.json["errorCode"], ended.json["output"]) == ("failed", "NO_OIL", {})
+    assert "The lamp is empty." in ended.json["error"]
+
+
+def test_events_are_printed_as_ndjson_the_moment_they_arrive(narratoria: Any) -> None:
+    gate = narratoria.folder / "gate"
+    os.mkfifo(gate)
+    tool = narratoria.script(f"echo '{LOG}'\nread -r word <'{gate}'\necho '{DONE}'\n")
+    running = narratoria.start("call", tool, "--events")
+    try:
+        assert running.stdout is not None
+        first = json.loads(running.stdout.readline())  # arrives while the tool still waits at the gate
+        assert first["message"] == "working"
+        assert running.poll() is None
+        gate.write_text("go\n")
+        rest, _ = running.communicate(timeout=20)
+    finally:
+        running.kill()
+    assert [json.loads(line)["type"] for line in rest.splitlines()] == ["done"]
+    assert running.returncode == 0
+
+
+def test_people_see_logs_the_summary_and_the_state(narratoria: Any) -> None:
+    ended = narratoria("call", narratoria.script(say(LOG, PATCH, DONE)))
+    assert ended.code == 0
+    assert "working" in ended.out and "✓ All done." in ended.out and '{"torch":{"lit":true}}' in ended.out
+    assert "\x1b" not in ended.out
+
+
+def test_a_terminal_gets_colours_unless_no_color_is_set(narratoria: Any) -> None:
+    tool = narratoria.script(say(LOG, DONE))
+    assert b"\x1b[32m" in on_a_terminal(narratoria, "call", tool)
+    assert b"\x1b[32m" not in on_a_terminal(narratoria, "call", tool, NO_COLOR="1")
+
+
+def on_a_terminal(narratoria: Any, *arguments: object, **env: str) -> bytes:
+    ours, theirs = pty.openpty()
+    environment = {**narratoria.env, "TERM": "xterm-256color", **env}
+    command = narratoria.command(*arguments)
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    except OSError:  # what Linux says when the other side is closed
+        pass
+    finally:
+        os.close(ours)
+        running.wait(20)
+    return shown
+
+
+def test_control_characters_of_a_tool_do_not_reach_the_terminal(narratoria: Any) -> None:
+    log = '{"version":"0","type":"log","level":"info","message":"\\u001b[2Jgone [bold]x[/bold]"}'
+    ended = narratoria("call", narratoria.script(say(log, DONE)))
+    assert "\x1b" not in ended.out
+    assert "[bold]x[/bold]" in ended.out
+
+
+def test_a_refused_asset_is_said_and_does_not_fail_the_call(narratoria: Any) -> None:
+    asset = (
+        '{"version":"0","type":"asset","assetId":"a","kind":"image",'
+        '"mediaType":"image/png","path":"/no/such.png"}'
+    )
+    ended = narratoria("call", narratoria.script(say(asset, DONE)))
+    assert ended.code == 0
+    assert "asset refused" in ended.out and "does not exist" in ended.out
+
+
+# --- input -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", "5", '{"a":NaN}', "@nowhere.json", ""])
+def test_input_that_is_no_json_object_is_a_usage_error_and_nothing_runs(narratoria: Any, text: str) -> None:
+    tool = narratoria.script(f"touch ran; echo '{DONE}'")
+    ended = narratoria("call", tool, "--input", text)
+    assert ended.code == 2
+    assert "--input" in ended.err
+    assert not (narratoria.folder / "ran").exists()
+
+
+def test_input_comes_literally_from_a_file_or_from_stdin(narratoria: Any) -> None:
+    tool = narratoria.script(f"cat >seen; echo '{DONE}'")
+    (narratoria.folder / "in.json").write_text('{"n": "é"}')
+    for option in ('{"n": "é"}', "@in.json", "-"):
+        assert narratoria("call", tool, "--input", option, stdin='{"n": "é"}').code == 0
+        request = json.loads((narratoria.folder / "seen").read_text())
+        assert request["input"] == {"n": "é"}
+        assert {"requestId", "tool", "operation"} <= set(request)
+
+
+def test_arguments_that_do_not_fit_the_manifest_never_reach_the_tool(narratoria: Any) -> None:
+    tool = narratoria.script(f"touch ran; echo '{DONE}'", "tool.sh")
+    parameters = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    manifest = {"name": "tool", "description": "T.", "parameters": parameters}
+    (narratoria.folder / "tool.tool.json").write_text(json.dumps(manifest))
+    ended = narratoria("call", tool, "--json", "--input", '{"n": "5", "m": 1}')
+    assert (ended.code, ended.json["errorCode"]) == (1, "INVALID_ARGUMENTS")
+    assert not (narratoria.folder / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("tool", "--json", "--events"), ("tool", "--timeout", "0"), ("tool", "--retries", "-1"), ("a", "b")],
+)
+def test_wrong_usage_is_exit_code_2(narratoria: Any, arguments: tuple[str, ...]) -> None:
+    assert narratoria("call", *arguments).code == 2
+
+
+# --- how it ends -----------------------------------------------------------------------------------------
+
+
+def test_a_tool_that_does_not_exist(narratoria: Any) -> None:
+    ended = narratoria("call", "nowhere", "--json")
+    assert (ended.code, ended.json["errorCode"], set(ended.json)) == (1, "TOOL_NOT_FOUND", ENTRY)
+    entry_validator().validate(ended.json)
+    plain = narratoria("call", "nowhere")
+    assert (plain.code, plain.out) == (1, "")
+    assert "there is no tool at" in plain.err
+
+
+def test_a_file_that_cannot_be_run(narratoria: Any) -> None:
+    (narratoria.folder / "notes").write_text("just text")
+    ended = narratoria("call", "notes", "--json")
+    assert (ended.code, ended.json["errorCode"]) == (1, "NOT_EXECUTABLE")
+
+
+def test_a_manifest_that_cannot_be_read_is_a_failed_entry_too(narratoria: Any) -> None:
+    tool = narratoria.script(f"touch ran; echo '{DONE}'", "tool.sh")
+    (narratoria.folder / "tool.tool.json").write_text('{"name": "tool"')
+    ended = narratoria("call", tool, "--json")
+    assert (ended.code, ended.json["ok"], set(ended.json)) == (1, False, ENTRY)
+    assert "tool.tool.json" in ended.json["error"]
+    assert not (narratoria.folder / "ran").exists()
+
+
+def test_a_timeout_is_exit_code_124(narratoria: Any) -> None:
+    tool = narratoria.script("sleep 60 & wait")
+    started = time.monotonic()
+    ended = narratoria("call", tool, "--json", "--timeout", "0.3")
+    assert (ended.code, ended.json["state"], ended.json["errorCode"]) == (124, "timeout", "TIMEOUT")
+    assert time.monotonic() - started < 15
+    assert narratoria.leaves_nothing()
+
+
+def test_an_interrupt_is_exit_code_130_and_ends_the_tool(narratoria: Any) -> None:
+    running = narratoria.start("call", narratoria.script(f"echo '{LOG}'; sleep 60 & wait"), "--events")
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline()  # the tool runs
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=20)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert b"Traceback" not in err
+    assert narratoria.leaves_nothing()
+
+
+def test_killing_the_runtime_ends_the_tool(narratoria: Any) -> None:
+    running = narratoria.start(
+        "call", narratoria.script(f"echo '{LOG}'; setsid sleep 60 & sleep 60"), "--events"
+    )
+    assert running.stdout is not None
+    assert running.stdout.readline()
+    running.kill()
+    running.communicate(timeout=20)
+    assert narratoria.leaves_nothing(within=2.0)
+
+
+def count_attempts(folder: Path) -> int:
+    return len((folder / "attempts").read_text())
+
+
+def test_there_are_no_retries_unless_asked_for(narratoria: Any) -> None:
+    tool = narratoria.script("printf x >>attempts; exit 3", "tool.sh")
+    manifest = {"name": "tool", "description": "T.", "retry": {"maxRetries": 3}}
+    (narratoria.folder / "tool.tool.json").write_text(json.dumps(manifest))
+    ended = narratoria("call", tool, "--json")
+    assert (ended.json["retryCount"], count_attempts(narratoria.folder)) == (0, 1)
+
+
+def test_retries_are_counted_and_stop_at_the_first_success(narratoria: Any) -> None:
+    tool = narratoria.script(f"printf x >>attempts; [ $(wc -c <attempts) -ge 3 ] || exit 3; echo '{DONE}'")
+    ended = narratoria("call", tool, "--json", "--retries", "5")
+    assert (ended.code, ended.json["ok"], ended.json["retryCount"]) == (0, True, 2)
+    assert count_attempts(narratoria.folder) == 3
+
+
+def test_retries_end(narratoria: Any) -> None:
+    ended = narratoria("call", narratoria.script("printf x >>attempts; exit 3"), "--json", "--retries", "2")
+    assert (ended.code, ended.json["retryCount"], count_attempts(narratoria.folder)) == (1, 2, 3)
+    assert ended.json["errorCode"] == "NON_ZERO_EXIT"
+
+
+def test_a_reader_that_goes_away_does_not_leave_a_traceback(narratoria: Any) -> None:
+    tool = narratoria.script(f"for n in $(seq 20000); do echo '{LOG}'; done; echo '{DONE}'")
+    running = narratoria.start("call", tool, "--events")
+    assert running.stdout is not None and running.stderr is not None
+    running.stdout.readline()
+    running.stdout.close()
+    err = running.stderr.read()
+    running.stderr.close()
+    assert running.wait(30) != 0
+    assert b"Traceback" not in err
+    assert narratoria.leaves_nothing()

@@ -1,0 +1,219 @@
+"""`narratoria check` as an author meets it: every fault named, with its line and its fix."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from narratoria.conformance import RULES
+
+TESTS = Path(__file__).parent.parent
+EXAMPLES = TESTS.parent / "examples" / "tools"
+DONE = '{"version":"0","type":"done","ok":true}'
+NEEDS = {
+    "dice-roller/dice-roller": ("cc", "make"),
+    "map-sketcher": ("node",),
+    "weather-vane/weather-vane": ("awk",),
+}
+EXAMPLE_TOOLS = ["door-examiner", "torch-lighter", *NEEDS]
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """What the header of a script in `tests/hostile` expects."""
+
+    path: Path
+    call: str
+    says: str
+    rules: list[str]
+    timeout: str
+
+    @classmethod
+    def read(cls, path: Path) -> Hostile:
+        header = dict(re.findall(r"^# (\w+): (.*)$", path.read_text(errors="replace"), re.MULTILINE))
+        return cls(
+            path, header["call"], header.get("says", ""), header["rule"].split(", "), header.get("time", "10")
+        )
+
+
+HOSTILE = [Hostile.read(path) for path in sorted((TESTS / "hostile").glob("*.sh"))]
+hostile_tools = pytest.mark.parametrize("tool", HOSTILE, ids=lambda tool: tool.path.stem)
+
+
+def failed_rules(report: Any) -> dict[str, dict[str, str]]:
+    return {one["rule"].split()[-1]: one for one in report["rules"] if one["verdict"] == "fail"}
+
+
+# --- tools that break the protocol -----------------------------------------------------------------------
+
+
+@hostile_tools
+def test_check_names_the_fault_of_every_hostile_tool(narratoria: Any, tool: Hostile) -> None:
+    ended = narratoria("check", tool.path, "--json", "--timeout", tool.timeout)
+    failed = failed_rules(ended.json)
+    assert set(tool.rules) <= set(failed)
+    for rule in tool.rules:
+        assert "(fix: " in failed[rule]["detail"]
+    broken = any(one["level"] == "MUST" for one in failed.values())
+    assert (ended.json["conforms"], ended.code) == (not broken, int(broken))
+    assert "Traceback" not in ended.err
+    assert narratoria.leaves_nothing()
+
+
+@hostile_tools
+def test_call_fails_clearly_on_every_hostile_tool(narratoria: Any, tool: Hostile) -> None:
+    ended = narratoria("call", tool.path, "--json", "--timeout", tool.timeout)
+    entry = ended.json
+    assert entry["errorCode"] == (None if tool.call == "ok" else tool.call)
+    assert entry["ok"] is (tool.call == "ok")
+    assert tool.says in (entry["error"] or "")
+    assert entry["output"] == {}, "a failed call gives nothing to whoever comes after it"
+    assert ended.code == {"ok": 0, "TIMEOUT": 124}.get(tool.call, 1)
+    assert narratoria.leaves_nothing()
+
+
+def test_the_line_its_number_and_the_fix_are_shown(narratoria: Any) -> None:
+    ended = narratoria("check", TESTS / "hostile" / "noise-on-stdout.sh")
+    assert ended.code == 1
+    assert "✗ MUST   §2.2  ndjson" in ended.out
+    assert "line 2: is not a JSON object: `Loading model...`" in ended.out
+    assert "→ stdout carries only events" in ended.out
+    assert "✗ noise-on-stdout does not conform" in ended.out
+    assert "\x1b" not in ended.out
+
+
+def test_a_missing_tool_and_one_that_may_not_be_run_are_named(narratoria: Any) -> None:
+    ended = narratoria("check", "nowhere", "--json")
+    assert (ended.code, failed_rules(ended.json)["launch"]["detail"][:14]) == (1, "TOOL_NOT_FOUND")
+    (narratoria.folder / "notes").write_text("just text")
+    ended = narratoria("check", "notes", "--json")
+    assert (ended.code, failed_rules(ended.json)["launch"]["detail"][:14]) == (1, "NOT_EXECUTABLE")
+    assert {one["verdict"] for one in ended.json["rules"][3:]} == {"not exercised"}
+
+
+def test_a_manifest_with_a_mistake_fails_and_the_tool_is_checked_all_the_same(narratoria: Any) -> None:
+    tool = narratoria.script(f"cat >/dev/null; echo '{DONE}'", "tool.sh")
+    (narratoria.folder / "tool.tool.json").write_text('{"name": "tool", "description": "T.", "timeuot": 5}')
+    ended = narratoria("check", tool, "--json")
+    failed = failed_rules(ended.json)
+    assert ended.code == 1 and list(failed) == ["manifest"]
+    assert "timeuot" in failed["manifest"]["detail"]
+
+
+def test_an_example_that_does_not_fit_the_parameters_is_found(narratoria: Any) -> None:
+    tool = narratoria.script(f"cat >/dev/null; echo '{DONE}'", "tool.sh")
+    parameters = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    examples = [{"description": "Three", "input": {"n": "three"}}]
+    manifest = {"name": "tool", "description": "T.", "parameters": parameters, "examples": examples}
+    (narratoria.folder / "tool.tool.json").write_text(json.dumps(manifest))
+    ended = narratoria("check", tool, "--json")
+    assert "Three" in failed_rules(ended.json)["manifest-examples"]["detail"]
+
+
+# --- tools that keep it ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("examples") / "tools"
+    shutil.copytree(EXAMPLES, folder)
+    if shutil.which("make") and shutil.which("cc"):
+        subprocess.run(["make", "-s", "-B", "-C", folder / "dice-roller"], check=True, timeout=60)
+    return folder
+
+
+@pytest.mark.parametrize("tool", EXAMPLE_TOOLS)
+def test_every_example_keeps_every_rule(narratoria: Any, examples: Path, tool: str) -> None:
+    missing = [need for need in NEEDS.get(tool, ()) if shutil.which(need) is None]
+    if missing:
+        pytest.skip(f"{tool} needs {', '.join(missing)}, which this machine does not have")
+    ended = narratoria("check", examples / tool, "--json")
+    assert failed_rules(ended.json) == {}
+    assert (ended.code, ended.json["conforms"]) == (0, True)
+    assert sum(one["verdict"] == "pass" for one in ended.json["rules"]) >= 25
+    assert narratoria.leaves_nothing()
+    assert list(narratoria.folder.iterdir()) == [], "what the tool wrote during the check is cleared away"
+
+
+def test_the_minimal_tool_of_the_specification_conforms(narratoria: Any) -> None:
+    """001 §9, literally; each line echoed on its own."""
+    tool = narratoria.script(
+        """
+        echo '{"version":"0","type":"log","level":"info","message":"Starting"}'
+        echo '{"version":"0","type":"state_patch","patch":{"flags":{"torchLit":true}}}'
+        echo '{"version":"0","type":"done","ok":true,"summary":"Torch lit."}'
+        """
+    )
+    ended = narratoria("check", tool, "--json")
+    assert (ended.code, failed_rules(ended.json)) == (0, {})
+
+
+def test_a_good_asset_passes_every_rule_on_assets(narratoria: Any) -> None:
+    tool = narratoria.script(
+        f"""
+        file=$(mktemp); echo words >"$file"
+        echo '{{"version":"0","type":"asset","assetId":"a","kind":"text",
+          "mediaType":"text/plain","path":"'$file'"}}' | tr -d '\\n'
+        echo
+        echo '{DONE}'
+        """
+    )
+    rules = narratoria("check", tool, "--json").json["rules"]
+    judged = {one["rule"]: one["verdict"] for one in rules if " asset-" in one["rule"]}
+    assert len(judged) == 7
+    assert set(judged.values()) == {"pass"}
+
+
+def test_the_report_lists_every_rule_once_and_has_exactly_its_four_fields(narratoria: Any) -> None:
+    report = narratoria("check", TESTS / "hostile" / "silence.sh", "--json").json
+    assert set(report) == {"conforms", "rules"}
+    assert [one["rule"] for one in report["rules"]] == [rule.id for rule in RULES]
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert all(set(one) == {"rule", "level", "verdict", "detail"} for one in report["rules"])
+    assert {one["level"] for one in report["rules"]} == {"MUST", "SHOULD"}
+    assert {one["verdict"] for one in report["rules"]} <= {"pass", "fail", "not exercised"}
+    assert all(one["detail"] for one in report["rules"])
+
+
+def test_the_first_example_of_the_manifest_is_the_good_input_unless_one_is_given(narratoria: Any) -> None:
+    seen = narratoria.folder / "seen"
+    tool = narratoria.script(f"cat >>'{seen}'; echo >>'{seen}'; echo '{DONE}'", "tool.sh")
+    examples = [{"description": "One", "input": {"n": 1}}, {"description": "Two", "input": {"n": 2}}]
+    manifest = {"name": "tool", "description": "T.", "examples": examples}
+    (narratoria.folder / "tool.tool.json").write_text(json.dumps(manifest))
+    narratoria("check", tool)
+    requests = seen.read_text().split("\n")
+    first = json.loads(requests[0])
+    assert (first["tool"], first["input"]) == ("tool", {"n": 1})
+    assert requests[1] == ""  # nothing on stdin
+    assert max(map(len, requests)) > 1024 * 1024
+    assert any("京都" in request for request in requests)
+    seen.unlink()
+    narratoria("check", tool, "--input", '{"n": 5}')
+    assert json.loads(seen.read_text().split("\n")[0])["input"] == {"n": 5}
+
+
+def test_a_tool_that_refuses_the_input_is_told_how_to_be_checked_further(narratoria: Any) -> None:
+    tool = narratoria.script('echo \'{"version":"0","type":"done","ok":false}\'')
+    ended = narratoria("check", tool)
+    assert ended.code == 0
+    assert "--input" in ended.out.splitlines()[-1]
+
+
+def test_input_that_is_no_json_object_is_a_usage_error(narratoria: Any) -> None:
+    for text in ("{", "[]", "@nowhere.json"):
+        assert narratoria("check", "x", "--input", text).code == 2
+
+
+def test_colours_are_for_terminals(narratoria: Any) -> None:
+    tool = TESTS / "hostile" / "silence.sh"
+    assert "\x1b[" not in narratoria("check", tool).out
+    assert "\x1b[31m" in narratoria("check", tool, FORCE_COLOR="1").out
+    assert "\x1b[3" not in narratoria("check", tool, FORCE_COLOR="1", NO_COLOR="1").out

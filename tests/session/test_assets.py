@@ -1,0 +1,277 @@
+"""Assets: what is accepted is copied under its hash and outlives the original; the rest is refused by name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from narratoria.errors import AssetRefused
+from narratoria.events import Asset, AssetDenied, AssetStored, Notice
+from narratoria.executor import Call
+from narratoria.registry import ToolRegistry
+from narratoria.session import Record, Session
+from narratoria.session.assets import AssetStore, is_media_type
+from narratoria.tools.process import process_tool
+
+CONTENT = b"\x89PNG\r\n\x1a\n and so on"
+DONE = '{"version":"0","type":"done","ok":true}'
+PATCH = '{"version":"0","type":"state_patch","patch":{"drawn":true}}'
+
+
+def asset(path: Path | str, **changes: Any) -> Asset:
+    fields = {"asset_id": "map", "kind": "image", "media_type": "image/png", "path": str(path), **changes}
+    return Asset(version="0", **fields)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> AssetStore:
+    return AssetStore(tmp_path / "store", cap=1000)
+
+
+def leftovers(store: AssetStore) -> list[Path]:
+    return [path for path in store.root.rglob("*") if path.is_file() and path.name not in set(store)]
+
+
+# --- accepted ----------------------------------------------------------------------------------------------
+
+
+def test_the_copy_lies_under_its_hash_and_survives_the_original(tmp_path: Path, store: AssetStore) -> None:
+    file = tmp_path / "map.png"
+    file.write_bytes(CONTENT)
+    stored = store.accept("call", asset(file, metadata={"alt": "A map"}))
+    assert stored.hash == hashlib.sha256(CONTENT).hexdigest()
+    assert (stored.size, stored.name, stored.metadata) == (len(CONTENT), "map.png", {"alt": "A map"})
+    file.write_bytes(b"something else")
+    file.unlink()
+    assert store.path_of(stored.hash).read_bytes() == CONTENT
+    assert stored.hash in store and list(store) == [stored.hash]
+
+
+def test_the_same_content_is_kept_once(tmp_path: Path, store: AssetStore) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(CONTENT)
+        store.accept("call", asset(tmp_path / name))
+    assert len(list(store)) == 1 and leftovers(store) == []
+    assert store.add_bytes(CONTENT) == list(store)[0]  # noqa: RUF015
+
+
+def test_a_link_to_a_file_and_an_empty_file_are_fine(tmp_path: Path, store: AssetStore) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    assert store.accept("call", asset(tmp_path / "link")).size == 0
+
+
+def test_a_relative_path_is_resolved_from_the_working_directory(
+    tmp_path: Path, store: AssetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """000 §4.3: an absolute path, or one resolvable from the runtime's working directory."""
+    (tmp_path / "map.png").write_bytes(CONTENT)
+    monkeypatch.chdir(tmp_path)
+    assert store.accept("call", asset("map.png")).size == len(CONTENT)
+    monkeypatch.chdir("/")
+    with pytest.raises(AssetRefused, match=r"map\.png does not exist"):
+        store.accept("call", asset("map.png"))
+
+
+def test_a_file_of_exactly_the_cap_is_accepted(tmp_path: Path, store: AssetStore) -> None:
+    (tmp_path / "full").write_bytes(b"x" * store.cap)
+    assert store.accept("call", asset(tmp_path / "full")).size == store.cap
+
+
+# --- refused -----------------------------------------------------------------------------------------------
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def symlink_loop(path: Path) -> None:
+    path.symlink_to(path)
+
+
+def dangling_link(path: Path) -> None:
+    path.symlink_to(path.with_name("nowhere"))
+
+
+def too_large(path: Path) -> None:
+    path.write_bytes(b"x" * 1001)
+
+
+def missing(path: Path) -> None:
+    pass
+
+
+BAD_FILES: list[tuple[Callable[[Path], object], str]] = [
+    (missing, "does not exist; write the file before"),
+    (directory, "is a directory"),
+    (os.mkfifo, "is not a regular file"),
+    (symlink_loop, "symbolic links"),
+    (dangling_link, "does not exist"),
+    (too_large, "1,001 bytes, more than the cap of 1,000"),
+]
+
+
+@pytest.mark.parametrize(("make", "says"), BAD_FILES, ids=lambda case: getattr(case, "__name__", None))
+def test_a_bad_file_is_refused_with_its_reason(
+    tmp_path: Path, store: AssetStore, make: Callable[[Path], object], says: str
+) -> None:
+    make(tmp_path / "thing")
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(AssetRefused) as refusal:
+        store.accept("call", asset(tmp_path / "thing"))
+    assert says in str(refusal.value) and "'map'" in str(refusal.value)
+    assert list(store) == [] and leftovers(store) == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/mem", "a\0b", "", "/dev/null/x"])
+def test_devices_and_impossible_paths_are_refused(store: AssetStore, path: str) -> None:
+    with pytest.raises(AssetRefused):
+        store.accept("call", asset(path))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything; the tool below drops its rights")
+def test_an_unreadable_file_is_refused(tmp_path: Path, store: AssetStore) -> None:
+    (tmp_path / "secret").write_bytes(CONTENT)
+    (tmp_path / "secret").chmod(0)
+    with pytest.raises(AssetRefused, match="not readable by the runtime"):
+        store.accept("call", asset(tmp_path / "secret"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read the file")
+def test_an_unreadable_file_is_refused_to_a_runtime_without_rights(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(CONTENT)
+    secret.chmod(0)
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setgroups([])
+        os.setuid(65534)
+        try:
+            AssetStore(cap=1000).accept("call", asset(secret))
+            said = b"accepted"
+        except AssetRefused as refusal:
+            said = str(refusal).encode()
+        os.write(writes, said)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writes)
+    with os.fdopen(reads, "rb") as pipe:
+        said = pipe.read()
+    # Folders of the test may already be closed to others; either way it is a matter of rights.
+    assert b"not readable by the runtime" in said
+
+
+@pytest.mark.parametrize(
+    "text", ["png", "image/", "/png", "image png", "", "image/p ng", "nonsense/png", "image/png;"]
+)
+def test_what_is_no_media_type_is_refused(tmp_path: Path, store: AssetStore, text: str) -> None:
+    (tmp_path / "map.png").write_bytes(CONTENT)
+    assert not is_media_type(text)
+    with pytest.raises(AssetRefused, match="is not a media type"):
+        store.accept("call", asset(tmp_path / "map.png", media_type=text))
+
+
+@pytest.mark.parametrize(
+    "text", ["image/png", "image/svg+xml", "text/plain; charset=utf-8", "model/gltf-binary"]
+)
+def test_what_is_a_media_type_is_accepted(text: str) -> None:
+    assert is_media_type(text)
+
+
+def test_an_empty_id_is_refused(tmp_path: Path, store: AssetStore) -> None:
+    (tmp_path / "map.png").write_bytes(CONTENT)
+    with pytest.raises(AssetRefused, match="assetId is empty"):
+        store.accept("call", asset(tmp_path / "map.png", asset_id=" "))
+
+
+@pytest.mark.parametrize("digest", ["", "../../etc/passwd", "0" * 64, "Z" * 64])
+def test_only_hashes_that_are_kept_are_found(store: AssetStore, digest: str) -> None:
+    with pytest.raises(KeyError):
+        store.path_of(digest)
+    assert digest not in store
+
+
+# --- in a call ---------------------------------------------------------------------------------------------
+
+
+class Heard:
+    """A subscriber that keeps what it is told."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    async def wait(self) -> None:
+        return None
+
+    def push(self, record: Record) -> None:
+        self.events.append(record.event)
+
+    def of(self, kind: type) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+async def call(folder: Path, *assets: Asset, cap: int = 1000) -> tuple[Any, Session, Heard]:
+    """A real process that announces these assets, patches the state and ends well."""
+    lines = [*(msgspec.json.encode(one).decode() for one in assets), PATCH, DONE]
+    tool = folder / "announcer"
+    tool.write_text("#!/bin/sh\ncat <<'END'\n" + "\n".join(lines) + "\nEND\n")
+    tool.chmod(0o755)
+    session, heard = Session(assets=AssetStore(folder / "store", cap=cap)), Heard()
+    session.attach(heard)
+    return (
+        await ToolRegistry().executor.execute(process_tool(tool), {}, session=session, call=Call()),
+        session,
+        heard,
+    )
+
+
+@pytest.mark.parametrize(("make", "says"), BAD_FILES, ids=lambda case: getattr(case, "__name__", None))
+async def test_refusing_an_asset_is_said_and_does_not_fail_the_call(
+    tmp_path: Path, make: Callable[[Path], object], says: str
+) -> None:
+    make(tmp_path / "thing")
+    result, session, heard = await call(tmp_path, asset(tmp_path / "thing"))
+    assert result.success, result.message
+    assert session.snapshot() == {"drawn": True}
+    (denied,) = heard.of(AssetDenied)
+    assert says in denied.reason and denied.asset_id == "map"
+    assert says in heard.of(Notice)[0].message
+    assert heard.of(AssetStored) == [] and session.asset_records == {}
+
+
+async def test_a_repeated_id_is_refused_and_the_first_stands(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    result, _, heard = await call(
+        tmp_path, asset(tmp_path / "one"), asset(tmp_path / "two"), asset(tmp_path / "two", asset_id="other")
+    )
+    assert result.success
+    assert [(one.asset_id, one.name) for one in heard.of(AssetStored)] == [("map", "one"), ("other", "two")]
+    assert "already used in the same invocation" in heard.of(AssetDenied)[0].reason
+
+
+async def test_a_bad_media_type_is_refused_in_a_call(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("one")
+    result, _, heard = await call(tmp_path, asset(tmp_path / "one", media_type="picture"))
+    assert result.success
+    assert "'picture' is not a media type" in heard.of(AssetDenied)[0].reason
+
+
+async def test_an_accepted_asset_belongs_to_the_session_after_its_file_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "map.png"
+    file.write_bytes(CONTENT)
+    result, session, _ = await call(tmp_path, asset(file))
+    assert result.success
+    file.unlink()
+    (stored,) = session.asset_records.values()
+    assert session.assets.path_of(stored.hash).read_bytes() == CONTENT
