@@ -26,7 +26,9 @@ def run(command, cwd, **more):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))], ids=lambda page: page.name
+    "page",
+    [page for page in PAGES if any(kind == "python" for kind, _ in blocks(page))],
+    ids=lambda page: page.name,
 )
 def test_the_code_of_a_page_prints_what_the_page_says(page, tmp_path):
     """All Python of a page is one program, run from top to bottom; its `text` blocks are its output."""
@@ -62,4 +64,6 @@ def test_the_commands_of_the_readme_print_what_it_says(line, output, tmp_path):
 def test_every_link_between_pages_leads_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists() or (ROOT / target).exists(), f"{page.name} links to {target}"
+            assert (page.parent / target).exists() or (ROOT / target).exists(), (
+                f"{page.name} links to {target}"
+            )

@@ -22,14 +22,16 @@ from narratoria.errors import (
     ToolValidationError,
     VisibilityExpansionRequired,
 )
-from narratoria.events import CallFinished, CallRetrying, CallStarted, Committed, Notification
+from narratoria.events import CallFinished, CallRetrying, CallStarted, Committed, Notice, Notification
 from narratoria.executor import Call, ToolExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.retry import FixedBackoff, RetryPolicy, no_waiting
 from narratoria.session import Session, ToolInvoked
 from narratoria.session.dispatcher import SubscriberFailed
+from narratoria.session.draft import Dispatched
 from narratoria.tool import CallScope, Tool, ToolContext, ToolExample, ToolResult
 from narratoria.tools.function import tool
+from narratoria.tools.process import process_tool
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ async def test_a_tool_can_be_made_from_its_types_and_a_handler():
     assert made.params_type is Light and made.result_type is Lit
 
 
-# --- definitions are checked when a tool is made -----------------------------------------------------------
+# --- definitions are checked when a tool is made ----------------------------------------------------------
 
 
 def handler_of_light(params: Light, *, context: ToolContext) -> ToolResult[Lit]:
@@ -160,7 +162,7 @@ def test_a_handler_without_types_is_refused_with_the_way_out():
         Tool(name="light", description="x", handler=lambda params, *, context: None)
 
 
-# --- steps 1 to 4: refused before anything runs -------------------------------------------------------------
+# --- steps 1 to 4: refused before anything runs -----------------------------------------------------------
 
 
 async def test_an_unknown_tool_is_a_structured_failure_with_a_suggestion():
@@ -218,7 +220,9 @@ async def test_critical_preconditions_refuse_and_all_unmet_ones_are_reported():
         description="Needs much.",
         preconditions=[
             PermissionPrecondition(description="may act", permission="act", critical=True),
-            CustomPrecondition(description="moon is full", id="moon", check=lambda context: False, critical=True),
+            CustomPrecondition(
+                description="moon is full", id="moon", check=lambda context: False, critical=True
+            ),
         ],
     )
     async def act(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
@@ -234,7 +238,9 @@ async def test_a_non_critical_precondition_degrades_and_the_result_says_so():
     @tool(
         description="Better with a moon.",
         preconditions=[
-            CustomPrecondition(description="moon is full", id="moon", check=lambda context: False, critical=False)
+            CustomPrecondition(
+                description="moon is full", id="moon", check=lambda context: False, critical=False
+            )
         ],
     )
     async def act(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
@@ -245,7 +251,7 @@ async def test_a_non_critical_precondition_degrades_and_the_result_says_so():
     assert "degraded: moon is full" in result.message
 
 
-# --- the failure table of 002 --------------------------------------------------------------------------------
+# --- the failure table of 002 -----------------------------------------------------------------------------
 
 
 def untouched(session):
@@ -259,11 +265,15 @@ def untouched(session):
 async def test_002_tool_validation_error_becomes_a_failed_result():
     session = Session()
     result = await run(failing(ToolValidationError("no such colour")), session=session)
-    assert not result.success and result.error.code == "INVALID_ARGUMENTS" and "no such colour" in result.message
+    assert (
+        not result.success and result.error.code == "INVALID_ARGUMENTS" and "no such colour" in result.message
+    )
     assert untouched(session)
 
 
-@pytest.mark.parametrize("error", [VisibilityExpansionRequired("show more"), PromptEvaluationError("give up")])
+@pytest.mark.parametrize(
+    "error", [VisibilityExpansionRequired("show more"), PromptEvaluationError("give up")]
+)
 async def test_002_what_redirects_an_evaluation_is_raised_again_after_restoring(error):
     session = Session()
     with pytest.raises(type(error)) as caught:
@@ -307,7 +317,9 @@ async def test_not_even_a_base_exception_escapes_from_a_handler(error):
 
 
 async def test_a_tool_failure_brings_its_own_code():
-    result = await run(failing(ToolFailure("DARK", "no light", recoverable=False, suggestions=["light a torch"])))
+    result = await run(
+        failing(ToolFailure("DARK", "no light", recoverable=False, suggestions=["light a torch"]))
+    )
     assert (result.error.code, result.error.recoverable) == ("DARK", False)
     assert result.error.suggestions == ("light a torch",)
 
@@ -362,10 +374,12 @@ async def test_cancelling_a_call_restores_and_passes_on():
         await task
     assert untouched(session)
     assert recorder.of(CallFinished)[0].error_code == "CANCELLED"
-    assert (await run(forever, {"x": 1}, session=session)).error.code == "INVALID_ARGUMENTS", "the next call works"
+    assert (await run(forever, {"x": 1}, session=session)).error.code == "INVALID_ARGUMENTS", (
+        "the next call works"
+    )
 
 
-# --- handlers: async, plain, inline ---------------------------------------------------------------------------
+# --- handlers: async, plain, inline -----------------------------------------------------------------------
 
 
 async def test_an_async_handler_past_its_timeout_is_a_timeout_and_its_patches_are_gone():
@@ -452,7 +466,7 @@ async def test_a_handler_that_suspends_more_than_once_gets_its_results_and_error
     assert (await run(several)).value == [0, 1, 2, "inner timeout"]
 
 
-# --- drafts -----------------------------------------------------------------------------------------------------
+# --- drafts -----------------------------------------------------------------------------------------------
 
 
 async def test_a_failed_sibling_keeps_its_neighbours_patch():
@@ -510,7 +524,7 @@ async def test_patches_are_committed_in_the_order_they_were_emitted():
     assert session.state == {"old": 1, "a": {"c": 2}}
 
 
-# --- retry ------------------------------------------------------------------------------------------------------
+# --- retry ------------------------------------------------------------------------------------------------
 
 
 async def test_each_attempt_starts_from_a_clean_draft_and_the_last_one_is_committed():
@@ -564,7 +578,7 @@ async def test_the_callers_policy_overrides_the_tools():
     assert len(calls) == 2
 
 
-# --- effects ----------------------------------------------------------------------------------------------------
+# --- effects ----------------------------------------------------------------------------------------------
 
 
 async def test_a_failing_effect_takes_back_the_earlier_ones_in_reverse_and_the_draft():
@@ -658,7 +672,7 @@ async def test_a_tool_that_calls_itself_ends_at_the_depth_limit():
     assert not result.success and "nested 16 deep" in result.message
 
 
-# --- sessions -----------------------------------------------------------------------------------------------------
+# --- sessions ---------------------------------------------------------------------------------------------
 
 
 async def test_a_subscriber_that_fails_is_reported_and_not_thrown():
@@ -763,6 +777,133 @@ async def test_the_session_has_a_span_where_opentelemetry_is_used():
 
 
 def test_render_shows_the_message_and_the_value_unless_excluded():
-    assert ToolResult.ok(Lit("torch", True), "It burns.").render() == 'It burns.\n{"target":"torch","lit":true}'
+    assert (
+        ToolResult.ok(Lit("torch", True), "It burns.").render() == 'It burns.\n{"target":"torch","lit":true}'
+    )
     assert ToolResult("It burns.", Lit("torch", True), True, True).render() == "It burns."
     assert ToolResult.error("no").render() == "no"
+
+
+# --- what the journal is told -----------------------------------------------------------------------------
+
+
+class Opaque:
+    """Something JSON cannot carry."""
+
+
+async def test_a_value_that_json_cannot_carry_is_returned_and_recorded_as_a_placeholder():
+    @tool(description="Opens something.", name="opens")
+    async def opens(params: Nothing, *, context: ToolContext) -> ToolResult[Opaque]:
+        context.patch({"open": True})
+        return ToolResult.ok(Opaque(), message="open")
+
+    session = Session()
+    recorder = Recorder(session)
+    result = await run(opens, session=session)
+    assert result.success and isinstance(result.value, Opaque), "the caller gets the thing itself"
+    [finished] = recorder.of(CallFinished)
+    assert finished.ok and finished.value == {"notJson": "Opaque"}
+    [notice] = recorder.of(Notice)
+    assert "opens" in notice.message and "Opaque" in notice.message and notice.level == "warn"
+    assert (await run(opens, session=session)).success, "the next call works"
+
+
+async def test_what_a_process_said_in_patches_is_not_recorded_a_second_time(tmp_path):
+    script = tmp_path / "lamp.py"
+    script.write_text(
+        'print(\'{"version":"0","type":"state_patch","patch":{"lamp":{"lit":true}}}\')\n'
+        'print(\'{"version":"0","type":"done","ok":true}\')\n'
+    )
+    lamp = process_tool(script)
+    session = Session()
+    recorder = Recorder(session)
+    result = await run(lamp, session=session)
+    assert result.value == {"lamp": {"lit": True}} and session.state == {"lamp": {"lit": True}}
+    [finished] = recorder.of(CallFinished)
+    assert finished.ok and finished.value is None
+
+
+async def test_what_a_function_returned_beside_its_patches_is_recorded():
+    made = Tool[Light, Lit](name="light", description="x", handler=handler_of_light)
+    session = Session()
+    recorder = Recorder(session)
+    await run(made, {"target": "torch"}, session=session)
+    assert recorder.of(CallFinished)[0].value == {"target": "torch", "lit": True}
+
+
+async def test_a_plain_handler_that_raises_lets_go_of_the_loop():
+    contexts = []
+
+    @tool(description="Raises in its thread.", name="raises")
+    def raises(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        contexts.append(context)
+        context.log("about to fail")
+        raise ValueError("no")
+
+    session = Session()
+    recorder = Recorder(session)
+    result = await run(raises, session=session)
+    assert not result.success and contexts[0].session.loop is None
+    kinds = [type(record.event).__name__ for record in recorder.records]
+    assert kinds == ["CallStarted", "CallEmitted", "CallFinished"], "the log came before the end"
+
+
+async def test_cascades_stop_at_eight_and_calls_in_between_do_not_count():
+    reached = []
+
+    @tool(
+        description="Triggers itself through another.",
+        name="again",
+        effects=[CascadeEffect(description="again", trigger_tool="again", reversible=True)],
+    )
+    async def again(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        reached.append(context.session.depth)
+        return ToolResult.ok(None)
+
+    result = await run(again)
+    assert not result.success and "cascades are nested 8 deep" in result.message
+    assert len(reached) == 9, "the call itself and eight cascades"
+
+
+async def test_a_chain_of_eight_cascades_runs():
+    def link(number):
+        effects = [CascadeEffect(description="next", trigger_tool=f"link{number + 1}")] if number < 8 else []
+
+        @tool(description="One of a chain.", name=f"link{number}", effects=effects)
+        async def one(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+            context.patch({f"link{number}": True})
+            return ToolResult.ok(None)
+
+        return one
+
+    session = Session()
+    registry = ToolRegistry([link(number) for number in range(9)])
+    assert (await registry.execute("link0", {}, session=session)).success
+    assert len(session.state) == 9
+    assert (await registry.execute("link0", {}, session=session)).success, "side by side they do not add up"
+
+
+async def test_a_commit_that_fails_is_a_failed_call_that_leaves_nothing():
+    session = Session(state={"lamps": "many"})
+    grow = StateChangeEffect(description="one more", state="count", change="increment")
+
+    @tool(description="Counts.", name="counts", effects=[grow])
+    async def counts(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        session.patch({"count": 1})
+        return ToolResult.ok(None)
+
+    def refuse(values, event):
+        raise ValueError("reducer says no")
+
+    session.register_reducer(Lit, refuse)
+
+    @tool(description="Dispatches.", name="dispatches")
+    async def dispatches(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        context.patch({"touched": True})
+        context.session.operations.append(Dispatched(Lit("torch", True)))
+        return ToolResult.ok(None)
+
+    result = await run(dispatches, session=session)
+    assert not result.success and "reducer says no" in result.message
+    assert session.state == {"lamps": "many"}
+    assert (await run(counts, session=session)).success and session.state["count"] == 2

@@ -22,7 +22,9 @@ LAYERS = [
     {"web", "cli", "mcp_server", "testing", "__main__"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py" and "stories" not in path.parts)
+MODULES = sorted(
+    path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py" and "stories" not in path.parts
+)
 
 
 def part_of(path: Path) -> str:
@@ -50,7 +52,9 @@ def imports(tree: ast.Module):
 
 def test_every_module_has_a_layer():
     unknown = {part_of(path) for path in MODULES} - LEVEL.keys()
-    assert not unknown, f"say in tests/test_layers.py and in narratoria/__init__.py where these belong: {unknown}"
+    assert not unknown, (
+        f"say in tests/test_layers.py and in narratoria/__init__.py where these belong: {unknown}"
+    )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -64,11 +68,13 @@ def test_imports_go_downwards(path):
 
 
 def test_the_public_names_are_what_they_were():
-    assert sorted(narratoria.__all__) == sorted(
-        """Branch CallResult ExecutionResult NarratoriaError PlanDocument PlanExecutor PlanRejected PlannedCall
-        RetryPolicies RetryPolicy Session Tool ToolContext ToolError ToolExample ToolExecutor ToolRegistry ToolResult
-        TurnResult __version__ conditional function_tool parallel process_tool sequence take_turn tool""".split()
-    )
+    expected = """
+        Branch CallResult ExecutionResult NarratoriaError PlanDocument PlanExecutor PlanRejected
+        PlannedCall RetryPolicies RetryPolicy Session Tool ToolContext ToolError ToolExample
+        ToolExecutor ToolRegistry ToolResult TurnResult __version__ conditional function_tool parallel
+        process_tool sequence take_turn tool
+    """
+    assert sorted(narratoria.__all__) == sorted(expected.split())
     for name in narratoria.__all__:
         assert getattr(narratoria, name) is not None
 

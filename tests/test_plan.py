@@ -55,7 +55,9 @@ def test_the_sample_of_14_3_survives_a_round_trip():
 
 
 def test_every_default_of_13_3():
-    document = PlanDocument.from_json(json.dumps({"requestId": "p", "tools": [{"toolId": "a", "toolPath": "x"}]}))
+    document = PlanDocument.from_json(
+        json.dumps({"requestId": "p", "tools": [{"toolId": "a", "toolPath": "x"}]})
+    )
     (one,) = document.tools
     assert (one.input, one.dependencies, one.required, one.async_) == ({}, [], True, False)
     assert (one.retry_policy.max_retries, one.retry_policy.backoff_ms) == (3, 100)
@@ -124,11 +126,15 @@ def test_max_retries_out_of_bounds_is_rejected(retries):
 
 
 def test_duplicate_ids_name_the_first_use():
-    assert problems(plan(call("a"), call("b"), call("a"))) == ["$.tools[2].toolId: 'a' is already used by tools[0]"]
+    assert problems(plan(call("a"), call("b"), call("a"))) == [
+        "$.tools[2].toolId: 'a' is already used by tools[0]"
+    ]
 
 
 def test_an_unknown_dependency_is_named():
-    assert problems(plan(call("a", "ghost"))) == ["$.tools[0].dependencies[0]: no call has the toolId 'ghost'"]
+    assert problems(plan(call("a", "ghost"))) == [
+        "$.tools[0].dependencies[0]: no call has the toolId 'ghost'"
+    ]
 
 
 def test_13_4_rule_1_a_cycle_is_rejected_and_its_path_shown():
@@ -160,5 +166,11 @@ def test_ten_thousand_calls_in_a_chain_are_checked_without_recursion():
 
 
 def test_levels_group_what_could_run_together():
-    document = PlanDocument.from_json(plan(call("a"), call("b"), call("c", "a", "b"), call("d", "a"), call("e", "c")))
-    assert levels(document) == [["a", "b"], ["c", "d"], ["e"]] or levels(document) == [["a", "b"], ["d", "c"], ["e"]]
+    document = PlanDocument.from_json(
+        plan(call("a"), call("b"), call("c", "a", "b"), call("d", "a"), call("e", "c"))
+    )
+    assert levels(document) == [["a", "b"], ["c", "d"], ["e"]] or levels(document) == [
+        ["a", "b"],
+        ["d", "c"],
+        ["e"],
+    ]

@@ -69,7 +69,9 @@ class Workshop:
 
 
 def call(tool_id, *dependencies, **fields):
-    job = {key: fields.pop(key) for key in ("patch", "fail", "fail_times", "value", "seconds") if key in fields}
+    job = {
+        key: fields.pop(key) for key in ("patch", "fail", "fail_times", "value", "seconds") if key in fields
+    }
     fields.setdefault("retryPolicy", {"maxRetries": 0})
     return {"toolId": tool_id, "toolPath": "work", "dependencies": list(dependencies), "input": job, **fields}
 
@@ -87,7 +89,7 @@ def states(result):
     return {one.tool_id: one.state for one in result.tool_results}
 
 
-# --- the rules ------------------------------------------------------------------------------------------------
+# --- the rules --------------------------------------------------------------------------------------------
 
 
 async def test_rule_1_a_plan_with_a_cycle_is_rejected_before_anything_runs():
@@ -110,7 +112,10 @@ async def test_rule_2_a_call_starts_when_its_last_dependency_ends_and_not_with_a
     shop = Workshop()
     shop.gates["slow"] = asyncio.Event()
     document = plan(
-        call("slow", **{"async": True}), call("a", **{"async": True}), call("b", "a", **{"async": True}), parallel=True
+        call("slow", **{"async": True}),
+        call("a", **{"async": True}),
+        call("b", "a", **{"async": True}),
+        parallel=True,
     )
     task = asyncio.create_task(run(shop, document, limit=2))
     while "b" not in shop.order:
@@ -151,7 +156,11 @@ async def test_rule_3_a_call_that_is_not_async_runs_alone():
 
 async def test_rule_4_a_sequential_plan_runs_one_at_a_time_in_topological_order():
     shop = Workshop()
-    document = plan(call("a", **{"async": True}), call("b", seconds=0.001, **{"async": True}), call("c", **{"async": True}))
+    document = plan(
+        call("a", **{"async": True}),
+        call("b", seconds=0.001, **{"async": True}),
+        call("c", **{"async": True}),
+    )
     await run(shop, document)
     assert shop.order == ["a", "b", "c"] and shop.peak == 1
 
@@ -175,7 +184,9 @@ async def test_rule_5_after_the_last_retry_the_call_has_failed():
 
 async def test_rule_6_a_required_failure_skips_its_dependants_and_theirs_and_fails_the_plan():
     shop = Workshop()
-    document = plan(call("a", fail="X"), call("b", "a"), call("c", "b", required=False), call("d"), parallel=True)
+    document = plan(
+        call("a", fail="X"), call("b", "a"), call("c", "b", required=False), call("d"), parallel=True
+    )
     result = await run(shop, document)
     assert states(result) == {"a": "failed", "b": "skipped", "c": "skipped", "d": "completed"}
     assert not result.success and result.can_replan and result.failed_tools == ["a"]
@@ -210,7 +221,11 @@ async def test_rule_6_an_independent_call_goes_on_when_its_sibling_fails():
 
 async def test_rule_6_only_passing_failures_are_executed_again_and_completed_calls_are_not():
     shop = Workshop()
-    document = plan(call("done", patch={"n": 1}), call("flaky", "done", fail="NETWORK", fail_times=2), call("after", "flaky"))
+    document = plan(
+        call("done", patch={"n": 1}),
+        call("flaky", "done", fail="NETWORK", fail_times=2),
+        call("after", "flaky"),
+    )
     result = await run(shop, document)
     assert result.success and shop.attempts == {"done": 1, "flaky": 3, "after": 1}
 
@@ -258,7 +273,7 @@ async def test_rule_8_the_trace_has_every_field_of_13_5():
     assert (data["planId"], data["narrative"], data["generationAttempt"]) == ("p", "Once.", 1)
 
 
-# --- time, cancellation, resuming -----------------------------------------------------------------------------
+# --- time, cancellation, resuming -------------------------------------------------------------------------
 
 
 async def test_a_plan_past_its_time_ends_and_every_call_has_a_result():
@@ -282,7 +297,9 @@ async def test_cancelling_a_plan_settles_every_call_and_passes_on():
     shop = Workshop()
     shop.gates["stuck"] = asyncio.Event()
     session = Session()
-    task = asyncio.create_task(run(shop, plan(call("a", patch={"a": 1}), call("stuck", "a"), call("b", "stuck")), session))
+    task = asyncio.create_task(
+        run(shop, plan(call("a", patch={"a": 1}), call("stuck", "a"), call("b", "stuck")), session)
+    )
     while "stuck" not in shop.order:
         await asyncio.sleep(0)
     task.cancel()
@@ -301,7 +318,7 @@ async def test_completed_results_of_an_interrupted_run_are_kept():
     assert result.tool_results[0] is kept
 
 
-# --- references ------------------------------------------------------------------------------------------------
+# --- references -------------------------------------------------------------------------------------------
 
 
 async def test_a_reference_is_replaced_by_the_output_of_its_call():
@@ -315,7 +332,9 @@ async def test_a_reference_is_replaced_by_the_output_of_its_call():
     )
     result = await run(shop, document, session)
     assert result.success
-    assert result.result_of("b").output == {"value": True}, "a tool that only returns a value has it as output"
+    assert result.result_of("b").output == {"value": True}, (
+        "a tool that only returns a value has it as output"
+    )
     assert session.state["copy"] == {"torch": {"lit": True}}
     assert result.result_of("d").output == {"value": True}
 
@@ -326,10 +345,10 @@ async def test_a_reference_to_a_failed_optional_call_is_null():
     assert (await run(shop, document)).result_of("b").output == {"value": [None]}
 
 
-# --- where tools may lie ---------------------------------------------------------------------------------------
+# --- where tools may lie ----------------------------------------------------------------------------------
 
 
-def script(path, text="print('{\"version\":\"0\",\"type\":\"done\",\"ok\":true}')"):
+def script(path, text='print(\'{"version":"0","type":"done","ok":true}\')'):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/usr/bin/env python3\n{textwrap.dedent(text)}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -377,7 +396,10 @@ async def test_a_disabled_skill_is_not_run():
 
 async def test_ten_thousand_calls_run():
     shop = Workshop()
-    document = plan(*(call(str(n), *([str(n - 1)] if n % 10 else []), **{"async": True}) for n in range(10_000)), parallel=True)
+    document = plan(
+        *(call(str(n), *([str(n - 1)] if n % 10 else []), **{"async": True}) for n in range(10_000)),
+        parallel=True,
+    )
     result = await run(shop, document)
     assert result.success and len(shop.order) == 10_000
 

@@ -22,7 +22,9 @@ from narratoria.state import (
 )
 
 leaves = st.booleans() | st.integers(-9, 9) | st.text("abc", max_size=3)
-arrays = st.lists(leaves | st.none() | st.dictionaries(st.text("ab", max_size=1), st.none() | leaves), max_size=3)
+arrays = st.lists(
+    leaves | st.none() | st.dictionaries(st.text("ab", max_size=1), st.none() | leaves), max_size=3
+)
 keys = st.text("abcd.", min_size=0, max_size=2)
 
 

@@ -73,7 +73,14 @@ def speak(text="So it goes."):
 
 async def turn(narrator, prompt="look", session=None, settings=QUICK, registry=None):
     return await asyncio.wait_for(
-        take_turn(session or Session(), prompt, narrator=narrator, registry=registry or ToolRegistry(), settings=settings), 20
+        take_turn(
+            session or Session(),
+            prompt,
+            narrator=narrator,
+            registry=registry or ToolRegistry(),
+            settings=settings,
+        ),
+        20,
     )
 
 
@@ -83,7 +90,7 @@ def torch_story(tmp_path):
     return tmp_path / "torch"
 
 
-# --- the walkthrough of 14.3, on real processes ---------------------------------------------------------------------
+# --- the walkthrough of 14.3, on real processes -----------------------------------------------------------
 
 
 async def test_14_3_both_calls_run_and_state_assets_and_choices_follow(torch_story):
@@ -104,7 +111,7 @@ async def test_14_3_both_calls_run_and_state_assets_and_choices_follow(torch_sto
 
 async def test_14_3_when_torch_lighter_fails_the_second_plan_comes_out_and_the_story_goes_on(torch_story):
     tool = torch_story / "tools" / "torch-lighter"
-    tool.write_text(f"#!{sys.executable}\nprint('{{\"version\":\"0\",\"type\":\"done\",\"ok\":false}}')\n")
+    tool.write_text(f'#!{sys.executable}\nprint(\'{{"version":"0","type":"done","ok":false}}\')\n')
     game = Game.new(Story.load(torch_story))
     game.begin()
     with no_waiting():
@@ -126,7 +133,7 @@ async def test_14_3_when_torch_lighter_fails_the_second_plan_comes_out_and_the_s
     assert game.session.health["door-examiner"].health == "healthy"
 
 
-# --- bounded replanning ------------------------------------------------------------------------------------------------
+# --- bounded replanning -----------------------------------------------------------------------------------
 
 
 async def hang():
@@ -144,7 +151,13 @@ async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempt
     recorder = Recorder(session)
     narrator = Says(answer)
     result = await turn(narrator, session=session)
-    assert len(narrator.requests) == 5 and [one.attempt for one in recorder.of(PlanRefused)] == [1, 2, 3, 4, 5]
+    assert len(narrator.requests) == 5 and [one.attempt for one in recorder.of(PlanRefused)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     assert result.outcome == "fallback" and result.narrator == "template" and result.narrative
     assert (await turn(Says(speak()), session=session)).narrative == "So it goes.", "the player can go on"
 
@@ -164,8 +177,12 @@ async def test_a_plan_that_chooses_a_disabled_skill_is_refused():
     executor = PlanExecutor(registry, session, roots=[failing.parent])
     plan = PlanDocument(tools=[call("torch-lighter", input={"action": "wrong"})])
     narrator = Says(plan)
-    result = await take_turn(session, "x", narrator=narrator, registry=registry, executor=executor, settings=QUICK)
-    assert result.outcome == "fallback" and any("is disabled; choose another" in one for one in result.problems)
+    result = await take_turn(
+        session, "x", narrator=narrator, registry=registry, executor=executor, settings=QUICK
+    )
+    assert result.outcome == "fallback" and any(
+        "is disabled; choose another" in one for one in result.problems
+    )
     assert len(result.traces) == 1, "it was tried once, and never again"
 
 
@@ -188,7 +205,7 @@ async def test_a_missing_tool_is_a_permanent_failure_and_stays_disabled_in_later
     assert narrator.requests[-1].disabled_skills == {"nope"}
 
 
-# --- prompts ---------------------------------------------------------------------------------------------------------------
+# --- prompts ----------------------------------------------------------------------------------------------
 
 
 async def test_a_prompt_of_a_megabyte_is_cut_and_said_so():
@@ -219,7 +236,9 @@ async def test_two_prompts_at_once_are_taken_one_after_the_other():
     await asyncio.sleep(0)
     gate.set()
     assert [(await first).turn, (await second).turn] == [1, 2]
-    order = [type(event).__name__ for event in recorder.events if isinstance(event, TurnStarted | TurnCommitted)]
+    order = [
+        type(event).__name__ for event in recorder.events if isinstance(event, TurnStarted | TurnCommitted)
+    ]
     assert order == ["TurnStarted", "TurnCommitted"] * 2
 
 
@@ -240,7 +259,7 @@ async def test_more_prompts_than_may_wait_are_refused_clearly():
     assert [one.turn for one in await asyncio.gather(*waiting)] == [1, 2, 3, 4, 5]
 
 
-# --- endings, choices, history ---------------------------------------------------------------------------------------------
+# --- endings, choices, history ----------------------------------------------------------------------------
 
 
 async def test_choices_stand_until_others_are_offered():
@@ -271,7 +290,7 @@ async def test_cancelling_a_turn_closes_it_and_the_next_one_works():
     assert (await turn(Says(speak()), session=session)).turn == 2
 
 
-# --- the chain -------------------------------------------------------------------------------------------------------------
+# --- the chain --------------------------------------------------------------------------------------------
 
 
 async def test_a_chain_falls_through_on_no_match_failure_and_time_out():
@@ -281,7 +300,12 @@ async def test_a_chain_falls_through_on_no_match_failure_and_time_out():
             self.name = name
 
     chain = ChainNarrator(
-        [Named("a", NoMatch("no")), Named("b", ValueError("bad")), Named("c", hang), Named("d", speak("d speaks"))],
+        [
+            Named("a", NoMatch("no")),
+            Named("b", ValueError("bad")),
+            Named("c", hang),
+            Named("d", speak("d speaks")),
+        ],
         time_limit=0.05,
     )
     session = Session()
@@ -294,7 +318,9 @@ async def test_a_chain_falls_through_on_no_match_failure_and_time_out():
 
 
 async def test_an_honest_refusal_is_the_answer_when_nobody_knows_better():
-    chain = ChainNarrator([Says(Refusal("You cannot fly here.", ["Walk", "Swim"]))], last_resort=TemplateNarrator())
+    chain = ChainNarrator(
+        [Says(Refusal("You cannot fly here.", ["Walk", "Swim"]))], last_resort=TemplateNarrator()
+    )
     result = await turn(chain, "fly")
     assert result.narrative == "You cannot fly here." and result.choices == ["Walk", "Swim"]
 

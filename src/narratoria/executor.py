@@ -298,7 +298,7 @@ class ToolExecutor:
         return final
 
 
-# --- running a coroutine that has already begun ------------------------------------------------------------
+# --- running a coroutine that has already begun -----------------------------------------------------------
 
 
 async def _finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None) -> Any:
@@ -333,7 +333,7 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
                 return finished.value
 
 
-# --- failures as data --------------------------------------------------------------------------------------
+# --- failures as data -------------------------------------------------------------------------------------
 
 
 def _failure(
@@ -419,7 +419,7 @@ def _as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None
     return _failure(EXECUTION_FAILED, f"{name}: {type(error).__name__}: {error}")
 
 
-# --- records and telemetry -----------------------------------------------------------------------------------
+# --- records and telemetry --------------------------------------------------------------------------------
 
 
 def _call_started(

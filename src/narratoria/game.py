@@ -1,4 +1,4 @@
-"""A game: a story, a session and narrators, put together. The terminal, the web page and scripts all play through it."""
+"""A game: a story, a session and narrators, put together. The terminal, the page and scripts all play through it."""
 
 from __future__ import annotations
 

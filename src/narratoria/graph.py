@@ -77,4 +77,6 @@ def _short(text: str, limit: int) -> str:
 
 
 def _mermaid_text(text: str) -> str:
-    return "".join(char if char.isalnum() or char in " _-./" else f"#{ord(char)};" for char in _short(text, 60))
+    return "".join(
+        char if char.isalnum() or char in " _-./" else f"#{ord(char)};" for char in _short(text, 60)
+    )

@@ -167,7 +167,7 @@ def _abandon(journal: Journal) -> None:
         journal.open_records = []
 
 
-# --- what reached outside -----------------------------------------------------------------------------------
+# --- what reached outside ---------------------------------------------------------------------------------
 
 
 def _newest(journal: Journal) -> int:

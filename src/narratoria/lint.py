@@ -39,7 +39,9 @@ def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[s
         tool = tools.get(call.tool_id)
         if tool is None:
             continue
-        report.effects.extend(f"{call.tool_id}: {type(one).__name__}: {one.description}" for one in tool.effects)
+        report.effects.extend(
+            f"{call.tool_id}: {type(one).__name__}: {one.description}" for one in tool.effects
+        )
         for permission in tool.permissions:
             if permission not in granted:
                 report.missing_permissions.append(f"{call.tool_id}: {tool.name} needs {permission!r}")
@@ -108,9 +110,17 @@ def _conflicts(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[
 
 def _declared_writes(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
     """The state a tool says it sets; increments add up in any order and are no conflict."""
-    declared = [one.state for one in tool.effects if isinstance(one, StateChangeEffect) and one.change in ("set", "clear")]
+    declared = [
+        one.state
+        for one in tool.effects
+        if isinstance(one, StateChangeEffect) and one.change in ("set", "clear")
+    ]
     writes = tool.parameters.get("x-writes")
-    return [*declared, *(path for path in writes if isinstance(path, str))] if isinstance(writes, list) else declared
+    return (
+        [*declared, *(path for path in writes if isinstance(path, str))]
+        if isinstance(writes, list)
+        else declared
+    )
 
 
 def _ancestors(plan: PlanDocument) -> dict[str, frozenset[str]]:
@@ -121,6 +131,3 @@ def _ancestors(plan: PlanDocument) -> dict[str, frozenset[str]]:
             own = by_id[tool_id].all_dependencies
             found[tool_id] = frozenset(own).union(*(found[one] for one in own))
     return found
-
-
-

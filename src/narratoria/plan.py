@@ -158,7 +158,7 @@ def references(value: Any, path: str = "input") -> Iterator[tuple[str, str]]:
             stack.extend((f"{where}[{index}]", child) for index, child in enumerate(node))
 
 
-# --- what makes a plan unusable -----------------------------------------------------------------------------
+# --- what makes a plan unusable ---------------------------------------------------------------------------
 
 _PLAN_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
     "requestId": (str,),

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria.errors import CANCELLED, TIMEOUT, TOOL_NOT_FOUND, PromptEvaluationError
+from narratoria.errors import CANCELLED, TIMEOUT, PromptEvaluationError
 from narratoria.events import CallFinished, JsonObject, PlanFinished, StatePatch, ToolEvent
 from narratoria.executor import Call, ToolExecutor
 from narratoria.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall

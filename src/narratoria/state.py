@@ -153,7 +153,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# --- reading without copying -------------------------------------------------------------------------------
+# --- reading without copying ------------------------------------------------------------------------------
 
 
 class StateView(Mapping[str, Any]):

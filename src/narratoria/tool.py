@@ -308,9 +308,9 @@ class Tool(Generic[P, R]):
     """
 
     __slots__ = (
-        "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async", "kind", "name",
-        "parameters", "params_type", "parse", "permissions", "preconditions", "result_type", "retry", "skill",
-        "timeout", "title",
+        "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
+        "kind", "name", "parameters", "params_type", "parse", "permissions", "preconditions", "result_type", "retry",
+        "skill", "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -411,7 +411,7 @@ def _check_name(name: str) -> None:
 
 
 def _check_text(text: str, what: str) -> None:
-    if not isinstance(text, str) or not 1 <= len(text.strip()) or len(text) > 200:
+    if not isinstance(text, str) or not len(text.strip()) >= 1 or len(text) > 200:
         raise ToolValidationError(f"{what}: needs 1-200 characters, got {len(str(text))}")
 
 

@@ -279,7 +279,7 @@ class _Turn:
             self._note_health(call.tool_path, trace.result_of(call.tool_id))
         return trace
 
-    # --- skill health ----------------------------------------------------------------------------------------
+    # --- skill health --------------------------------------------------------------------------------------
 
     def _note_health(self, tool_path: str, result: CallResult) -> None:
         if result.state == "skipped":
@@ -298,7 +298,7 @@ class _Turn:
             self.session.health[skill] = now
             self.session.record(now)
 
-    # --- ending ----------------------------------------------------------------------------------------------
+    # --- ending --------------------------------------------------------------------------------------------
 
     async def _fall_back(self) -> None:
         """000 §13.6: after the last attempt, template-based narration; the player can go on."""

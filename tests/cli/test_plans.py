@@ -98,7 +98,11 @@ def test_a_failing_plan_exits_1_and_a_timeout_124(narratoria, tmp_path):
 
 
 def test_an_interrupted_run_exits_130_and_leaves_no_process(narratoria, tmp_path):
-    write_tool(tmp_path, "slow", f"open({str(tmp_path / 'started')!r}, 'w').write(str(__import__('os').getpid()))\ntime.sleep(60)")
+    write_tool(
+        tmp_path,
+        "slow",
+        f"open({str(tmp_path / 'started')!r}, 'w').write(str(__import__('os').getpid()))\ntime.sleep(60)",
+    )
     plan = write_plan(tmp_path, {"toolId": "a", "toolPath": "slow"})
     process = subprocess.Popen(
         [sys.executable, "-m", "narratoria", "run", str(plan)],
@@ -125,7 +129,7 @@ def test_a_saved_session_keeps_what_plans_do(narratoria, tmp_path):
     assert 'state {"n":1}' in ran.stdout
 
 
-# --- lint -------------------------------------------------------------------------------------------------------
+# --- lint -------------------------------------------------------------------------------------------------
 
 
 def lint(narratoria, path, *more):
@@ -157,7 +161,11 @@ def test_lint_checks_inputs_permissions_effects_and_conflicts(narratoria, tmp_pa
             {
                 "name": "paint",
                 "description": "Paints the door.",
-                "parameters": {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]},
+                "parameters": {
+                    "type": "object",
+                    "properties": {"colour": {"type": "string"}},
+                    "required": ["colour"],
+                },
                 "permissions": ["door:paint"],
                 "effects": [
                     {
@@ -180,14 +188,16 @@ def test_lint_checks_inputs_permissions_effects_and_conflicts(narratoria, tmp_pa
     assert report["conflicts"] == ["a and b may run at the same time and both set 'door.colour'"]
     assert report["effects"][0] == "a: StateChangeEffect: the door has a colour"
     assert lint(narratoria, path, "--grant", "door:paint")[1]["missingPermissions"] == []
-    ordered = write_plan(tmp_path, {"toolId": "a", **good}, {"toolId": "b", **good, "dependencies": ["a"]}, parallel=True)
+    ordered = write_plan(
+        tmp_path, {"toolId": "a", **good}, {"toolId": "b", **good, "dependencies": ["a"]}, parallel=True
+    )
     assert lint(narratoria, ordered)[1]["conflicts"] == []
     wrong = write_plan(tmp_path, {"toolId": "a", "toolPath": "paint", "input": {"colour": 5}})
     code, report = lint(narratoria, wrong)
     assert code == 1 and "colour" in report["problems"][0]
 
 
-# --- plan --graph -----------------------------------------------------------------------------------------------
+# --- plan --graph -----------------------------------------------------------------------------------------
 
 
 def test_the_graph_is_mermaid_or_svg(narratoria, tmp_path):

@@ -32,7 +32,9 @@ def test_the_lighthouse_plays_to_both_endings_by_script(play, walk, ending):
     assert ran.returncode == 0, ran.stderr
     turns = [json.loads(line) for line in ran.stdout.splitlines()]
     assert turns[-1]["ending"]["id"] == ending
-    assert all(turn["outcome"] == "completed" for turn in turns[1:]), [t["prompt"] for t in turns if t["outcome"] != "completed"]
+    assert all(turn["outcome"] == "completed" for turn in turns[1:]), [
+        t["prompt"] for t in turns if t["outcome"] != "completed"
+    ]
     assert [turn["turn"] for turn in turns] == list(range(len(turns)))
     assert set(turns[1]) >= {"turn", "prompt", "narrative", "choices", "state"}
     assert all(turn["narrative"] for turn in turns)

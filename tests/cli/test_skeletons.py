@@ -206,7 +206,7 @@ def test_the_manifest_fits_the_tool(make_skeleton: Any, lang: str) -> None:
     assert not parameters.is_valid({"name": 5}) and not parameters.is_valid({"unknown": 1})
 
 
-# --- writing them ------------------------------------------------------------------------------------------
+# --- writing them -----------------------------------------------------------------------------------------
 
 
 @every_language

@@ -94,7 +94,12 @@ class PlanView:
         mark, style = _MARKS[row.state]
         tries = f" ×{row.attempt}" if row.attempt > 1 else ""
         time_text = f"  {row.elapsed * 1000:.0f} ms" if row.elapsed else ""
-        return styled((f"{mark} ", style), (row.tool_id, "bold"), (f"  {row.tool}{tries}{time_text}  ", "dim"), (row.note, ""))
+        return styled(
+            (f"{mark} ", style),
+            (row.tool_id, "bold"),
+            (f"  {row.tool}{tries}{time_text}  ", "dim"),
+            (row.note, ""),
+        )
 
     def _draw(self) -> RenderableType:
         table = Table.grid(padding=(0, 1))
@@ -111,7 +116,9 @@ class PlanView:
         if self.out.is_terminal:
             for row in self.rows.values():
                 self.out.print(self._line(row))
-        verdict = ("✓ the plan succeeded", "bold green") if result.success else ("✗ the plan failed", "bold red")
+        verdict = (
+            ("✓ the plan succeeded", "bold green") if result.success else ("✗ the plan failed", "bold red")
+        )
         self.out.print(styled(verdict, (f"  {result.execution_time:.0f} ms", "dim")))
         for one in result.tool_results:
             for suggestion in one.suggestions:

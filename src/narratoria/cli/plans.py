@@ -21,7 +21,9 @@ from narratoria.session import Session
 from narratoria.tools.custody import sweep
 from narratoria.tools.resolve import ToolResolver
 
-_plan_file = click.argument("plan_file", metavar="PLAN.json", type=click.Path(allow_dash=True, path_type=Path))
+_plan_file = click.argument(
+    "plan_file", metavar="PLAN.json", type=click.Path(allow_dash=True, path_type=Path)
+)
 _tools = click.option(
     "--tools", multiple=True, type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="A folder whose tools the plan may use, besides its own.",
@@ -59,9 +61,16 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
 @_json
 @_grant
 @click.option("--session", "session_id", help="Run in a saved session, and keep what the plan does there.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=PLAN_TIMEOUT, show_default=True)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=PLAN_TIMEOUT, show_default=True
+)
 def run(
-    plan_file: Path, tools: tuple[Path, ...], as_json: bool, grant: tuple[str, ...], session_id: str | None, timeout: float
+    plan_file: Path,
+    tools: tuple[Path, ...],
+    as_json: bool,
+    grant: tuple[str, ...],
+    session_id: str | None,
+    timeout: float,
 ) -> int:
     """Execute a plan and print its trace."""
     try:
@@ -77,7 +86,12 @@ def run(
 
 
 async def _run(
-    plan: PlanDocument, roots: list[Path], as_json: bool, grant: tuple[str, ...], session_id: str | None, timeout: float
+    plan: PlanDocument,
+    roots: list[Path],
+    as_json: bool,
+    grant: tuple[str, ...],
+    session_id: str | None,
+    timeout: float,
 ) -> ExecutionResult:
     from narratoria.cli.saved import saved_session
 
@@ -135,7 +149,9 @@ def _show(report: Report) -> None:
 @click.command("plan")
 @_plan_file
 @click.option("--graph", is_flag=True, required=True, help="Draw the calls and what they wait for.")
-@click.option("--format", "format_", type=click.Choice(["svg", "mermaid"]), default="mermaid", show_default=True)
+@click.option(
+    "--format", "format_", type=click.Choice(["svg", "mermaid"]), default="mermaid", show_default=True
+)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
 @_json
 def plan(plan_file: Path, graph: bool, format_: str, out: Path | None, as_json: bool) -> int:
@@ -144,7 +160,9 @@ def plan(plan_file: Path, graph: bool, format_: str, out: Path | None, as_json: 
         document = PlanDocument.from_json(_read(plan_file))
     except PlanRejected as error:
         return _rejected(error, as_json)
-    text = svg(document) if format_ == "svg" or (out is not None and out.suffix == ".svg") else mermaid(document)
+    text = (
+        svg(document) if format_ == "svg" or (out is not None and out.suffix == ".svg") else mermaid(document)
+    )
     if out is not None:
         out.write_text(text, encoding="utf-8")
         click.echo(f"wrote {out}", err=True)

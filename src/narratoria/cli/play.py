@@ -33,7 +33,9 @@ DEFAULT_STORY = "lighthouse"
 @click.option("--json", "as_json", is_flag=True, help="With --terminal: one JSON object per turn.")
 @click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 picks a free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 picks a free one."
+)
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 def play(
     story: str | None,
@@ -51,8 +53,12 @@ def play(
     try:
         from narratoria.web.server import serve
     except ImportError as error:
-        raise NarratoriaError(f"the story page needs the extra 'web' ({error}); or play with --terminal") from None
-    return serve(story=story, session_id=session_id, narrators=narrators, host=host, port=port, browser=not no_browser)
+        raise NarratoriaError(
+            f"the story page needs the extra 'web' ({error}); or play with --terminal"
+        ) from None
+    return serve(
+        story=story, session_id=session_id, narrators=narrators, host=host, port=port, browser=not no_browser
+    )
 
 
 @asynccontextmanager
@@ -149,7 +155,9 @@ class _Table:
         self.width = min(88, self.out.width)
         game.session.attach(self)
         self.out.print(styled((game.story.title, "bold magenta")))
-        self.out.print(styled((f"session {game.session.id[:8]} · a number picks a choice · empty line to stop", "dim")))
+        self.out.print(
+            styled((f"session {game.session.id[:8]} · a number picks a choice · empty line to stop", "dim"))
+        )
 
     async def wait(self) -> None:
         return None

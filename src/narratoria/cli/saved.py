@@ -29,5 +29,3 @@ async def saved_session(session_id: str | None) -> AsyncIterator[Session]:
             await journal.close()
     finally:
         store.close()
-
-

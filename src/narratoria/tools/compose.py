@@ -173,7 +173,7 @@ async def _in_order(
     return result
 
 
-class _Stop(Exception):  # noqa: N818 - a signal, not an error
+class _Stop(Exception):
     """Ends a task group early."""
 
 

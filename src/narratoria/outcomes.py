@@ -1,0 +1,172 @@
+"""How a call's ending is told: failures as data (002, "Exception Handling"), and what the journal keeps of a result."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from narratoria import contract
+from narratoria.errors import (
+    CANCELLED,
+    EFFECT_FAILED,
+    EXECUTION_FAILED,
+    INVALID_ARGUMENTS,
+    PRECONDITION_FAILED,
+    TIMEOUT,
+    TOOL_NOT_FOUND,
+    ArgumentsInvalid,
+    DeadlineExceededError,
+    PromptEvaluationError,
+    ToolFailure,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+)
+from narratoria.events import CallFinished
+from narratoria.schema import dump
+from narratoria.tool import Tool, ToolError, ToolResult
+
+if TYPE_CHECKING:
+    from narratoria.session import Session
+
+# --- failures as data --------------------------------------------------------------------------------------
+
+
+def failure(
+    code: str, message: str, *, recoverable: bool | None = None, suggestions: tuple[str, ...] = ()
+) -> ToolResult[Any]:
+    if recoverable is None:
+        recoverable = code not in (TOOL_NOT_FOUND, INVALID_ARGUMENTS)
+    error = ToolError(code=code, message=message, recoverable=recoverable, suggestions=suggestions)
+    return ToolResult(message, None, False, False, error)
+
+
+def unknown_tool(name: str, known: Iterable[str]) -> ToolResult[Any]:
+    known = list(known)
+    near = difflib.get_close_matches(name[:64], known, n=3)
+    hint = tuple(f"did you mean {one!r}?" for one in near) or (f"{len(known)} tools are registered",)
+    return failure(TOOL_NOT_FOUND, f"no tool is named {name[:100]!r}", suggestions=hint)
+
+
+def bad_arguments(tool: Tool[Any, Any], error: ArgumentsInvalid) -> ToolResult[Any]:
+    return failure(INVALID_ARGUMENTS, f"{tool.name}: {error}", suggestions=error.problems)
+
+
+def unmet_preconditions(tool: Tool[Any, Any], report: contract.PreconditionResult) -> ToolResult[Any]:
+    unmet = "; ".join(one.reason for one in report.failures)
+    return failure(
+        PRECONDITION_FAILED,
+        f"{tool.name}: preconditions not met: {unmet}",
+        suggestions=tuple(report.suggestions),
+    )
+
+
+def cut_short(tool: Tool[Any, Any], error: BaseException) -> ToolResult[Any]:
+    """What the journal is told of a call that an error passes through: the error itself goes on to the caller."""
+    return failure(CANCELLED, f"{tool.name}: {type(error).__name__}: {error or 'the call was cancelled'}")
+
+
+def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
+    """002: a handler that returns something else fails with a message that says so."""
+    if type(result) is not ToolResult:
+        raise TypeError(f"the handler must return a ToolResult, got {type(result).__name__}")
+    if not result.success:
+        if result.failure is None:
+            return ToolResult.failed(result.message, value=result.value)
+        return result
+    expected = tool.result_type
+    if expected is not Any and isinstance(expected, type) and result.value is not None:
+        if not isinstance(result.value, expected):
+            raise TypeError(
+                f"the result's value must be {expected.__name__}, got {type(result.value).__name__}"
+            )
+    return result
+
+
+def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None) -> ToolResult[Any]:
+    """The failure table of 002. What it wraps becomes a result; what ends an evaluation is raised."""
+    name = tool.name
+    if isinstance(error, VisibilityExpansionRequired | PromptEvaluationError):
+        raise error
+    if isinstance(error, DeadlineExceededError):
+        raise PromptEvaluationError(f"{name}: {error}") from error
+    if isinstance(error, ToolFailure):
+        return ToolResult.failed(
+            error.message,
+            code=error.code,
+            recoverable=error.recoverable,
+            suggestions=error.suggestions,
+            details=error.details,
+        )
+    if isinstance(error, ToolValidationError):
+        return failure(INVALID_ARGUMENTS, f"{name}: {error}", recoverable=True)
+    if isinstance(error, contract.EffectFailed):
+        return failure(EFFECT_FAILED, f"{name}: {error}")
+    if isinstance(error, TimeoutError):
+        if timeout is not None:
+            return failure(
+                TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",)
+            )
+        return failure(EXECUTION_FAILED, f"{name}: TimeoutError: {error}")
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise error
+        return failure(CANCELLED, f"{name}: the handler cancelled itself")
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        raise error
+    if isinstance(error, TypeError):
+        return failure(
+            EXECUTION_FAILED, f"{name}: TypeError: {error}; check the handler's signature and what it returns"
+        )
+    return failure(EXECUTION_FAILED, f"{name}: {type(error).__name__}: {error}")
+
+
+# --- what is written down ------------------------------------------------------------------------------------
+
+
+def writable(value: Any) -> Any:
+    """The value as JSON, or `{"notJson": type}` in its place.
+
+    A tool may hand the next one a thing that only lives in this program, such as an open page. The call has
+    succeeded, so it must not fail for the journal's sake; the journal says what it could not keep.
+    """
+    try:
+        return dump(value)
+    except ToolValidationError:
+        return {"notJson": type(value).__qualname__}
+
+
+def call_finished(
+    session: Session,
+    tool: Tool[Any, Any] | None,
+    result: ToolResult[Any],
+    tool_id: str | None,
+) -> CallFinished:
+    """The journal's last word on a call."""
+    meta, error = result.metadata, result.failure
+    assert meta is not None  # noqa: S101 - the pipeline has just made it
+    # What a process returns is the merge of its patches, which the journal has already.
+    value = None if tool is not None and tool.kind == "process" else writable(result.value)
+    if type(value) is dict and "notJson" in value:
+        session.report(
+            f"{meta.tool_name}: the journal cannot keep what it returned ({type(result.value).__qualname__} is "
+            f"not JSON data); return a dataclass or plain data if a replay or a later turn needs it"
+        )
+    return CallFinished(
+        call=meta.call_id,
+        tool=meta.tool_name,
+        ok=result.success,
+        state="completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed",
+        attempts=meta.attempts,
+        duration=round(meta.duration, 6),
+        tool_id=tool_id,
+        message=result.message,
+        value=value,
+        error_code=error.code if error else None,
+        error=error.message if error else None,
+        recoverable=error.recoverable if error else True,
+        suggestions=list(error.suggestions) if error else [],
+        stderr=(error.details or {}).get("stderr") if error else None,
+    )
