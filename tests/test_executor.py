@@ -848,11 +848,11 @@ async def test_a_plain_handler_that_raises_lets_go_of_the_loop():
     assert kinds == ["CallStarted", "CallEmitted", "CallFinished"], "the log came before the end"
 
 
-async def test_cascades_stop_at_eight_and_calls_in_between_do_not_count():
+async def test_cascades_stop_at_eight():
     reached = []
 
     @tool(
-        description="Triggers itself through another.",
+        description="Triggers itself.",
         name="again",
         effects=[CascadeEffect(description="again", trigger_tool="again", reversible=True)],
     )

@@ -13,7 +13,7 @@ LAYERS = [
     {"errors", "events", "state"},
     {"retry", "deadline", "schema", "tool", "contract", "plan"},
     {"session", "registry"},
-    {"executor", "threads", "tools"},
+    {"executor", "outcomes", "threads", "tools"},
     {"plan_executor"},
     {
         "prompt", "adapters", "narrator", "planning", "skills", "story", "turn", "game", "history", "resume", "lint",

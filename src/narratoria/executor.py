@@ -3,45 +3,42 @@
 1 lookup · 2 arguments · 3 deadline and budget · 4 preconditions · 5 context · 6 attempts, each with a draft of its
 own · 7 effects · 8 telemetry · 9 the result. Failures come back as data; only what ends or redirects a whole
 evaluation is raised (002, "Exception Handling").
+
+Most handlers never wait, and a call of such a one is a single coroutine: `_attempt` carries it out in place, and
+only for the others returns what is left to await.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-import time
 import types
-from collections.abc import Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
+from time import perf_counter, time
 from typing import Any, Final
 
-from narratoria import contract
+from narratoria import contract, outcomes
 from narratoria.errors import (
-    CANCELLED,
     DEADLINE_EXCEEDED,
-    EFFECT_FAILED,
     EXECUTION_FAILED,
-    INVALID_ARGUMENTS,
-    PRECONDITION_FAILED,
-    TIMEOUT,
-    TOOL_NOT_FOUND,
     ArgumentsInvalid,
     BudgetExceededError,
     DeadlineExceededError,
-    PromptEvaluationError,
-    ToolFailure,
-    ToolValidationError,
-    VisibilityExpansionRequired,
 )
-from narratoria.events import CallFinished, CallRetrying, CallStarted, EffectApplied, JsonObject, ToolEvent
+from narratoria.events import CallRetrying, CallStarted, EffectApplied, JsonObject, ToolEvent
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicy, pause
 from narratoria.schema import dump
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.threads import run_in_thread
-from narratoria.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolError, ToolResult
+from narratoria.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
 
-MAX_DEPTH: Final = 16
+AnyTool = Tool[Any, Any]
+AnyResult = ToolResult[Any]
+
+MAX_DEPTH: Final = 16  # of calls within calls
+MAX_CASCADES: Final = 8  # of effects that trigger tools whose effects trigger tools
 _SCOPE: Final = CallScope()
 _OPENTELEMETRY: Final = "opentelemetry.trace"
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
@@ -62,6 +59,13 @@ class Call:
     committed: list[ToolEvent] = field(default_factory=list)  # those of the attempt that succeeded
     attempts: int = 0
 
+    def note(self, draft: Draft, result: AnyResult) -> None:
+        """An attempt is over."""
+        self.attempts += 1
+        self.events.extend(draft.events)
+        if result.success:
+            self.committed = draft.events
+
 
 class ToolExecutor:
     """Runs the tools of a registry against sessions."""
@@ -77,78 +81,68 @@ class ToolExecutor:
 
     async def execute(
         self,
-        name: str | Tool[Any, Any],
+        name: str | AnyTool,
         args: Mapping[str, Any],
         *,
         session: Session | Draft | None = None,
         call: Call | None = None,
-    ) -> ToolResult[Any]:
-        """Run one tool, by name or itself. Inside a handler, pass `context.session`: the call becomes part of that transaction."""
-        started = time.perf_counter()
+    ) -> AnyResult:
+        """Run one tool, by name or itself. Inside a handler, pass `context.session`: the call becomes part of that
+        transaction."""
+        started = perf_counter()
         if session is None:
             session = Session()
         root = session.root
         root.calls += 1
         call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{root.calls}"
-        tool = name if type(name) is not str else self._tools.get(name) or self.registry.get(name)
-        if not isinstance(tool, Tool):
-            return self._refused(session, _unknown(self.registry, str(name)), str(name), call_id, call, started)
+        tool = self._tools.get(name) if type(name) is str else None
+        if tool is None:
+            tool = name if isinstance(name, Tool) else self.registry.get(name)
+            if tool is None:
+                result = outcomes.unknown_tool(str(name), self._tools)
+                return self._conclude(session, result, None, str(name), call_id, call, started)
         try:
             params = tool.parse(args)
         except ArgumentsInvalid as error:
-            refusal = _failure(INVALID_ARGUMENTS, f"{tool.name}: {error}", suggestions=error.problems)
-            return self._refused(session, refusal, tool.name, call_id, call, started)
-        if self._bounded or session.depth:
-            stop = self._bounds(tool, session)
-            if stop is not None:
-                return self._refused(session, stop, tool.name, call_id, call, started)
+            result = outcomes.bad_arguments(tool, error)
+            return self._conclude(session, result, tool, tool.name, call_id, call, started)
         degraded: tuple[str, ...] = ()
-        if tool.preconditions:
-            root.has_tool = self.registry.has
-            report = await contract.validate(
-                tool, ToolContext(tool, Draft.of(session), call_id, self, self.scope)
-            )
-            if not report.can_proceed:
-                refusal = _precondition_failure(tool, report)
-                return self._refused(session, refusal, tool.name, call_id, call, started)
-            degraded = report.suggestions
+        if tool.preconditions or self._bounded or session.depth:
+            refusal, degraded = await self._admit(tool, session, call_id)
+            if refusal is not None:
+                return self._conclude(session, refusal, tool, tool.name, call_id, call, started)
         span = _start_span(tool.name, call_id) if _OPENTELEMETRY in sys.modules else None
         attempt = call.first_attempt if call is not None else 1
-        policy = tool.retry if call is None or call.policy is None else call.policy
         try:
-            while True:
-                if root.recording:
-                    root.record(_call_started(tool, call_id, attempt, args, session, call))
-                result = await self._attempt(tool, params, session, call_id, call)
-                if result.success:
-                    break
-                failure = result.failure
-                if failure is None or not policy.max_retries or not policy.allows(failure, attempt - 1):
-                    break
-                delay = policy.backoff.delay(attempt)
-                if root.recording:
-                    root.record(
-                        CallRetrying(
-                            call=call_id,
-                            attempt=attempt,
-                            delay=delay,
-                            error_code=failure.code,
-                            error=failure.message,
-                        )
-                    )
-                await pause(delay)
+            ran = self._attempt(tool, args, params, session, call_id, call, attempt)
+            result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]  # else it is awaitable
+            while not result.success and await self._may_retry(tool, result, root, call_id, call, attempt):
                 attempt += 1
+                ran = self._attempt(tool, args, params, session, call_id, call, attempt)
+                result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]
         except BaseException as error:
-            ended = _failure(
-                CANCELLED, f"{tool.name}: {type(error).__name__}: {error or 'the call was cancelled'}"
-            )
-            self._conclude(session, ended, tool.name, call_id, call, started, attempt, (), params, span)
+            ended = outcomes.cut_short(tool, error)
+            self._conclude(session, ended, tool, tool.name, call_id, call, started, params, attempt, (), span)
             raise
         return self._conclude(
-            session, result, tool.name, call_id, call, started, attempt, degraded, params, span
+            session, result, tool, tool.name, call_id, call, started, params, attempt, degraded, span
         )
 
-    def _bounds(self, tool: Tool[Any, Any], session: Session | Draft) -> ToolResult[Any] | None:
+    async def _admit(
+        self, tool: AnyTool, session: Session | Draft, call_id: str
+    ) -> tuple[AnyResult | None, tuple[str, ...]]:
+        """Steps 3 and 4: why the call may not begin, or else what it has to do without."""
+        refusal = self._bounds(tool, session) if self._bounded or session.depth else None
+        if refusal is not None or not tool.preconditions:
+            return refusal, ()
+        session.root.has_tool = self.registry.has
+        context = ToolContext(tool, Draft.of(session), call_id, self, self.scope)
+        report = await contract.validate(tool, context)
+        if not report.can_proceed:
+            return outcomes.unmet_preconditions(tool, report), ()
+        return None, report.suggestions
+
+    def _bounds(self, tool: AnyTool, session: Session | Draft) -> AnyResult | None:
         """Step 3. Nesting counts as a bound too: a tool that calls itself must end somewhere."""
         scope = self.scope
         try:
@@ -157,9 +151,9 @@ class ToolExecutor:
             if scope.budget_tracker is not None:
                 scope.budget_tracker.admit()
         except (DeadlineExceededError, BudgetExceededError) as error:
-            return _failure(DEADLINE_EXCEEDED, f"{tool.name}: {error}", recoverable=False)
+            return outcomes.failure(DEADLINE_EXCEEDED, f"{tool.name}: {error}", recoverable=False)
         if session.depth >= self.max_depth:
-            return _failure(
+            return outcomes.failure(
                 EXECUTION_FAILED,
                 f"{tool.name}: calls are nested {session.depth} deep; the limit is {self.max_depth}. "
                 f"Does a tool or a cascade trigger itself?",
@@ -167,59 +161,99 @@ class ToolExecutor:
             )
         return None
 
-    async def _attempt(
-        self, tool: Tool[Any, Any], params: Any, session: Session | Draft, call_id: str, call: Call | None
-    ) -> ToolResult[Any]:
+    def _attempt(
+        self,
+        tool: AnyTool,
+        args: Mapping[str, Any],
+        params: Any,
+        session: Session | Draft,
+        call_id: str,
+        call: Call | None,
+        attempt: int,
+    ) -> AnyResult | Coroutine[Any, Any, AnyResult]:
         """Steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
         root = session.root
-        draft = Draft(session, root, session.depth + 1)
+        if root.recording:
+            root.record(_call_started(tool, call_id, attempt, args, call))
         timeout = tool.timeout if call is None or call.timeout is None else call.timeout
+        dependencies = None if call is None else call.dependencies
         if self._bounded and self.scope.deadline is not None:
             timeout = self.scope.deadline.within(timeout)
-        dependencies = None if call is None else call.dependencies
+        draft = Draft(session, root, session.depth + 1)
         context = ToolContext(tool, draft, call_id, self, self.scope, timeout, dependencies)
+        if not tool.is_async:
+            return self._rest(tool, params, context, call, timeout, _plainly(tool, params, context))
         if tool.ends_itself and timeout is not None:
             timeout += _BACKSTOP
         try:
-            if tool.is_async:
-                running = tool.handler(params, context=context)
-                try:
-                    waiting = running.send(None)  # type: ignore[union-attr]  # is_async: it is a coroutine
-                except StopIteration as finished:
-                    result = finished.value
-                else:
-                    result = await _finish(running, waiting, timeout)  # type: ignore[arg-type]
-            elif tool.inline:
-                result = tool.handler(params, context=context)
+            running: Any = tool.handler(params, context=context)
+            try:
+                waiting = running.send(None)
+            except StopIteration as finished:
+                result: AnyResult = finished.value
+                if (
+                    type(result) is not ToolResult
+                    or not result.success
+                    or type(result.value) is not tool.result_type
+                ):
+                    result = outcomes.checked(tool, result)
+                if tool.effects or not result.success:
+                    return self._rest(tool, params, context, call, timeout, _at_once(result))
+                draft.commit(call_id)
             else:
-                draft.loop = asyncio.get_running_loop()
-                async with asyncio.timeout(timeout):
-                    result = await run_in_thread(tool.handler, params, context)
-                draft.loop = None
-            if (
-                type(result) is not ToolResult
-                or not result.success
-                or type(result.value) is not tool.result_type
-            ):
-                result = _checked(tool, result)
+                return self._rest(tool, params, context, call, timeout, _finish(running, waiting, timeout))
+        except BaseException as error:
+            return self._rest(tool, params, context, call, timeout, _raising(error))
+        root.completed_tools.add(tool.name)
+        if call is not None:
+            call.note(draft, result)
+        return result
+
+    async def _rest(
+        self,
+        tool: AnyTool,
+        params: Any,
+        context: ToolContext,
+        call: Call | None,
+        timeout: float | None,
+        handled: Awaitable[Any],
+    ) -> AnyResult:
+        """An attempt that is not over at once: it waits, has effects, or fails."""
+        draft = context.session
+        try:
+            result = outcomes.checked(tool, await handled)
             if result.success:
                 if tool.effects:
                     await self._apply_effects(tool, params, context, result)
-                draft.commit(call_id)
-                root.completed_tools.add(tool.name)
-                if call is not None:
-                    call.committed = draft.events
+                draft.commit(context.call_id)
+                draft.root.completed_tools.add(tool.name)
             else:
                 await self.drop(draft)
         except BaseException as error:
             context.cancelled = True
-            draft.loop = None
             await self.drop(draft)
-            result = _as_result(tool, error, timeout)
+            result = outcomes.as_result(tool, error, timeout)
         if call is not None:
-            call.events.extend(draft.events)
-            call.attempts += 1
+            call.note(draft, result)
         return result
+
+    async def _may_retry(
+        self, tool: AnyTool, result: AnyResult, root: Session, call_id: str, call: Call | None, attempt: int
+    ) -> bool:
+        """Whether the failed call is tried again; says so, and waits as long as its policy wants."""
+        policy = tool.retry if call is None or call.policy is None else call.policy
+        error = result.failure
+        if error is None or not policy.max_retries or not policy.allows(error, attempt - 1):
+            return False
+        delay = policy.backoff.delay(attempt)
+        if root.recording:
+            root.record(
+                CallRetrying(
+                    call=call_id, attempt=attempt, delay=delay, error_code=error.code, error=error.message
+                )
+            )
+        await pause(delay)
+        return True
 
     async def drop(self, draft: Draft) -> None:
         """Leave nothing of a failed attempt: take back what reached outside, newest first, and discard the rest."""
@@ -228,10 +262,21 @@ class ToolExecutor:
         draft.discard()
 
     async def _apply_effects(
-        self, tool: Tool[Any, Any], params: Any, context: ToolContext, result: ToolResult[Any]
+        self, tool: AnyTool, params: Any, context: ToolContext, result: AnyResult
     ) -> None:
-        async def cascade(name: str, args: JsonObject) -> ToolResult[Any]:
-            return await self.execute(name, args, session=context.session)
+        async def cascade(name: str, args: JsonObject) -> AnyResult:
+            draft = context.session
+            if draft.cascades >= MAX_CASCADES:
+                return outcomes.failure(
+                    EXECUTION_FAILED,
+                    f"cascades are nested {MAX_CASCADES} deep, which is the limit. Do they trigger each other?",
+                    recoverable=False,
+                )
+            draft.cascading = True
+            try:
+                return await self.execute(name, args, session=draft)
+            finally:
+                draft.cascading = False
 
         applied = await contract.apply_effects(tool.effects, context, result, params, cascade)
         for one in applied:
@@ -248,47 +293,36 @@ class ToolExecutor:
                 )
         context.session.applied.append((applied, context))
 
-    def _refused(
-        self,
-        session: Session | Draft,
-        result: ToolResult[Any],
-        name: str,
-        call_id: str,
-        call: Call | None,
-        started: float,
-    ) -> ToolResult[Any]:
-        """A call that never ran still leaves its trace."""
-        return self._conclude(session, result, name, call_id, call, started, 1, (), None, None)
-
     def _conclude(
         self,
         session: Session | Draft,
-        result: ToolResult[Any],
+        result: AnyResult,
+        tool: AnyTool | None,
         name: str,
         call_id: str,
         call: Call | None,
         started: float,
-        attempts: int,
-        degraded: tuple[str, ...],
-        params: Any,
-        span: Any,
-    ) -> ToolResult[Any]:
-        """Steps 8 and 9."""
+        params: Any = None,
+        attempts: int = 1,
+        degraded: tuple[str, ...] = (),
+        span: Any = None,
+    ) -> AnyResult:
+        """Steps 8 and 9. A call that never ran leaves its trace too."""
         root = session.root
-        duration = time.perf_counter() - started
         message = result.message
         if degraded and result.success:
             message = f"{message} (degraded: {'; '.join(degraded)})"
-        final: ToolResult[Any] = ToolResult(
+        duration = perf_counter() - started
+        final: AnyResult = ToolResult(
             message,
             result.value,
             result.success,
             result.exclude_value_from_context,
             result.failure,
-            ResultMetadata(duration, time.time(), name, attempts, call_id, degraded),
+            ResultMetadata(duration, time(), name, attempts, call_id, degraded),
         )
         if root.recording:
-            root.record(_call_finished(final, name, call_id, call, duration, attempts))
+            root.record(outcomes.call_finished(root, tool, final, call.tool_id if call else None))
         if root.dispatcher.heard:
             root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
         if root.beats:
@@ -298,14 +332,38 @@ class ToolExecutor:
         return final
 
 
+# --- running a handler -------------------------------------------------------------------------------------
+
+
+async def _plainly(tool: AnyTool, params: Any, context: ToolContext) -> Any:
+    """A handler that is no coroutine function: here if it asked for that, otherwise in a thread."""
+    if tool.inline:
+        return tool.handler(params, context=context)
+    draft = context.session
+    draft.loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(context.time_limit):
+            return await run_in_thread(tool.handler, params, context)
+    except BaseException:
+        context.cancelled = True  # before the loop is let go of: a thread left behind must not speak any more
+        raise
+    finally:
+        draft.loop = None
+
+
+async def _at_once(result: AnyResult) -> AnyResult:
+    return result
+
+
+async def _raising(error: BaseException) -> Any:
+    raise error
+
+
 # --- running a coroutine that has already begun -----------------------------------------------------------
 
 
 async def _finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None) -> Any:
-    """Await the rest of a handler that did not finish in its first step.
-
-    Most handlers never wait, and those pay nothing for their timeout: a timer is armed only here.
-    """
+    """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
     if timeout is None:
         return await _resume(running, waiting)
     async with asyncio.timeout(timeout):
@@ -333,102 +391,11 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
                 return finished.value
 
 
-# --- failures as data -------------------------------------------------------------------------------------
-
-
-def _failure(
-    code: str, message: str, *, recoverable: bool | None = None, suggestions: tuple[str, ...] = ()
-) -> ToolResult[Any]:
-    if recoverable is None:
-        recoverable = code not in (TOOL_NOT_FOUND, INVALID_ARGUMENTS)
-    error = ToolError(code=code, message=message, recoverable=recoverable, suggestions=suggestions)
-    return ToolResult(message, None, False, False, error)
-
-
-def _unknown(registry: ToolRegistry, name: str) -> ToolResult[Any]:
-    import difflib
-
-    known = [one.name for one in registry.list()]
-    near = difflib.get_close_matches(str(name)[:64], known, n=3)
-    hint = tuple(f"did you mean {one!r}?" for one in near) or (f"{len(known)} tools are registered",)
-    return _failure(TOOL_NOT_FOUND, f"no tool is named {str(name)[:100]!r}", suggestions=hint)
-
-
-def _precondition_failure(tool: Tool[Any, Any], report: contract.PreconditionResult) -> ToolResult[Any]:
-    unmet = [one.reason for one in report.failures]
-    return _failure(
-        PRECONDITION_FAILED,
-        f"{tool.name}: preconditions not met: {'; '.join(unmet)}",
-        suggestions=tuple(report.suggestions),
-    )
-
-
-def _checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
-    """002: a handler that returns something else fails with a message that says so."""
-    if type(result) is not ToolResult:
-        raise TypeError(f"the handler must return a ToolResult, got {type(result).__name__}")
-    if not result.success:
-        if result.failure is None:
-            return ToolResult.failed(result.message, value=result.value)
-        return result
-    expected = tool.result_type
-    if expected is not Any and isinstance(expected, type) and result.value is not None:
-        if not isinstance(result.value, expected):
-            raise TypeError(
-                f"the result's value must be {expected.__name__}, got {type(result.value).__name__}"
-            )
-    return result
-
-
-def _as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None) -> ToolResult[Any]:
-    """The failure table of 002. What it wraps becomes a result; what ends an evaluation is raised."""
-    name = tool.name
-    if isinstance(error, VisibilityExpansionRequired | PromptEvaluationError):
-        raise error
-    if isinstance(error, DeadlineExceededError):
-        raise PromptEvaluationError(f"{name}: {error}") from error
-    if isinstance(error, ToolFailure):
-        return ToolResult.failed(
-            error.message,
-            code=error.code,
-            recoverable=error.recoverable,
-            suggestions=error.suggestions,
-            details=error.details,
-        )
-    if isinstance(error, ToolValidationError):
-        return _failure(INVALID_ARGUMENTS, f"{name}: {error}", recoverable=True)
-    if isinstance(error, contract.EffectFailed):
-        return _failure(EFFECT_FAILED, f"{name}: {error}")
-    if isinstance(error, TimeoutError):
-        if timeout is not None:
-            return _failure(
-                TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",)
-            )
-        return _failure(EXECUTION_FAILED, f"{name}: TimeoutError: {error}")
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise error
-        return _failure(CANCELLED, f"{name}: the handler cancelled itself")
-    if isinstance(error, KeyboardInterrupt | GeneratorExit):
-        raise error
-    if isinstance(error, TypeError):
-        return _failure(
-            EXECUTION_FAILED, f"{name}: TypeError: {error}; check the handler's signature and what it returns"
-        )
-    return _failure(EXECUTION_FAILED, f"{name}: {type(error).__name__}: {error}")
-
-
 # --- records and telemetry --------------------------------------------------------------------------------
 
 
 def _call_started(
-    tool: Tool[Any, Any],
-    call_id: str,
-    attempt: int,
-    args: Mapping[str, Any],
-    session: Session | Draft,
-    call: Call | None,
+    tool: AnyTool, call_id: str, attempt: int, args: Mapping[str, Any], call: Call | None
 ) -> CallStarted:
     return CallStarted(
         call=call_id,
@@ -440,28 +407,6 @@ def _call_started(
     )
 
 
-def _call_finished(
-    result: ToolResult[Any], name: str, call_id: str, call: Call | None, duration: float, attempts: int
-) -> CallFinished:
-    error = result.failure
-    return CallFinished(
-        call=call_id,
-        tool=name,
-        ok=result.success,
-        state="completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed",
-        attempts=attempts,
-        duration=round(duration, 6),
-        tool_id=call.tool_id if call else None,
-        message=result.message,
-        value=dump(result.value),
-        error_code=error.code if error else None,
-        error=error.message if error else None,
-        recoverable=error.recoverable if error else True,
-        suggestions=list(error.suggestions) if error else [],
-        stderr=(error.details or {}).get("stderr") if error else None,
-    )
-
-
 def _start_span(name: str, call_id: str) -> Any:
     """An OpenTelemetry span; only where the host program has brought OpenTelemetry in."""
     trace = sys.modules[_OPENTELEMETRY]
@@ -469,7 +414,7 @@ def _start_span(name: str, call_id: str) -> Any:
     return trace.get_tracer("narratoria").start_span(f"tool {name}", attributes=attributes)
 
 
-def _end_span(span: Any, result: ToolResult[Any]) -> None:
+def _end_span(span: Any, result: AnyResult) -> None:
     span.set_attribute("narratoria.success", result.success)
     if result.failure is not None:
         span.set_attribute("narratoria.error", result.failure.code)

@@ -23,7 +23,7 @@ from narratoria.errors import (
     ToolValidationError,
     VisibilityExpansionRequired,
 )
-from narratoria.events import CallFinished
+from narratoria.events import CallFinished, Notice
 from narratoria.schema import dump
 from narratoria.tool import Tool, ToolError, ToolResult
 
@@ -76,12 +76,11 @@ def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
             return ToolResult.failed(result.message, value=result.value)
         return result
     expected = tool.result_type
-    if expected is not Any and isinstance(expected, type) and result.value is not None:
-        if not isinstance(result.value, expected):
-            raise TypeError(
-                f"the result's value must be {expected.__name__}, got {type(result.value).__name__}"
-            )
-    return result
+    if result.value is None or expected is Any or not isinstance(expected, type):
+        return result
+    if isinstance(result.value, expected):
+        return result
+    raise TypeError(f"the result's value must be {expected.__name__}, got {type(result.value).__name__}")
 
 
 def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None) -> ToolResult[Any]:
@@ -126,34 +125,43 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
 # --- what is written down ------------------------------------------------------------------------------------
 
 
-def writable(value: Any) -> Any:
-    """The value as JSON, or `{"notJson": type}` in its place.
+class NotJson(dict[str, Any]):
+    """Stands for a value that JSON cannot carry: `{"notJson": type}`.
 
-    A tool may hand the next one a thing that only lives in this program, such as an open page. The call has
-    succeeded, so it must not fail for the journal's sake; the journal says what it could not keep.
+    A tool may hand the next one a thing that lives in this program alone, such as an open page. Its call has
+    succeeded and is not failed for the journal's sake; the journal says what it could not keep.
     """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(notJson=type(value).__qualname__)
+
+    @property
+    def explanation(self) -> str:
+        return (
+            f"it returned {self['notJson']}, which is not JSON data, so the journal has only its name; "
+            f"return a dataclass or plain data if a replay, a plan or a model is to see it"
+        )
+
+
+def writable(value: Any) -> Any:
+    """The value as JSON data, or a `NotJson` in its place."""
     try:
         return dump(value)
     except ToolValidationError:
-        return {"notJson": type(value).__qualname__}
+        return NotJson(value)
 
 
 def call_finished(
-    session: Session,
-    tool: Tool[Any, Any] | None,
-    result: ToolResult[Any],
-    tool_id: str | None,
+    session: Session, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
 ) -> CallFinished:
-    """The journal's last word on a call."""
+    """The journal's last word on a call; a value it cannot keep is also said to people."""
     meta, error = result.metadata, result.failure
     assert meta is not None  # noqa: S101 - the pipeline has just made it
-    # What a process returns is the merge of its patches, which the journal has already.
-    value = None if tool is not None and tool.kind == "process" else writable(result.value)
-    if type(value) is dict and "notJson" in value:
-        session.report(
-            f"{meta.tool_name}: the journal cannot keep what it returned ({type(result.value).__qualname__} is "
-            f"not JSON data); return a dataclass or plain data if a replay or a later turn needs it"
-        )
+    value = None
+    if tool is None or tool.kind != "process":  # a process returns the merge of its patches: told already
+        value = writable(result.value)
+        if type(value) is NotJson:
+            session.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))
     return CallFinished(
         call=meta.call_id,
         tool=meta.tool_name,

@@ -110,6 +110,7 @@ class Draft(msgspec.Struct, eq=False):
     _resources: ResourceContext | None = None
     _slices: dict[type, tuple[Any, ...]] | None = None
     _asset_ids: set[str] | None = None
+    cascading: bool = False  # while an effect of this call runs another tool
 
     @classmethod
     def of(cls, parent: Session | Draft) -> Draft:
@@ -118,6 +119,12 @@ class Draft(msgspec.Struct, eq=False):
     def draft(self) -> Draft:
         """A draft within this one: part of the same transaction, dropped on its own."""
         return Draft.of(self)
+
+    @property
+    def cascades(self) -> int:
+        """How many effects that run tools this call is inside of."""
+        above = self.parent
+        return above.cascades + above.cascading if isinstance(above, Draft) else 0
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -220,7 +227,7 @@ class Draft(msgspec.Struct, eq=False):
         """Check and copy the file. Touches nothing but the store, so it may run in a thread."""
         known = self._asset_ids = self._asset_ids or set()
         if event.asset_id in known:
-            reason = f"asset {event.asset_id!r}: this id was already used in the same invocation; ids must be unique"
+            reason = f"asset {event.asset_id!r}: already used in the same invocation; ids must be unique"
             return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
         try:
             stored = self.root.assets.accept(call_id, event, base)
@@ -301,10 +308,11 @@ class Draft(msgspec.Struct, eq=False):
 
     def commit(self, call_id: str) -> None:
         """Make what this draft holds part of the session, or of the enclosing call's draft."""
-        if isinstance(self.parent, Draft):
-            self._hand_up(self.parent)
-        elif self.operations or self.effects:
-            self.root.commit(call_id, self.operations, self.effects)
+        if self.operations or self.effects or self.applied:
+            if isinstance(self.parent, Draft):
+                self._hand_up(self.parent)
+            else:
+                self.root.commit(call_id, self.operations, self.effects)
         if self._resources is not None:
             for problem in self._resources.commit():
                 self.report(problem)
