@@ -8,11 +8,17 @@ from typing import Any, Final
 from narratoria.errors import ArgumentsInvalid
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
-_decoder: Final = json.JSONDecoder()
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_decoder: Final = json.JSONDecoder(parse_constant=_no_number)
 
 
 def json_in(text: str) -> Any:
-    """The JSON object in an answer. Models put thoughts before it and code fences around it; neither counts."""
+    """The JSON object in an answer; thoughts before it and code fences around it do not count."""
     _, closing, after = text.rpartition("</think>")
     candidate = after if closing else text
     start = candidate.find("{")
@@ -63,7 +69,8 @@ class TextOf:
                 self._string(char, out)
             else:
                 self._structure(char)
-            if self.done:
+            if self._wanted and not self._in_string:
+                self.done = True
                 break
         text = "".join(out)[: self.left]
         self.left -= len(text)
@@ -94,7 +101,6 @@ class TextOf:
             self._escape = "\\"
         elif char == '"':
             self._in_string = False
-            self.done = self._wanted
         else:
             self._take(char, out)
 

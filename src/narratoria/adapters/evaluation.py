@@ -1,6 +1,6 @@
 """The agent loop (002): a prompt, a model, and the tools of the prompt's sections, until there is an answer.
 
-Tools run through the pipeline and nowhere else; what fails goes back to the model in a `role: "tool"` message.
+Tools run through the pipeline and nowhere else; what fails goes back to the model as `role: "tool"`.
 Only what ends the whole evaluation is raised: `PromptEvaluationError`.
 """
 

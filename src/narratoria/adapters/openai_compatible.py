@@ -261,7 +261,7 @@ def _function(tool: Any) -> JsonObject:
     return {"type": "function", "function": described}
 
 
-# --- a body has an end -------------------------------------------------------------------------------------
+# --- a body has an end ------------------------------------------------------------------------------------
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
@@ -296,7 +296,7 @@ def _bound(limit: int) -> Callable[[httpx2.Response], Any]:
     return bound
 
 
-# --- settings ----------------------------------------------------------------------------------------------
+# --- settings ---------------------------------------------------------------------------------------------
 
 
 def _price(text: str) -> Price:

@@ -1,0 +1,359 @@
+"""Receipts: what a narration claims about the world, held against the state, and the patch that made it true.
+
+Deterministic, and modest. Two kinds of sentence are read as claims: that the player has a thing ("you carry the
+lantern"), and that a thing is so ("the door is locked", "the lamp is lit"). They are held against keys and
+values of the state. A claim that is true before or after the turn's calls holds. Speech, questions, wishes and
+comparisons are not read; a claim about something the state does not know is left alone, except possession of a
+thing where the state keeps an inventory. English only. What is not read is not judged: silence here is no proof.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from narratoria.events import StatePatch
+from narratoria.narrator.ledger import Ledger, Path, Source
+from narratoria.narrator.words import split_name, stem, word_set
+from narratoria.plan import ExecutionResult
+
+Verdict: TypeAlias = Literal["held", "contradicted", "unknown"]
+
+CONTRADICTION: Final = "NARRATION_CONTRADICTS_STATE"
+MAX_NODES: Final = 20_000  # of state that are looked at
+MAX_CLAIMS: Final = 24
+_MAX_TEXT: Final = 8_000
+
+# --- words ---------------------------------------------------------------------------------------------
+
+# Each line: words of one meaning, and those of its opposite.
+_OPPOSITES: Final = [
+    ("open opened ajar unbarred", "closed shut"),
+    ("locked bolted barred", "unlocked unbolted"),
+    ("lit burning alight ablaze glowing shining", "unlit dark out extinguished dead cold"),
+    ("on running working active", "off stopped idle inactive"),
+    ("broken smashed shattered", "intact whole unbroken"),
+    ("alive living", "dead"),
+    ("full filled", "empty"),
+    ("awake", "asleep sleeping"),
+    ("hidden concealed", "visible revealed"),
+    ("raised up", "lowered down"),
+    ("wet soaked", "dry"),
+]
+_SAME: Final[dict[str, list[frozenset[str]]]] = {}
+_OPPOSED: Final[dict[str, list[frozenset[str]]]] = {}
+for _one, _other in _OPPOSITES:
+    for _words, _against in ((_one, _other), (_other, _one)):
+        for _word in _words.split():
+            _SAME.setdefault(_word, []).append(frozenset(_words.split()))
+            _OPPOSED.setdefault(_word, []).append(frozenset(_against.split()))
+
+_HOLDERS: Final = word_set(
+    "inventory items bag pack backpack satchel pockets possessions belongings carrying equipment hands held"
+)
+_HELD: Final = word_set("held carried taken owned equipped worn")
+_WHERE: Final = word_set("location place at in holder owner where")
+_PLAYER: Final = word_set("you player me inventory hero self")
+# "You have a bad feeling": nobody keeps these in an inventory.
+_ABSTRACT: Final = word_set(
+    "feeling breath idea chance moment choice time doubt sense right view look hand hands question point way "
+    "thought memory plan reason glimpse seat step minute second hour grip gaze eye eyes silence tongue ground "
+    "position line place attention hope fear courage strength luck trouble problem job duty conversation word "
+    "words lot bit few balance heart mind life voice weight secret answer clue name course path"
+)
+_SHUT_BY: Final = word_set("locked bolted barred")  # a locked door is a shut one
+
+# --- claims --------------------------------------------------------------------------------------------
+
+_SPEECH: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»|‘[^’]{2,}’(?!\w)")
+_SENTENCE: Final = re.compile(r"[^.!?…;:\n]+[.!?…;:\n]?")
+_HEDGE: Final = re.compile(
+    r"\b(if|whether|unless|until|would|could|might|may|must|should|will|as though|like|seems?|perhaps|maybe|imagine|"
+    r"wish|want|need|remember|dream|once|used to|almost|nearly|try|tries|before|when|so that)\b",
+    re.IGNORECASE,
+)
+_HAS: Final = re.compile(
+    r"\byou(?:['’]re| are)?\s+(?P<adverb>now |still |already )?"
+    r"(?P<verb>have|hold|holding|carry|carrying|wield|wielding|own|pocket|pick up)\s+"
+    r"(?P<article>the|a|an|your|no)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)"
+    r"(?=\s+(?:in|on|at|with|from|and|that|which|now|again|by|under|over|as|into|to)\b|\s*[,.!?…;:—–)]|\s*$)",
+    re.IGNORECASE,
+)
+_HAS_NOT: Final = re.compile(
+    r"\byou\s+(?:do not|don['’]t|no longer)\s+(?P<verb>have|hold|carry|own)\s+"
+    r"(?P<article>the|a|an|your|any)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)"
+    r"(?=\s+(?:in|on|at|with|from|and|any|to)\b|\s*[,.!?…;:—–)]|\s*$)",
+    re.IGNORECASE,
+)
+_IS: Final = re.compile(
+    r"(?P<before>(?:[\w'’-]+\s+){0,4}[\w'’-]+)\s+"
+    r"(?:(?P<be>is|are|stands|hangs|remains|remain|stays|stay|lies|sits|swings|slams)|(?P<isnt>isn['’]t|aren['’]t))\s+"
+    r"(?P<adverb>(?:now|still|already|again|fully|finally|firmly|securely|tightly|quite|half)\s+)?"
+    r"(?P<not>not\s+|no longer\s+)?(?P<trait>[a-z]+(?:-[a-z]+)?)\b(?!\s+of\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one sentence says: `thing` is had (or is `trait`), or it is not."""
+
+    text: str
+    kind: Literal["has", "is"]
+    thing: tuple[str, ...]
+    expected: bool = True
+    trait: str = ""
+
+
+def claims(narration: str) -> list[Claim]:
+    """The claims a narration makes, in order; speech and whatever is not asserted left out."""
+    found: list[Claim] = []
+    for match in _SENTENCE.finditer(_SPEECH.sub(" — ", narration[:_MAX_TEXT])):
+        sentence = match[0].strip()
+        if sentence.endswith("?") or _HEDGE.search(sentence):
+            continue
+        found.extend(_possessions(sentence))
+        found.extend(_traits(sentence))
+        if len(found) >= MAX_CLAIMS:
+            break
+    return found[:MAX_CLAIMS]
+
+
+def _possessions(sentence: str) -> Iterator[Claim]:
+    for match in _HAS.finditer(sentence):
+        words = tuple(split_name(match["thing"]))
+        if words and words[-1] not in _ABSTRACT:
+            yield Claim(match[0], "has", words, match["article"].casefold() != "no")
+    for match in _HAS_NOT.finditer(sentence):
+        words = tuple(split_name(match["thing"]))
+        if words and words[-1] not in _ABSTRACT:
+            yield Claim(match[0], "has", words, False)
+
+
+def _traits(sentence: str) -> Iterator[Claim]:
+    start = 0
+    while match := _IS.search(sentence, start):
+        start = match.end("before") + 1
+        denied = bool(match["not"] or match["isnt"])
+        yield Claim(match[0], "is", tuple(split_name(match["before"])), not denied, match["trait"].casefold())
+
+
+# --- the state, by name --------------------------------------------------------------------------------
+
+
+class Facts:
+    """The named things of a state: where each is, and what can be said of it."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.nodes: dict[str, list[tuple[tuple[str, ...], Path, Any]]] = {}  # by the stem of the last word
+        self.keeps_inventory = False
+        self._walk(state)
+
+    def _walk(self, state: Mapping[str, Any]) -> None:
+        queue: list[tuple[Any, Path]] = [(state, ())]
+        for node, path in queue:
+            if len(queue) > MAX_NODES:
+                break
+            children: Iterable[tuple[str, Any]]
+            if isinstance(node, Mapping):
+                children = ((str(key), value) for key, value in node.items())
+            else:
+                children = ((str(index), value) for index, value in enumerate(node))
+            for key, value in children:
+                here = (*path, key)
+                words = tuple(split_name(key))
+                if not isinstance(node, Mapping):
+                    words = tuple(split_name(_name_of(value)))
+                if words and words[-1] in _HOLDERS:
+                    self.keeps_inventory = self.keeps_inventory or not isinstance(value, str | int | float)
+                self._note(words, here, value)
+                if isinstance(value, Mapping):
+                    named = tuple(split_name(_name_of(value)))
+                    if named and named != words:
+                        self._note(named, here, value)
+                if _is_branch(value):
+                    queue.append((value, here))
+
+    def _note(self, words: tuple[str, ...], path: Path, value: Any) -> None:
+        if words:
+            self.nodes.setdefault(stem(words[-1]), []).append((words, path, value))
+
+    def find(self, words: Sequence[str]) -> list[tuple[tuple[str, ...], Path, Any]]:
+        """The things these words may mean: those whose whole name is said, or else those with that last word."""
+        if not words:
+            return []
+        said = {stem(word) for word in words}
+        near = self.nodes.get(stem(words[-1]), [])
+        whole = [one for one in near if all(stem(word) in said for word in one[0])]
+        longest = max((len(one[0]) for one in whole), default=0)
+        return [one for one in whole if len(one[0]) == longest] or near
+
+    def compounds(self, words: Sequence[str], trait: str) -> list[tuple[Path, bool]]:
+        """`door_open: false` says of the door that it is not open."""
+        if not words:
+            return []
+        found = []
+        for name, path, value in self.nodes.get(stem(trait), []):
+            if isinstance(value, bool) and len(name) > 1 and stem(name[-2]) == stem(words[-1]):
+                found.append((path, value))
+        return found
+
+
+def _is_branch(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value if len(value) <= 60 else ""
+    if isinstance(value, Mapping):
+        for key in ("name", "title", "id"):
+            if isinstance(value.get(key), str):
+                return str(value[key])
+    return ""
+
+
+# --- judging -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A claim, the verdict, and the fact it rests on."""
+
+    claim: Claim
+    verdict: Verdict
+    keys: Path = ()
+    value: Any = None
+    source: Source | None = None  # None: so from the beginning, or nobody kept count
+
+    @property
+    def path(self) -> str:
+        return ".".join(self.keys)
+
+    @property
+    def objection(self) -> str:
+        """What is wrong, for a person and for the model that is to tell it again."""
+        if self.path:
+            return f"“{self.claim.text}”: but in the state {self.path} is {self.value!r}"
+        return f"“{self.claim.text}”: but there is no {' '.join(self.claim.thing)} in the player's inventory"
+
+
+def judge(claim: Claim, facts: Facts) -> Receipt:
+    """Hold one claim against one state."""
+    evidence = [*(_having(claim, facts) if claim.kind == "has" else _being(claim, facts))]
+    for path, truth, value in evidence:
+        if truth is claim.expected:
+            return Receipt(claim, "held", path, value)
+    if evidence:
+        path, _, value = evidence[0]
+        return Receipt(claim, "contradicted", path, value)
+    if claim.kind == "has" and claim.expected and facts.keeps_inventory:
+        return Receipt(claim, "contradicted")
+    return Receipt(claim, "held" if claim.kind == "has" and facts.keeps_inventory else "unknown")
+
+
+def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+    for _, path, value in facts.find(claim.thing):
+        above = {word for key in path[:-1] for word in split_name(key)}
+        if above & _HOLDERS and not _elsewhere(path):
+            yield path, value not in (None, False, 0), value
+        elif isinstance(value, Mapping):
+            for key, trait in value.items():
+                name = split_name(str(key))
+                if name and name[-1] in _HELD and isinstance(trait, bool):
+                    yield (*path, str(key)), trait, trait
+                elif name and name[-1] in _WHERE and isinstance(trait, str):
+                    yield (*path, str(key)), trait.casefold() in _PLAYER, trait
+
+
+def _elsewhere(path: Path) -> bool:
+    """`rooms.cellar.items.lantern` lies in the cellar: only the player's own holder counts."""
+    first = next(index for index, key in enumerate(path) if set(split_name(key)) & _HOLDERS)
+    return any(not set(split_name(key)) & (_PLAYER | _HOLDERS) for key in path[:first])
+
+
+def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+    same = frozenset({claim.trait}.union(*_SAME.get(claim.trait, ())))
+    opposed = frozenset().union(*_OPPOSED.get(claim.trait, ())) - same
+    for _, path, value in facts.find(claim.thing):
+        if isinstance(value, str) and (truth := _word_truth(value, same, opposed)) is not None:
+            yield path, truth, value
+        if not isinstance(value, Mapping):
+            continue
+        for key, trait in value.items():
+            name = split_name(str(key))
+            word = name[-1] if name else ""
+            if isinstance(trait, bool):
+                if word in same or word in opposed:
+                    yield (*path, str(key)), trait is (word in same), trait
+                elif trait and word in _SHUT_BY and "open" in same:
+                    yield (*path, str(key)), False, trait
+            elif isinstance(trait, str) and (truth := _word_truth(trait, same, opposed)) is not None:
+                yield (*path, str(key)), truth, trait
+    for path, truth in facts.compounds(claim.thing, claim.trait):
+        yield path, truth, truth
+
+
+def _word_truth(value: str, same: frozenset[str], opposed: frozenset[str]) -> bool | None:
+    word = value.casefold().strip()
+    return True if word in same else False if word in opposed else None
+
+
+def judged(narration: str, state: Mapping[str, Any]) -> list[Receipt]:
+    """Every claim of a narration against one state; `audit` takes them as `before`."""
+    made = claims(narration)
+    if not made:
+        return []
+    facts = Facts(state)
+    return [judge(claim, facts) for claim in made]
+
+
+def audit(
+    narration: str,
+    after: Mapping[str, Any],
+    *,
+    before: Sequence[Receipt] = (),
+    trace: ExecutionResult | None = None,
+    ledger: Ledger | None = None,
+) -> list[Receipt]:
+    """A receipt for every claim that can be judged. `before` holds those from before the turn's calls."""
+    earlier = {receipt.claim: receipt for receipt in before}
+    receipts = []
+    for receipt in judged(narration, after):
+        was = earlier.get(receipt.claim)
+        if receipt.verdict == "contradicted" and was is not None and was.verdict == "held":
+            receipt = was  # "The door is locked. You turn the key." was true when it was said
+        if receipt.verdict == "unknown":
+            continue
+        source = _source(receipt.keys, trace, ledger) if receipt.keys else None
+        receipts.append(replace(receipt, source=source))
+    return receipts
+
+
+def contradictions(receipts: Iterable[Receipt]) -> list[str]:
+    return [receipt.objection for receipt in receipts if receipt.verdict == "contradicted"]
+
+
+# --- where a fact comes from ---------------------------------------------------------------------------
+
+
+def _source(path: Path, trace: ExecutionResult | None, ledger: Ledger | None) -> Source | None:
+    if ledger is not None and (known := ledger.source(path)) is not None:
+        return known
+    for result in reversed(trace.tool_results if trace is not None else ()):
+        for event in reversed(result.events):
+            if result.ok and isinstance(event, StatePatch) and _sets(event.patch, path):
+                return Source(result.tool_id)
+    return None
+
+
+def _sets(patch: Any, path: Path) -> bool:
+    for key in path:
+        if not isinstance(patch, Mapping):
+            return True  # the patch replaced everything below
+        if key not in patch:
+            return False
+        patch = patch[key]
+    return True
