@@ -19,7 +19,7 @@ from narratoria.narrator.evaluation import load_set
 from narratoria.narrator.local import LocalNarrator, observe
 from narratoria.narrator.protocol import NarratorRequest
 
-PULL = 0.02  # towards the present weights: the set is small
+PULL = 0.002  # towards the present weights: the set is small
 
 
 def main() -> None:
@@ -34,6 +34,8 @@ def main() -> None:
                 continue
             for number, (candidates, strangeness) in enumerate(clauses):
                 wanted = case.calls[number].tool if case.calls else None
+                if candidates[0].opposite:
+                    continue  # vetoed whatever the weights
                 names = [candidate.tool.card.name for candidate in candidates]
                 rows = np.array([candidate.features for candidate in candidates])
                 examples.append((rows, strangeness, names.index(wanted) if wanted else len(names)))

@@ -149,7 +149,7 @@ def test_the_sets_are_large_varied_and_do_not_share_prompts() -> None:
     for cases in (development, held_out):
         tags = Counter(tag for case in cases for tag in case.tags)
         assert tags["nothing"] >= 0.15 * len(cases)
-        assert set(tags) == {"multi", "pronoun", "negation", "typo", "question", "nothing"}
+        assert set(tags) == {"multi", "pronoun", "negation", "typo", "question", "nothing", "near"}
         assert len({case.catalogue.name for case in cases}) >= 3
 
 

@@ -170,6 +170,20 @@ def test_a_request_that_lacks_a_thing_asks_for_it(narrator: LocalNarrator) -> No
     assert caught.value.choices[0] in ("Open the oak door", "Open the chest")
 
 
+def test_the_right_verb_with_a_thing_the_tool_is_not_for_is_refused(narrator: LocalNarrator) -> None:
+    door = tool("examine_door", "Examines the door.", "Examine the door", {"target": "oak_door"},
+                target={"type": "string", "enum": ["oak_door"]})  # fmt: skip
+    assert calls(plan(narrator, "examine the door", [door])) == [("examine_door", {"target": "oak_door"})]
+    with pytest.raises(Refusal):
+        plan(narrator, "examine the ceiling", [door])
+
+
+def test_the_opposite_of_what_a_tool_does_is_refused(narrator: LocalNarrator) -> None:
+    for prompt in ("extinguish the lantern", "close the chest"):
+        with pytest.raises(Refusal):
+            plan(narrator, prompt)
+
+
 def test_one_clause_that_cannot_be_served_is_said_and_the_others_are_done(narrator: LocalNarrator) -> None:
     document = plan(narrator, "open the chest and phone my dentist about the invoice")
     assert calls(document) == [("open", {"target": "chest"})]

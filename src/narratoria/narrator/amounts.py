@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from narratoria.narrator.filling import KNOWN, Filling
+from narratoria.narrator.filling import KNOWN, WORDS, Filling
 from narratoria.narrator.phrases import Quantity, Reading
 from narratoria.narrator.profiles import Slot
 from narratoria.narrator.words import split_name, stem, word_set
@@ -33,7 +33,8 @@ def fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> N
             continue
         taken.add(quantity.start)
         whole = slot.schema.get("type") == "integer" or value == int(value)
-        filling.put(slot, int(value) if whole else value, KNOWN, range(quantity.start, quantity.end))
+        strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
+        filling.put(slot, int(value) if whole else value, strength, range(quantity.start, quantity.end))
         unit = quantity.end
         if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.told | _SECONDS.keys():
             filling.used.add(unit)

@@ -190,8 +190,13 @@ class _Thought:
         for candidate in ranked:
             if candidate.filling.missing or not candidate.tool.accepts(candidate.filling.input):
                 continue
-            # What means a disabled tool is not handed to the next best one: that would do something else.
-            if self._disabled(candidate.tool.card) or not self.narrator.outweighs(candidate, none_score):
+            # What means a disabled tool, or undoes this one, is not handed to the next best: that would do
+            # something else altogether.
+            if (
+                candidate.opposite
+                or self._disabled(candidate.tool.card)
+                or not self.narrator.outweighs(candidate, none_score)
+            ):
                 return None
             return candidate
         return None

@@ -15,7 +15,7 @@ from narratoria.narrator.profiles import ToolProfile, profile
 from narratoria.narrator.protocol import ToolCard
 from narratoria.narrator.slots import fill
 from narratoria.narrator.vectors import Vectors, np
-from narratoria.narrator.words import STOPWORDS, split_name, stem
+from narratoria.narrator.words import OPPOSITES, STOPWORDS, split_name, stem
 
 FEATURES: Final = (
     "likeness",  # of the clause to the nearest sentence of the tool
@@ -27,21 +27,25 @@ FEATURES: Final = (
     "missing",  # required slots that nothing fills
     "optional",  # optional slots filled from known words
     "unexplained",  # share of the clause's words that neither the tool nor a slot accounts for
+    "misplaced",  # the clause is about a thing that no slot takes and the tool does not speak of
 )
 # Fitted on evals/development.jsonl by evals/fit.py; the same for every catalogue.
 WEIGHTS: Final[Mapping[str, float]] = {
-    "likeness": 8.7,
-    "deed": 4.1,
-    "description": 2.4,
-    "verb": 1.7,
-    "nouns": 1.6,
-    "required": 2.3,
-    "missing": -3.0,
-    "optional": 1.4,
-    "unexplained": -1.1,
+    "likeness": 9.8,
+    "deed": 4.0,
+    "description": 1.8,
+    "verb": 1.2,
+    "nouns": 2.4,
+    "required": 2.5,
+    "missing": -3.5,
+    "optional": 2.3,
+    "unexplained": -1.0,
+    "misplaced": -3.5,
 }
-NONE_BIAS: Final = 4.45
-NONE_BACKGROUND: Final = 5.4
+NONE_BIAS: Final = 5.6
+NONE_BACKGROUND: Final = 6.4
+_NONE: Final[frozenset[str]] = frozenset()
+_AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _COVERED: Final = 0.55  # a background request this near to a tool is one the catalogue serves
 
 
@@ -51,6 +55,7 @@ class Candidate:
     filling: Filling
     features: tuple[float, ...]
     score: float
+    opposite: bool  # the clause's verb undoes what the tool does
 
 
 @dataclass(slots=True)
@@ -124,7 +129,7 @@ class ToolIndex:
                 *_surface(tool, reading, filling, known),
             )
             score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
-            candidates.append(Candidate(tool, filling, features, score))
+            candidates.append(Candidate(tool, filling, features, score, _undoes(reading, tool)))
         return sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
 
     def strangeness(self, reading: Reading, vectors: Mapping[str, Vectors]) -> float:
@@ -143,13 +148,18 @@ class ToolIndex:
         return NONE_BIAS + NONE_BACKGROUND * strangeness
 
 
+def _undoes(reading: Reading, tool: ToolProfile) -> bool:
+    verb = stem(reading.verb) if reading.verb else ""
+    return verb not in tool.verbs and bool(OPPOSITES.get(verb, _NONE) & tool.verbs)
+
+
 def _surface(
     tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]
 ) -> tuple[float, ...]:
     verb = stem(reading.verb) if reading.verb else ""
     said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
     required = tool.required
-    firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.5
+    firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.8
     optional = sum(filling.strength.get(slot.name, 0.0) for slot in tool.slots if not slot.required)
     return (
         1.0 if verb and verb in tool.verbs else 0.5 if verb and verb in tool.words else 0.0,
@@ -158,6 +168,7 @@ def _surface(
         float(min(len(filling.missing), 2)),
         min(optional, 2.0) / 2,
         _unexplained(tool, reading, filling, known),
+        _misplaced(tool, reading, filling, known),
     )
 
 
@@ -177,6 +188,20 @@ def _unexplained(tool: ToolProfile, reading: Reading, filling: Filling, known: M
         if index not in filling.used and reading.stems[index] not in tool.words:
             stray += 1.0 - min(max(familiar.get(index, 0.0), 0.0), 1.0)
     return stray / total if total else 0.0
+
+
+def _misplaced(tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]) -> float:
+    """1 where the clause's verb has an object that no slot takes and that the tool does not speak of."""
+    first = next((phrase for phrase in reading.phrases if not phrase.owner), None)
+    if first is None or first.prep or first.pronoun or first.quoted or not reading.body:
+        return 0.0
+    noun = first.end - 1
+    if noun in filling.used or reading.stems[noun] in tool.words:
+        return 0.0
+    numbers = {index for quantity in reading.quantities for index in range(quantity.start, quantity.end)}
+    if filling.used - numbers - set(range(first.start, first.end)):
+        return 0.0  # "say hello to the hermit" is about the hermit
+    return float(known.get(first.text, 0.0) < _AKIN)
 
 
 def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:

@@ -20,6 +20,7 @@ from narratoria.narrator.words import (
     PRONOUNS,
     QUESTION_WORDS,
     SUBJECTS,
+    VERB_STEMS,
     VERBS,
     stem,
     word_set,
@@ -116,7 +117,7 @@ def _head(tokens: Sequence[Token]) -> tuple[str, str, int]:
     while at < len(tokens) and tokens[at].low in FILLERS and not tokens[at].quoted and len(tokens) > at + 1:
         at += 1
     first = tokens[at].low
-    known = first in VERBS or first in NOUNISH or first.endswith("ing")
+    known = first in VERBS or first in NOUNISH or first.endswith("ing") or stem(first) in VERB_STEMS
     if tokens[at].quoted or not first[0].isalpha() or first in QUESTION_WORDS or first in SUBJECTS:
         return "", "", at
     if (

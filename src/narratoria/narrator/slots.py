@@ -34,9 +34,6 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
 
 
 def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
-    if len(slot.choices) == 1 and slot.required:
-        filling.put(slot, slot.choices[0], GUESS)
-        return
     best: tuple[float, int, Any, range] | None = None
     shared = _shared_stems(slot.choices)
     for value in slot.choices:
@@ -50,6 +47,8 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
         best = _choice_behind_a_name(slot, reading)
     if best is not None:
         filling.put(slot, best[2], best[0], best[3])
+    elif len(slot.choices) == 1 and slot.required:
+        filling.put(slot, slot.choices[0], GUESS)
 
 
 def _find_choice(words: list[str], reading: Reading, used: set[int], shared: set[str]) -> tuple[float, range]:
@@ -285,6 +284,8 @@ def _fill_from_context(
                 filling.put(slot, value, 0.9)
                 filling.refers = True
                 return
+        if _has_stray_phrase(tool, reading, filling):
+            return  # "start the lawnmower" names a thing, and it is none of the choices
         name = " ".join(split_name(tool.card.name))
         likes = sorted(
             ((alike(f"{name} {value}", reading.text), str(value), value) for value in slot.choices),
@@ -298,3 +299,13 @@ def _fill_from_context(
     elif slot.kind == "text" and not reading.phrases and recent.things and len(reading.tokens) <= 2:
         filling.put(slot, recent.things[-1], GUESS)
         filling.refers = True
+
+
+def _has_stray_phrase(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:
+    """A phrase whose noun, its last word, neither fills a slot nor belongs to the tool."""
+    return any(
+        not phrase.pronoun
+        and phrase.end - 1 not in filling.used
+        and reading.stems[phrase.end - 1] not in tool.words
+        for phrase in reading.phrases
+    )

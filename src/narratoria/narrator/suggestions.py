@@ -22,6 +22,8 @@ def suggest(tools: Sequence[ToolProfile], entities: Sequence[Entity], embed: Emb
     """One request per tool, as a player would type it. A tool given twice gets two different things."""
     things = [entity for entity in entities if entity.firm][:_CONSIDERED]
     taken: set[tuple[str, str]] = set()
+    # What has no example is often not meant for players: a rule's own tool, a helper of another.
+    tools = [tool for tool in tools if tool.card.examples] or tools
     wording = [_wording(tool, things, embed, taken) for tool in tools]
     return list(dict.fromkeys(text for text in wording if text))
 

@@ -152,6 +152,33 @@ _IRREGULAR: Final = {
 }  # fmt: skip
 
 
+# Likeness of meaning does not tell a deed from its opposite; these do.
+_OPPOSITES: Final = (
+    ("light ignite kindle", "extinguish douse quench snuff"),
+    ("open unseal", "close shut seal"),
+    ("unlock unbolt unfasten", "lock bolt fasten"),
+    ("take grab fetch collect", "drop discard dump"),
+    ("start begin launch activate enable", "stop end halt quit deactivate disable cancel"),
+    ("raise lift increase", "lower reduce decrease"),
+    ("fill load", "empty drain unload"),
+    ("buy purchase", "sell"),
+    ("add create", "remove delete erase destroy"),
+    ("give offer", "steal rob"),
+    ("enter arrive", "exit depart"),
+    ("attach connect tie bind plug", "detach disconnect untie release unplug"),
+    ("wake", "sleep rest"),
+    ("hide conceal", "show reveal"),
+    ("attack fight", "defend protect"),
+    ("build assemble repair fix mend", "break smash destroy"),
+    ("accept", "refuse reject decline"),
+    ("save", "discard delete"),
+    ("push", "pull"),
+    ("wear don", "undress strip"),
+    ("mute silence", "unmute"),
+    ("accuse blame", "apologise apologize forgive acquit"),
+)
+
+
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """A rough stem: enough that inflected forms of one word meet ("eastern"/"east", "closing"/"closed")."""
@@ -179,6 +206,15 @@ def stem(word: str) -> str:
                 word = word[:-1]
             break
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+def _opposite_stems() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for left, right in _OPPOSITES:
+        for one, other in ((left, right), (right, left)):
+            for word in one.split():
+                found.setdefault(stem(word), set()).update(stem(opposite) for opposite in other.split())
+    return {word: frozenset(opposites) for word, opposites in found.items()}
 
 
 def split_name(name: str) -> list[str]:
@@ -219,3 +255,7 @@ def nearest(word: str, vocabulary: Iterable[str]) -> str | None:
         if gap <= limit and (best is None or rank < best):
             best = rank
     return best[3] if best else None
+
+
+OPPOSITES: Final[Mapping[str, frozenset[str]]] = _opposite_stems()
+VERB_STEMS: Final = frozenset(stem(verb) for verb in VERBS | NOUNISH)

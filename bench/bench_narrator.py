@@ -1,0 +1,83 @@
+"""The local narrator against its targets: what it understands, what a prompt costs, how fast it recalls.
+
+Run in a virtual environment: `python bench/bench_narrator.py`. It reads evals/ and needs the extra `local`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from _measure import Row, report
+
+from narratoria.narrator.embedding import DIMENSIONS, CachedEmbedder, MiniLM
+from narratoria.narrator.evaluation import evaluate, load_set
+from narratoria.narrator.local import LocalNarrator
+from narratoria.narrator.lore import Memory, Recall
+from narratoria.narrator.vectors import Vectors, np
+
+EVALS = Path(__file__).parents[1] / "evals"
+START = "from narratoria.narrator.embedding import MiniLM; MiniLM().embed(['ready'])"
+
+
+def understanding(narrator: LocalNarrator, name: str) -> list[Row]:
+    result = asyncio.run(evaluate(narrator, load_set(EVALS / f"{name}.jsonl")))
+    print(f"{name}\n{result.render()}\n")
+    return [
+        Row(f"{name}: valid plans", 100 * result.valid, 100, at_least=True, unit=" %"),
+        Row(f"{name}: exact tool sets", 100 * result.exact_tools, 85, at_least=True, unit=" %"),
+        Row(f"{name}: slots", 100 * result.slots, 90, at_least=True, unit=" %"),
+        Row(f"{name}: honest refusals", 100 * result.refusals, 90, at_least=True, unit=" %"),
+        Row(f"{name}: CPU per prompt, median", result.cpu_ms[0], 100, unit=" ms"),
+        Row(f"{name}: CPU per prompt, 95th percentile", result.cpu_ms[1], 100, unit=" ms"),
+    ]
+
+
+def start_up() -> Row:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", START], check=True)
+        times.append(time.perf_counter() - start)
+    return Row("start-up to the first vector", statistics.median(times), 1.5, unit=" s")
+
+
+class Scattered:
+    """Unit vectors by chance: searching them costs what searching real ones costs."""
+
+    def embed(self, texts: list[str]) -> Vectors:
+        vectors = np.random.default_rng(7).standard_normal((len(texts), DIMENSIONS)).astype(np.float32)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def knows_word(self, word: str) -> bool:
+        return True
+
+
+def recall(model: MiniLM) -> Row:
+    index = Recall(Scattered())
+    index.add(Memory(f"memory {number}") for number in range(10_000))
+    times = []
+    for number in range(30):
+        start = time.process_time()  # one thread: CPU is the clock of an idle machine
+        index.nearest(model.embed([f"what do I know of the lighthouse in winter {number}?"])[0], 6)
+        times.append(1000 * (time.process_time() - start))
+    return Row(
+        "recall over 10,000 memories, CPU, with embedding the query", statistics.median(times), 20, unit=" ms"
+    )
+
+
+def main() -> None:
+    model = MiniLM()
+    with tempfile.TemporaryDirectory() as folder:
+        narrator = LocalNarrator(CachedEmbedder(model, Path(folder)))
+        rows = [row for name in ("development", "held-out") for row in understanding(narrator, name)]
+    report("local narrator", [*rows, start_up(), recall(model)])
+
+
+if __name__ == "__main__":
+    main()
