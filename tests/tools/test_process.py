@@ -296,3 +296,21 @@ async def test_twenty_calls_at_once_do_not_mix_their_events(tmp_path: Path) -> N
     results = await asyncio.gather(*(run(path, call=call) for call in calls))
     assert all(result.success for result in results)
     assert all([type(event).__name__ for event in call.events] == ["StatePatch", "Done"] for call in calls)
+
+
+async def test_what_a_tool_leaves_in_its_temporary_folder_goes_with_the_call_and_its_asset_stays(
+    tmp_path: Path,
+) -> None:
+    source = """
+    folder=$(mktemp -d)
+    printf 'not much of a picture' > "$folder/dusk.png"
+    printf '{"version":"0","type":"asset","assetId":"dusk","kind":"image","mediaType":"image/png","path":"%s"}\\n' \
+      "$folder/dusk.png"
+    printf '{"version":"0","type":"state_patch","patch":{"folder":"%s"}}\\n' "$folder"
+    """
+    session = Session()
+    result = await run(write_tool(tmp_path, f"{source}\necho '{DONE}'"), session=session)
+    assert result.success
+    assert not Path(session.state["folder"]).exists()
+    (asset,) = session.asset_records.values()
+    assert session.assets.path_of(asset.hash).read_bytes() == b"not much of a picture"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,14 +81,16 @@ class _Process:
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         conversation = _Conversation(context)
-        outcome = await run_process(
-            self.command,
-            self.request(params, context),
-            tool=self.manifest.name,
-            on_events=conversation.hear,
-            timeout=context.time_limit,
-            limits=self.limits,
-        )
+        async with _scratch_folder() as scratch:
+            outcome = await run_process(
+                self.command,
+                self.request(params, context),
+                tool=self.manifest.name,
+                on_events=conversation.hear,
+                timeout=context.time_limit,
+                limits=self.limits,
+                env={**os.environ, "TMPDIR": scratch, "TEMP": scratch, "TMP": scratch},
+            )
         return self.judge(outcome, conversation, context)
 
     def request(self, params: JsonObject, context: ToolContext) -> bytes:
@@ -136,6 +142,19 @@ class _Process:
                 error.error_code if error else EXECUTION_FAILED, f"{name}: {message}", details=details
             )
         return ToolResult.ok(conversation.output, message=outcome.done.summary or "")
+
+
+@asynccontextmanager
+async def _scratch_folder() -> AsyncIterator[str]:
+    """The platform's temporary folder, as this call sees it: gone when the call ends, assets having been copied."""
+    scratch = tempfile.mkdtemp(prefix="narratoria-call-")
+    try:
+        yield scratch
+    finally:
+        try:
+            os.rmdir(scratch)  # noqa: PTH106 - the common case, an empty folder, must stay cheap
+        except OSError:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
 
 
 class _Conversation:
