@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from narratoria.conformance import RULES
 from narratoria.contracts import (
     CONTRACTS,
     documents,
@@ -27,13 +29,14 @@ from narratoria.contracts import (
 )
 from narratoria.contracts import yaml as our_yaml
 from narratoria.errors import PlanRejected, ToolValidationError
-from narratoria.events import decode_tool_event
+from narratoria.events import TOOL_EVENT_TYPES, decode_tool_event
 from narratoria.executor import Call
 from narratoria.plan import ExecutionResult, PlanDocument
 from narratoria.plan_executor import call_result
 from narratoria.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.tools.manifest import parse_manifest
+from narratoria.tools.ndjson import Limits
 from narratoria.tools.process import process_tool
 
 ROOT = Path(__file__).parent.parent
@@ -336,3 +339,33 @@ def test_schema_and_loader_agree_on_manifests(change: dict[str, Any]) -> None:
     else:
         accepted = True
     assert MANIFEST.is_valid(manifest) == accepted
+
+
+# --- the page ----------------------------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_the_protocol_page_shows_events_a_request_and_a_manifest_that_are_valid() -> None:
+    (lines,) = blocks("ndjson")
+    shown = [decode_tool_event(line) for line in lines.splitlines()]
+    assert tuple(event.__struct_config__.tag for event in shown) == TOOL_EVENT_TYPES
+    request, manifest = map(json.loads, blocks("json"))
+    REQUEST.validate(request)
+    MANIFEST.validate(manifest)
+
+
+def test_the_protocol_page_lists_every_rule() -> None:
+    listed = PAGE.partition("<!-- rules -->\n")[2].partition("<!-- /rules -->")[0]
+    rows = [f"| {rule.level} | {rule.section} | `{rule.name}` | {rule.says} |" for rule in RULES]
+    assert listed.strip().splitlines()[2:] == rows
+
+
+def test_the_protocol_page_names_the_limits_that_hold() -> None:
+    assert Limits() == Limits(4 * 1024 * 1024, 200_000, 256 * 1024 * 1024, 64 * 1024)
+    for text in ("4 MiB", "200,000 events", "256 MiB", "64 KiB"):
+        assert text in PAGE

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -217,3 +219,38 @@ def test_colours_are_for_terminals(narratoria: Any) -> None:
     assert "\x1b[" not in narratoria("check", tool).out
     assert "\x1b[31m" in narratoria("check", tool, FORCE_COLOR="1").out
     assert "\x1b[3" not in narratoria("check", tool, FORCE_COLOR="1", NO_COLOR="1").out
+
+
+NAIVE = """#!/usr/bin/env python3
+import json, sys
+name = json.load(sys.stdin)["input"]["name"]
+print(json.dumps({"version": "0", "type": "state_patch", "patch": {"greeting": "Hello, " + name}}))
+print(json.dumps({"version": "0", "type": "done", "ok": True}))
+"""
+
+
+def test_a_newcomers_first_tool_is_told_what_it_forgot(narratoria: Any) -> None:
+    tool = narratoria.script(NAIVE, "naive.py")
+    ended = narratoria("check", tool, "--input", '{"name": "Ada"}', "--json")
+    failed = failed_rules(ended.json)
+    assert ended.code == 1
+    assert set(failed) == {"stderr", "flush", "bears-no-input", "bears-wrong-types", "bears-garbage"}
+    assert "JSONDecodeError" in failed["bears-no-input"]["detail"]
+    assert "with nothing on stdin" in failed["bears-no-input"]["detail"]
+    assert "line 2" in failed["flush"]["detail"] and "flush=True" in failed["flush"]["detail"]
+
+
+def test_an_interrupt_ends_the_check_and_the_tool(narratoria: Any) -> None:
+    started = narratoria.folder / "started"
+    running = narratoria.start("check", narratoria.script(f"touch '{started}'; sleep 60 & sleep 60"))
+    try:
+        until = time.monotonic() + 20
+        while not started.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=20)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert b"Traceback" not in err
+    assert narratoria.leaves_nothing()

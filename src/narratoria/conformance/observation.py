@@ -199,7 +199,7 @@ class _Watch:
     def _ended(self, within: float = 0.0) -> bool:
         """Whether it has ended; it is not reaped yet."""
         until = time.monotonic() + within
-        while os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        while not platform.has_ended(self.process.pid):
             if time.monotonic() >= until:
                 return False
             time.sleep(_TICK)

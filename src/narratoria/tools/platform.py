@@ -341,7 +341,7 @@ class PollingWatch:
         self._timer = loop.call_later(self.FIRST, self._look, self.FIRST)
 
     def _look(self, interval: float) -> None:
-        if _has_ended(self._pid):
+        if has_ended(self._pid):
             self._ended()
         else:
             later = min(interval * 2, self.SLOWEST)
@@ -351,14 +351,14 @@ class PollingWatch:
         import time
 
         until = time.monotonic() + seconds
-        while not _has_ended(self._pid) and time.monotonic() < until:
+        while not has_ended(self._pid) and time.monotonic() < until:
             time.sleep(self.FIRST)
 
     def close(self) -> None:
         self._timer.cancel()
 
 
-def _has_ended(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Whether a child is a zombie, or gone, without reaping it."""
     if hasattr(os, "waitid"):
         try:
