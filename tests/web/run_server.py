@@ -5,11 +5,12 @@ import sys
 from pathlib import Path
 
 from narratoria.session.store import default_store
-from narratoria.web.app import Server
+from narratoria.web.games import Games
+from narratoria.web.server import Server
 
 
 async def main(home: Path, port: int) -> None:
-    server = Server(default_store(home), home, port=port)
+    server = Server(Games(default_store(home)), home, port=port)
     listener = server.bind()
     print(server.address(), flush=True)
     await server.serve(listener)

@@ -48,6 +48,11 @@ def test_a_cookie_outlives_a_restart_and_the_old_token_does_not(server: RunningS
         assert httpx.get(old).status_code == 401
 
 
+def test_the_number_of_this_machine_is_a_name_of_ours(server: RunningServer) -> None:
+    with server.client() as client:
+        assert client.get("/stories", headers={"Host": f"127.0.0.2:{server.port}"}).status_code == 200
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8417", "127.0.0.1.evil.example", ""])
 def test_another_host_name_is_refused(server: RunningServer, host: str) -> None:
     with server.client() as client:

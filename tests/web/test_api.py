@@ -283,3 +283,24 @@ def test_a_killed_server_finishes_the_turn_when_it_is_back(server: RunningServer
         server.ring()
         events.until("turn_committed", turn=1, outcome=None)
     assert get(server, f"/sessions/{session}/state")["state"]["bell"] == {"rung": True}
+
+
+def test_a_session_leaves_as_a_file_and_comes_back(server: RunningServer, make_server: Any) -> None:
+    session = server.new_session()
+    play(server, session, "paint")
+    with server.client() as client:
+        exported = client.get(f"/sessions/{session}/export")
+    assert "attachment" in exported.headers["content-disposition"]
+    other = make_server()
+    with other.client() as client:
+        headers = {"Content-Type": "application/octet-stream"}
+        made = client.post("/import", content=exported.content, headers=headers)
+        assert made.status_code == 201, made.text
+        bad = client.post("/import", content=exported.content[:-40], headers=headers)
+        assert bad.status_code == 409
+    (card,) = get(other, "/sessions")
+    assert card["picture"]
+    state = f"/sessions/{made.json()['id']}/state"
+    assert get(other, state)["state"] == get(server, f"/sessions/{session}/state")["state"]
+    with other.client() as client:
+        assert client.get(f"/assets/{card['picture']}").status_code == 200

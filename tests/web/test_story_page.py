@@ -182,16 +182,21 @@ def test_tool_text_is_never_markup(server: RunningServer, open_page: Open, shoot
 
 
 def test_nothing_jumps_while_reading_and_what_plays_goes_on(server: RunningServer, open_page: Open) -> None:
-    page = open_page(server.at(f"/play/{server.new_session()}"))
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
     say(page, "paint")
     expect(button(page, "Hang it up")).to_be_visible()
     say(page, "lengthen")
     expect(button(page, "Finish")).to_be_attached()
     scroller = story(page)
+    scroller.hover()
+    page.mouse.wheel(0, -100_000)
+    expect(page.get_by_role("region", name="Prologue")).to_be_in_viewport()
     scroller.evaluate("node => { node.scrollTop = 60 }")
     page.evaluate("window.audio = document.querySelector('audio')")
     page.evaluate("audio.loop = true, audio.muted = true, audio.play()")
-    say(page, "wait")
+    with server.client() as another_viewer:
+        another_viewer.post(f"/sessions/{session}/prompt", json={"prompt": "wait"})
     expect(page.get_by_role("status")).to_have_text("bench is at work")
     assert scroller.evaluate("node => node.scrollTop") == 60
     server.ring()

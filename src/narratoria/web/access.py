@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import os
 import secrets
 from collections.abc import Collection
@@ -87,7 +88,8 @@ class Access:
         """The answer to a request that may not pass, or None."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
-        if _without_port(host) not in self.hosts:
+        name = _without_port(host)
+        if name not in self.hosts and not _is_number(name):
             return _problem(
                 421, "wrong_host", f"{host!r} is not served here; open the address that was printed"
             )
@@ -139,6 +141,15 @@ def _without_port(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]
+
+
+def _is_number(host: str) -> bool:
+    """Rebinding needs a name; a browser that was given our number talks to us and knows it."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _local_path(path: str) -> str:

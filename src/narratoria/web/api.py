@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import tempfile
 from collections.abc import AsyncIterator
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import Request as HttpRequest
@@ -11,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import PlanFinished, PlanMade
+from narratoria.session.portable import SUFFIX
 from narratoria.web import documents, openapi
 from narratoria.web.assets import asset_response
 from narratoria.web.documents import Problem
@@ -18,6 +22,8 @@ from narratoria.web.games import Games, NotFound, Refused
 from narratoria.web.openapi import BINARY, STREAM, Operation
 
 MAX_BODY: Final = 1024 * 1024
+MAX_IMPORT: Final = 1024**3
+BLOCK: Final = 1 << 20
 
 T = TypeVar("T", bound=documents.Request)
 
@@ -58,6 +64,24 @@ class Api:
     async def delete_session(self, request: HttpRequest) -> Response:
         await self.games.delete(_id(request))
         return Response(status_code=204)
+
+    async def export_session(self, request: HttpRequest) -> Response:
+        file = await self.games.export(_id(request))
+        title = (await self.games.card(_id(request))).title
+        name = "".join(letter if letter.isalnum() else "-" for letter in title)[:60].strip("-") or "story"
+        headers = {"Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}{SUFFIX}"}
+        return StreamingResponse(_blocks(file), media_type=BINARY, headers=headers)
+
+    async def import_session(self, request: HttpRequest) -> Response:
+        with tempfile.TemporaryFile() as file:
+            size = 0
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > MAX_IMPORT:
+                    raise BadRequest(f"the file has more than {MAX_IMPORT:,} bytes")
+                await asyncio.to_thread(file.write, chunk)
+            file.seek(0)
+            return _json(documents.Made(id=await self.games.import_file(file)), 201)
 
     # --- playing -------------------------------------------------------------------------------------------
 
@@ -132,6 +156,12 @@ class Api:
 
     async def reference(self, request: HttpRequest) -> Response:
         return HTMLResponse(openapi.reference_page(OPERATIONS))
+
+
+async def _blocks(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while block := await asyncio.to_thread(file.read, BLOCK):
+            yield block
 
 
 class _EventStream(StreamingResponse):
@@ -230,5 +260,7 @@ OPERATIONS: Final = (
         "PUT", "/sessions/{id}/settings", "change_settings", "Change what is named", documents.SettingsChange,
         documents.Settings,
     ),
+    Operation("GET", "/sessions/{id}/export", "export_session", "The session as one file", answer=BINARY),
+    Operation("POST", "/import", "import_session", "Take such a file in", BINARY, documents.Made, 201),
     Operation("GET", "/assets/{hash}", "asset", "A file a tool has made", answer=BINARY),
 )  # fmt: skip

@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from narratoria import history
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import MemoryChange, Notice
 from narratoria.game import NARRATORS, Game, make_narrator
-from narratoria.resume import OpenTurn, open_turn
 from narratoria.session import Record, Session
-from narratoria.session.store import SessionMeta, Store
+from narratoria.session.portable import export_session, import_session
+from narratoria.session.store import SessionMeta, SessionUnknown, Store
 from narratoria.story import Story, ending_of, find_stories
 from narratoria.turn import Origin
 from narratoria.web.covers import draw_cover
@@ -67,8 +68,12 @@ class Seat:
 class Games:
     """Every session by its id. Turns run in its task group, so none outlives the server."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self, store: Store, *, narrators: Sequence[str] | None = None, extra: Sequence[Story] = ()
+    ) -> None:
         self.store = store
+        self._narrators = narrators
+        self._extra = tuple(extra)  # stories that lie on no shelf
         self._seats: dict[str, Seat] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._covers: dict[str, str | None] = {}
@@ -109,21 +114,31 @@ class Games:
                 cover=self._covers.get(story.id),
                 cover_alt=story.cover.alt,
             )
-            for story in await asyncio.to_thread(find_stories)
+            for story in await asyncio.to_thread(self._stories)
         ]
 
+    def _stories(self) -> list[Story]:
+        found = {story.id: story for story in (*find_stories(), *self._extra)}
+        return sorted(found.values(), key=lambda story: story.title)
+
+    def _story(self, story_id: str) -> Story:
+        for story in self._stories():
+            if story.id == story_id:
+                return story
+        raise StoryInvalid(f"there is no story {story_id!r}; the library lists those there are")
+
     async def _draw_covers(self) -> None:
-        for story in await asyncio.to_thread(find_stories):
+        for story in await asyncio.to_thread(self._stories):
             self._covers[story.id] = await draw_cover(story, self.store.assets)
 
     async def sessions(self) -> list[SessionCard]:
-        stories = {story.id: story for story in await asyncio.to_thread(find_stories)}
+        stories = {story.id: story for story in await asyncio.to_thread(self._stories)}
         metas = await asyncio.to_thread(self.store.list)
         return [await asyncio.to_thread(self._card, meta, stories.get(meta.story or "")) for meta in metas]
 
     async def card(self, session_id: str) -> SessionCard:
         meta = await asyncio.to_thread(self._meta, session_id)
-        stories = {story.id: story for story in await asyncio.to_thread(find_stories)}
+        stories = {story.id: story for story in await asyncio.to_thread(self._stories)}
         return await asyncio.to_thread(self._card, meta, stories.get(meta.story or ""))
 
     def _card(self, meta: SessionMeta, story: Story | None) -> SessionCard:
@@ -154,17 +169,23 @@ class Games:
     def _meta(self, session_id: str) -> SessionMeta:
         try:
             return self.store.meta(session_id)
-        except JournalError as error:
-            raise NotFound(str(error)) from None
+        except SessionUnknown as error:
+            raise NotFound(error.args[0]) from None
+
+    async def newest(self) -> str | None:
+        """The session played last that can still be played."""
+        known = {story.id for story in await asyncio.to_thread(self._stories)}
+        metas = await asyncio.to_thread(self.store.list)
+        return next((meta.id for meta in metas if meta.story in known), None)
 
     # --- opening and leaving -------------------------------------------------------------------------------
 
     async def create(self, story_id: str) -> str:
         """Begin a story and return the id of its session."""
-        story = await asyncio.to_thread(_story, story_id)
+        story = await asyncio.to_thread(self._story, story_id)
         session = Session(state=story.state, permissions=story.permissions, assets=self.store.assets)
         journal = await asyncio.to_thread(self.store.create, session, story=story.id, title=story.title)
-        seat = self._seat(Game(story, session), journal)
+        seat = self._seat(Game(story, session, narrators=self._narrators), journal)
         seat.game.begin()
         await journal.commit_turn()
         return session.id
@@ -175,11 +196,11 @@ class Games:
             seat = self._seats.get(session_id)
             if seat is None:
                 meta = await asyncio.to_thread(self._meta, session_id)
-                story = await asyncio.to_thread(_story, meta.story or "")
+                story = await asyncio.to_thread(self._story, meta.story or "")
                 journal = await asyncio.to_thread(self.store.open, session_id)
-                seat = self._seat(Game(story, journal.session), journal)
+                seat = self._seat(Game(story, journal.session, narrators=self._narrators), journal)
                 self._restore_settings(seat)
-                self._resume(seat)
+                self._tasks.create_task(self._play(seat, seat.game.resume()))
             return seat
 
     def _seat(self, game: Game, journal: Journal) -> Seat:
@@ -225,6 +246,25 @@ class Games:
             meta = await asyncio.to_thread(self.store.branch, session_id, turn, title=title)
         return meta.id
 
+    async def export(self, session_id: str) -> BinaryIO:
+        """The session as one file, rewound to its beginning."""
+        await asyncio.to_thread(self._meta, session_id)
+        seat = self._seats.get(session_id)
+        if seat is not None:
+            await seat.journal.flush()
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+        try:
+            await asyncio.to_thread(export_session, self.store, session_id, file)
+        except BaseException:
+            file.close()
+            raise
+        file.seek(0)
+        return file
+
+    async def import_file(self, file: BinaryIO) -> str:
+        with _refusing():
+            return (await asyncio.to_thread(import_session, self.store, file)).id
+
     # --- playing -------------------------------------------------------------------------------------------
 
     async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
@@ -255,19 +295,13 @@ class Games:
             raise SessionBusy("a turn is running; wait for its end, or cancel it")
         return seat
 
-    def _begin(self, seat: Seat, text: str, origin: Origin, interrupted: OpenTurn | None = None) -> int:
-        self._tasks.create_task(self._play(seat, text, origin, interrupted))
-        return interrupted.turn if interrupted else seat.session.turn_count + 1
+    def _begin(self, seat: Seat, text: str, origin: Origin) -> int:
+        self._tasks.create_task(self._play(seat, seat.game.prompt(text, origin=origin)))
+        return seat.session.turn_count + 1
 
-    def _resume(self, seat: Seat) -> None:
-        """Finish the turn that the end of an earlier server left open."""
-        interrupted = open_turn(seat.journal)
-        if interrupted is not None:
-            self._begin(seat, interrupted.prompt, interrupted.origin, interrupted)
-
-    async def _play(self, seat: Seat, text: str, origin: Origin, interrupted: OpenTurn | None) -> None:
+    async def _play(self, seat: Seat, turn: Awaitable[object]) -> None:
         try:
-            await seat.game.prompt(text, origin=origin, resume=interrupted)
+            await turn
         except NarratoriaError as error:
             seat.session.notice(Notice(level="error", message=str(error)))
 
@@ -325,7 +359,7 @@ class Games:
             logger.warning("session %s: %s", seat.session.id, error)
 
     def _use_narrator(self, seat: Seat, name: str) -> None:
-        names = None if name == OWN_CHAIN else [name]
+        names = self._narrators if name == OWN_CHAIN else [name]
         seat.game.narrator = make_narrator(seat.game.story, names)
         seat.narrator = name
 
@@ -333,13 +367,6 @@ class Games:
         for name, enabled in skills.items():
             (seat.disabled.discard if enabled else seat.disabled.add)(name)
         seat.game.settings = replace(seat.game.settings, disabled_skills=frozenset(seat.disabled))
-
-
-def _story(story_id: str) -> Story:
-    for story in find_stories():
-        if story.id == story_id:
-            return story
-    raise StoryInvalid(f"there is no story {story_id!r}; the library lists those there are")
 
 
 def _title(meta: SessionMeta, story: Story | None) -> str:

@@ -7,6 +7,7 @@ import { icon } from "./icons.js";
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml|bmp)$/;
 const AUDIO = /^audio\//;
 const VIDEO = /^video\//;
+const SMALL = 200;
 
 /** @returns {"image"|"audio"|"video"|"other"} */
 export function kindOf(asset) {
@@ -38,6 +39,8 @@ function image(asset, url, title, open) {
   const { width, height } = asset.metadata ?? {};
   // the space is kept before the picture is there: nothing jumps
   if (width > 0 && height > 0) Object.assign(picture, { width, height });
+  // a tiny picture blown up to the width of the page is no pleasure
+  picture.addEventListener("load", () => picture.classList.toggle("small", picture.naturalWidth < SMALL));
   picture.addEventListener("error", () => broken(picture, asset, url, title));
   if (!open) return picture;
   return h("button", { class: "picture", "aria-label": `Enlarge: ${title}`, on: { click: () => open(asset) } }, picture);

@@ -9,6 +9,8 @@ import { showProse } from "./prose.js";
 
 const NEAR = 56;
 const MARGIN_ABOVE_TURN = 24;
+/** Characters from which a text can carry an initial over two lines. */
+const LONG = 160;
 
 export class StoryView {
   /** @param {import("./game.js").Game} game */
@@ -20,6 +22,7 @@ export class StoryView {
     this.node = h("div", { class: "story-frame" }, this.scroller, this.jump);
     this.turns = new Keyed(this.page);
     this.following = true;
+    this.lastTop = this.lastHeight = 0;
     this.dismissed = new Set();
     this.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.following && this.follow()).observe(this.page);
@@ -27,7 +30,9 @@ export class StoryView {
   }
 
   update() {
-    const { world } = this.game;
+    const { world, sending } = this.game;
+    if (sending && !this.sent) this.following = true; // who acts wants to see what comes of it
+    this.sent = sending;
     const shown = activeTurns(world).filter((turn) => turn.turn > 0 || turn.items.length);
     const last = shown.at(-1);
     const blank = !shown.length;
@@ -68,8 +73,12 @@ export class StoryView {
     this.#showJump();
   }
 
+  /** Only a reader moves up; pictures that load and turns that go move the text as well, and mean nothing. */
   #scrolled() {
-    this.following = this.scroller.scrollTop >= this.#target() - NEAR;
+    const { scrollTop, scrollHeight } = this.scroller;
+    if (scrollTop >= this.#target() - NEAR) this.following = true;
+    else if (scrollTop < this.lastTop && scrollHeight >= this.lastHeight) this.following = false;
+    [this.lastTop, this.lastHeight] = [scrollTop, scrollHeight];
     this.#showJump();
   }
 
@@ -204,6 +213,7 @@ function narration() {
     node,
     update(item) {
       node.classList.toggle("streaming", !item.final);
+      node.classList.toggle("long", item.text.length > LONG);
       if (item.text !== shown) showProse(node, (shown = item.text));
     },
   };

@@ -1,0 +1,148 @@
+"""`narratoria play`: a server on this machine, and a browser that opens on a story."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import click
+import uvicorn
+
+from narratoria.errors import NarratoriaError
+from narratoria.session.store import Store, default_store
+from narratoria.story import Story, home, open_story
+from narratoria.tools.custody import sweep
+from narratoria.web.access import LOOPBACK, load_key
+from narratoria.web.app import create_app
+from narratoria.web.games import Games
+
+DEFAULT_STORY: Final = "lighthouse"
+EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
+GRACE_SECONDS: Final = 3
+BACKLOG: Final = 128
+
+
+def serve(
+    *,
+    story: str | None = None,
+    session_id: str | None = None,
+    narrators: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    port: int = 0,
+    browser: bool = True,
+) -> int:
+    """Serve until interrupted. Opens on `session_id`, on a new game of `story`, or where the player was last."""
+    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser))
+
+
+async def _serve(
+    story: str | None, session_id: str | None, narrators: tuple[str, ...], host: str, port: int, browser: bool
+) -> int:
+    tale = await asyncio.to_thread(open_story, story) if story else None
+    store = await asyncio.to_thread(default_store)
+    try:
+        games = Games(store, narrators=narrators or None, extra=[tale] if tale else [])
+        server = Server(games, home(), host=host, port=port)
+        listener = server.bind()
+        path = await first_page(store, tale, session_id, games)
+        click.echo(
+            f"{tale.title if tale else 'Narratoria'} is open at this address; Ctrl+C ends it.", err=True
+        )
+        click.echo(server.address(path))
+        if browser and _has_display():
+            await asyncio.to_thread(webbrowser.open, server.address(path))
+        await server.serve(listener)
+    finally:
+        store.close()
+    await sweep()
+    return 0
+
+
+async def first_page(store: Store, story: Story | None, session_id: str | None, games: Games) -> str:
+    """Where the browser opens."""
+    if session_id is not None:
+        session_id = (await asyncio.to_thread(store.find, session_id)).id
+    elif story is not None:
+        session_id = await games.create(story.id)
+    else:
+        session_id = await games.newest() or await games.create(DEFAULT_STORY)
+    return f"/play/{quote(session_id)}"
+
+
+def _has_display() -> bool:
+    """On a machine without a desktop `webbrowser` would start a text browser in this terminal."""
+    return (
+        os.name == "nt"
+        or os.uname().sysname == "Darwin"
+        or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    )
+
+
+class _EndingServer(uvicorn.Server):
+    """Streams never end by themselves: without this the end of the server would wait for every viewer."""
+
+    def __init__(self, config: uvicorn.Config, games: Games) -> None:
+        super().__init__(config)
+        self._games = games
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._games.close_feeds()
+        await super().shutdown(sockets)
+
+
+@dataclass(slots=True)
+class Server:
+    """Bound first, so that the address is known before anything is served."""
+
+    games: Games
+    home: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    def bind(self) -> socket.socket:
+        """Listen on the port asked for; 0 asks for any that is free."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((self.host, self.port))
+            listener.listen(BACKLOG)  # a browser that is quicker than the server waits instead of failing
+        except OSError as error:
+            listener.close()
+            raise NarratoriaError(
+                f"cannot listen on {self.host}:{self.port} ({error.strerror}); choose another with --port"
+            ) from None
+        self.port = listener.getsockname()[1]
+        return listener
+
+    @property
+    def name(self) -> str:
+        """The host to write into an address."""
+        host = socket.gethostname() if self.host in EVERY_INTERFACE else self.host
+        return f"[{host}]" if ":" in host else host
+
+    def address(self, path: str = "/") -> str:
+        return f"http://{self.name}:{self.port}{path}?token={self.token}"
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Serve until cancelled or until the process is asked to end."""
+        hosts = {self.name.lower()} - LOOPBACK
+        key = await asyncio.to_thread(load_key, self.home / "web.key")
+        app = create_app(self.games, token=self.token, key=key, port=self.port, hosts=hosts)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+        )
+        await _EndingServer(config, self.games).serve(sockets=[listener])

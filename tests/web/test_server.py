@@ -1,0 +1,95 @@
+"""`narratoria play` as a person starts it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from workshop import write_workshop
+
+Start = Callable[..., str]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    write_workshop(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def start(home: Path) -> Iterator[Start]:
+    """Start `narratoria play` with these arguments and return the address it prints."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*arguments: str) -> str:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "narratoria", "play", "--no-browser", "--port", "0", *arguments],
+            env=os.environ | {"NARRATORIA_HOME": str(home)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        assert select.select([process.stdout], [], [], 30)[0], "no address within 30 s"
+        return process.stdout.readline().strip()
+
+    yield run
+    for process in started:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) in {0, 130}
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def page_of(address: str) -> str:
+    with httpx.Client(follow_redirects=True) as client:
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert "Narratoria" in answer.text
+        return answer.url.path
+
+
+def test_a_story_opens_on_a_new_game_of_it(start: Start, home: Path) -> None:
+    address = start("workshop")
+    parts = urlsplit(address)
+    assert parts.hostname == "127.0.0.1"
+    assert parts.query.startswith("token=")
+    assert page_of(address).startswith("/play/")
+
+
+def test_a_folder_is_a_story_too(start: Start, home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (home / "stories" / "workshop").rename(elsewhere / "workshop")
+    assert page_of(start(str(elsewhere / "workshop"))).startswith("/play/")
+
+
+def test_without_a_story_one_is_where_one_was(start: Start) -> None:
+    first = urlsplit(start("workshop")).path
+    assert urlsplit(start()).path == first
+
+
+def test_a_session_is_named_by_the_beginning_of_its_id(start: Start) -> None:
+    path = urlsplit(start("workshop")).path
+    assert urlsplit(start("--session", path.removeprefix("/play/")[:8])).path == path
+
+
+def test_a_port_that_is_taken_is_said(start: Start, home: Path) -> None:
+    port = urlsplit(start("workshop")).port
+    second = subprocess.run(
+        [sys.executable, "-m", "narratoria", "play", "--no-browser", "--port", str(port)],
+        env=os.environ | {"NARRATORIA_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert "--port" in second.stderr
