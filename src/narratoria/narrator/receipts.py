@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from narratoria.events import StatePatch
 from narratoria.narrator.ledger import Ledger, Path, Source
-from narratoria.narrator.words import split_name, stem, word_set
+from narratoria.narrator.words import PARTICLES, PREPOSITIONS, split_name, stem, word_set
 from narratoria.plan import ExecutionResult
 
 Verdict: TypeAlias = Literal["held", "contradicted", "unknown"]
@@ -74,17 +74,19 @@ _HEDGE: Final = re.compile(
     r"wish|want|need|remember|dream|once|used to|almost|nearly|try|tries|before|when|so that)\b",
     re.IGNORECASE,
 )
+_STOPS: Final = "|".join(
+    sorted(PREPOSITIONS | PARTICLES | word_set("and or but that which while now again any ready"))
+)
+_THING_ENDS: Final = rf"(?=\s+(?:{_STOPS})\b|\s*[,.!?…;:—–)]|\s*$)"
 _HAS: Final = re.compile(
     r"\byou(?:['’]re| are)?\s+(?P<adverb>now |still |already )?"
     r"(?P<verb>have|hold|holding|carry|carrying|wield|wielding|own|pocket|pick up)\s+"
-    r"(?P<article>the|a|an|your|no)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)"
-    r"(?=\s+(?:in|on|at|with|from|and|that|which|now|again|by|under|over|as|into|to)\b|\s*[,.!?…;:—–)]|\s*$)",
+    r"(?P<article>the|a|an|your|no)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)" + _THING_ENDS,
     re.IGNORECASE,
 )
 _HAS_NOT: Final = re.compile(
     r"\byou\s+(?:do not|don['’]t|no longer)\s+(?P<verb>have|hold|carry|own)\s+"
-    r"(?P<article>the|a|an|your|any)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)"
-    r"(?=\s+(?:in|on|at|with|from|and|any|to)\b|\s*[,.!?…;:—–)]|\s*$)",
+    r"(?P<article>the|a|an|your|any)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)" + _THING_ENDS,
     re.IGNORECASE,
 )
 _IS: Final = re.compile(
@@ -181,24 +183,20 @@ class Facts:
             self.nodes.setdefault(stem(words[-1]), []).append((words, path, value))
 
     def find(self, words: Sequence[str]) -> list[tuple[tuple[str, ...], Path, Any]]:
-        """The things these words may mean: those whose whole name is said, or else those with that last word."""
+        """The things these words may mean: those whose longer name is said, or else all with that last word."""
         if not words:
             return []
         said = {stem(word) for word in words}
         near = self.nodes.get(stem(words[-1]), [])
         whole = [one for one in near if all(stem(word) in said for word in one[0])]
         longest = max((len(one[0]) for one in whole), default=0)
-        return [one for one in whole if len(one[0]) == longest] or near
+        return [one for one in whole if len(one[0]) == longest] if longest > 1 else near
 
-    def compounds(self, words: Sequence[str], trait: str) -> list[tuple[Path, bool]]:
+    def compounds(self, words: Sequence[str], trait: str) -> Iterator[tuple[Path, bool]]:
         """`door_open: false` says of the door that it is not open."""
-        if not words:
-            return []
-        found = []
-        for name, path, value in self.nodes.get(stem(trait), []):
+        for name, path, value in self.nodes.get(stem(trait), []) if words else ():
             if isinstance(value, bool) and len(name) > 1 and stem(name[-2]) == stem(words[-1]):
-                found.append((path, value))
-        return found
+                yield path, value
 
 
 def _is_branch(value: Any) -> bool:
@@ -255,7 +253,8 @@ def judge(claim: Claim, facts: Facts) -> Receipt:
 
 
 def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
-    for _, path, value in facts.find(claim.thing):
+    said = (claim.thing[:length] for length in range(len(claim.thing), 0, -1))  # "the rope coiled about you"
+    for _, path, value in next((found for words in said if (found := facts.find(words))), ()):
         above = {word for key in path[:-1] for word in split_name(key)}
         if above & _HOLDERS and not _elsewhere(path):
             yield path, value not in (None, False, 0), value
@@ -292,8 +291,9 @@ def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
                     yield (*path, str(key)), False, trait
             elif isinstance(trait, str) and (truth := _word_truth(trait, same, opposed)) is not None:
                 yield (*path, str(key)), truth, trait
-    for path, truth in facts.compounds(claim.thing, claim.trait):
-        yield path, truth, truth
+    for word in sorted(same | opposed):
+        for path, value in facts.compounds(claim.thing, word):
+            yield path, value is (word in same), value
 
 
 def _word_truth(value: str, same: frozenset[str], opposed: frozenset[str]) -> bool | None:

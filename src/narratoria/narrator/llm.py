@@ -1,0 +1,193 @@
+"""The narrator that is a language model: any OpenAI-compatible server, or any other `Adapter`.
+
+One call of `plan` is one attempt. What was wrong with an answer is remembered until the next attempt at the same
+prompt and told to the model then; the turn has five.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from narratoria.adapters.answers import TextOf
+from narratoria.adapters.protocol import (
+    Adapter,
+    ContextOverflow,
+    FormatRefused,
+    ModelReply,
+    ModelRequest,
+)
+from narratoria.deadline import Budget, BudgetTracker
+from narratoria.errors import NarratoriaError, PlanRejected
+from narratoria.narrator.plan_reply import (
+    MAX_NARRATIVE,
+    narrative_of,
+    narrative_schema,
+    plan_of,
+    reply_schema,
+)
+from narratoria.narrator.prompting import Prompting
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.receipts import contradictions, judged
+from narratoria.plan import PlanDocument
+from narratoria.plan_executor import MAX_GENERATIONS
+
+GENERATION_TIMEOUT: Final = 5.0
+MAX_TOKENS: Final = 700
+_REMEMBERED: Final = 64  # prompts whose last problems are kept
+_SMALLEST: Final = 4
+_FORMS: Final = ("typed", "loose", "json", "text")  # what is asked of the server, ever less
+
+Recalling: TypeAlias = Callable[[NarratorRequest], Sequence[str]]
+
+
+class LLMNarrator:
+    """Plans by asking a model. What it learns of the server (context too long, no schemas) it keeps."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        name: str = "llm",
+        prompting: Prompting | None = None,
+        recall: Recalling | None = None,
+        budget: Budget | BudgetTracker | None = None,
+        time_limit: float | None = GENERATION_TIMEOUT,
+        max_tokens: int = MAX_TOKENS,
+    ) -> None:
+        """`recall` finds memories for a request, besides those it brings."""
+        self.adapter = adapter
+        self.prompting = prompting or Prompting()
+        self.recall = recall
+        self.tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
+        self.time_limit = time_limit
+        self.max_tokens = max_tokens
+        self.last_choices: tuple[str, ...] = ()
+        self._name = name
+        self._problems: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._form = 0
+        self._smaller = 0
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str] | None = None, *, recall: Recalling | None = None
+    ) -> LLMNarrator:
+        """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
+        try:
+            from narratoria.adapters.openai_compatible import OpenAIAdapter
+        except ImportError as error:
+            raise NarratoriaError(f"the LLM narrator needs the extra 'llm' ({error})") from None
+        env = os.environ if environment is None else environment
+        tokens, cost = _number(env, "NARRATORIA_LLM_MAX_TOKENS"), _number(env, "NARRATORIA_LLM_MAX_COST")
+        bounded = tokens is not None or cost is not None
+        return cls(
+            OpenAIAdapter.from_environment(env),
+            recall=recall,
+            budget=Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
+            if bounded
+            else None,
+            time_limit=_number(env, "NARRATORIA_LLM_TIMEOUT") or GENERATION_TIMEOUT,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        """One attempt: a plan, or an exception that says why not."""
+        self.last_choices = ()
+        if request.attempt == 1:
+            self._problems.pop(request.prompt, None)
+        schema = reply_schema(request.tools, typed=self._form == 0) if self._form < 2 else None
+        reply = await self._ask(request, self._messages(request), schema)
+        try:
+            plan, choices = plan_of(reply.text, request)
+            self._compare(plan, request)
+        except PlanRejected as error:
+            cut = [f"the answer was cut off after {self.max_tokens} tokens; be shorter"]
+            self._remember(request, [*(cut if reply.finish == "length" else ()), *error.problems])
+            raise
+        self._problems.pop(request.prompt, None)
+        self.last_choices = choices
+        return plan
+
+    async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
+        """The narrative again, true to the state in `request`, which is the one after the calls."""
+        said = [
+            f"You wrote: {narrative}",
+            *objections,
+            "Tell it again, true to the state. The calls are done.",
+        ]
+        schema = narrative_schema() if self._form < 2 else None
+        reply = await self._ask(request, self._messages(request, said), schema)
+        retold = narrative_of(reply.text)[:MAX_NARRATIVE]
+        still = contradictions(judged(retold, request.state))
+        if still:
+            raise PlanRejected([f"$.narrative: {objection}" for objection in still])
+        return retold
+
+    def _messages(self, request: NarratorRequest, problems: Sequence[str] = ()) -> list[dict[str, Any]]:
+        return self.prompting.messages(
+            request,
+            memories=self.recall(request) if self.recall is not None else (),
+            problems=[*self._problems.get(request.prompt, ()), *problems],
+            smaller=self._smaller,
+        )
+
+    async def _ask(
+        self, request: NarratorRequest, messages: list[dict[str, Any]], schema: dict[str, Any] | None
+    ) -> ModelReply:
+        if self.tracker is not None:
+            self.tracker.check()
+        narrative = TextOf("narrative", MAX_NARRATIVE)
+
+        def hear(piece: str) -> None:
+            if text := narrative.feed(piece):
+                request.say(text)
+
+        question = ModelRequest(
+            messages,
+            schema=schema,
+            any_json=_FORMS[self._form] == "json",
+            max_tokens=self.max_tokens,
+            timeout=self.time_limit,
+        )
+        try:
+            reply = await self.adapter.complete(question, hear)
+        except ContextOverflow:
+            self._smaller = min(self._smaller + 1, _SMALLEST)
+            raise
+        except FormatRefused:
+            self._form = min(self._form + 1, len(_FORMS) - 1)
+            raise
+        if self.tracker is not None:
+            usage = reply.usage
+            self.tracker.spend(
+                input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost
+            )
+        return reply
+
+    def _compare(self, plan: PlanDocument, request: NarratorRequest) -> None:
+        """A narration without calls changes nothing, so the state is final. With calls, the turn looks after them."""
+        if plan.tools or request.attempt >= MAX_GENERATIONS:
+            return
+        objections = contradictions(judged(plan.narrative or "", request.state))
+        if objections:
+            raise PlanRejected([f"$.narrative: {objection}" for objection in objections])
+
+    def _remember(self, request: NarratorRequest, problems: Sequence[str]) -> None:
+        self._problems[request.prompt] = tuple(problems)
+        self._problems.move_to_end(request.prompt)
+        while len(self._problems) > _REMEMBERED:
+            self._problems.popitem(last=False)
+
+
+def _number(env: Mapping[str, str], name: str) -> float | None:
+    if not env.get(name):
+        return None
+    try:
+        return float(env[name])
+    except ValueError:
+        raise NarratoriaError(f"{name}={env[name]!r}: expected a number") from None
