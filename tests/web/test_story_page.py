@@ -249,7 +249,7 @@ def test_a_killed_server_is_announced_and_its_turn_goes_on(
     expect(story(page).locator(".turn")).to_have_count(2)
 
 
-def test_a_keyboard_alone_reaches_an_ending(server: RunningServer, open_page: Open) -> None:
+def test_a_keyboard_alone_reaches_an_ending(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     expect(button(page, "Paint a picture")).to_be_visible()
     page.keyboard.press("1")
@@ -261,6 +261,9 @@ def test_a_keyboard_alone_reaches_an_ending(server: RunningServer, open_page: Op
     page.keyboard.type("finish")
     page.keyboard.press("Enter")
     expect(story(page)).to_contain_text("The End.")
+    expect(story(page)).to_contain_text("A tidy bench")
+    page.keyboard.press("Tab")
+    shoot(page, "story-ending")
 
 
 def test_a_phone_has_its_navigation_at_the_bottom(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 from narratoria import history
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import MemoryChange, Notice
-from narratoria.game import NARRATORS, Game, make_narrator
+from narratoria.game import Game
+from narratoria.narrator.casting import NARRATORS, make_narrator
 from narratoria.session import Record, Session
 from narratoria.session.portable import export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store

@@ -17,7 +17,9 @@ export class StoryView {
   constructor(game) {
     this.game = game;
     this.page = h("div", { class: "page" });
-    this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.page);
+    this.ending = h("div", { class: "ending", hidden: true }, icon("spark"), h("p", { class: "ending-title", dir: "auto" }),
+      h("p", { class: "quiet", text: "This is an ending. Undo goes back to before it, Branch keeps it and tries another way." }));
+    this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.page, this.ending);
     this.jump = h("button", { class: "fab", hidden: true, "aria-label": "Go to the newest text", on: { click: () => this.follow(true) } }, icon("down"));
     this.node = h("div", { class: "story-frame" }, this.scroller, this.jump);
     this.turns = new Keyed(this.page);
@@ -42,8 +44,17 @@ export class StoryView {
       this.empty = null;
       this.turns.show(shown, (turn) => `${turn.turn} ${turn.ts}`, (turn) => new TurnPart(this, turn));
     }
+    this.#showEnding(last);
     for (const part of blank ? [] : this.turns.parts.values()) part.setLast(part.turn === last, this.game.busy);
     if (this.following) this.follow();
+  }
+
+  /** A story says that it is over by `ending` in its state; one may still go back, or simply go on. */
+  #showEnding(last) {
+    const ending = last?.outcome ? this.game.world.state.ending : null;
+    const title = typeof ending?.id === "string" ? String(ending.title ?? ending.id) : "";
+    this.ending.hidden = !title;
+    setText(this.ending.children[1], title);
   }
 
   #showEmpty() {
