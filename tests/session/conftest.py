@@ -7,6 +7,8 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,8 @@ import pytest
 
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `digging`, the game these tests share
 
 MakeStore = Callable[[], Store]
 KINDS = ["sqlite-apsw", "sqlite-standard", pytest.param("postgres", marks=pytest.mark.postgres)]
@@ -50,7 +54,7 @@ def store(make_store: MakeStore) -> Store:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """The URL of a server: NARRATORIA_TEST_POSTGRES, or one started from the system's own package."""
     given = os.environ.get("NARRATORIA_TEST_POSTGRES")
     if given:
@@ -63,7 +67,8 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         if which is None:
             pytest.skip("NO POSTGRESQL: install the package postgresql, or set NARRATORIA_TEST_POSTGRES")
         binaries = Path(which).parent
-    yield from _serve(binaries, tmp_path_factory.mktemp("postgres"))
+    with tempfile.TemporaryDirectory(prefix="narratoria-postgres-") as folder:  # pytest's own is for one user
+        yield from _serve(binaries, Path(folder))
 
 
 def _serve(binaries: Path, folder: Path) -> Iterator[str]:
@@ -73,9 +78,6 @@ def _serve(binaries: Path, folder: Path) -> Iterator[str]:
         if user is None:
             pytest.skip("NO POSTGRESQL: it does not run as root, and there is no other user")
         os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
-        for parent in folder.parents:
-            if parent.stat().st_uid == 0 and parent != Path("/") and parent.stat().st_mode & 0o7 == 0:
-                parent.chmod(parent.stat().st_mode | 0o011)
     data = folder / "data"
     arguments = ["-D", str(data), "-U", "narratoria", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"]
     subprocess.run([binaries / "initdb", *arguments], check=True, capture_output=True, user=user, cwd="/")

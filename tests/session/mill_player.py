@@ -56,7 +56,7 @@ def seat(store: Store, session_id: str) -> tuple[Journal, Game]:
 
 async def play(store: Store, session_id: str, turns: int) -> None:
     journal, game = seat(store, session_id)
-    if journal.session.seq == 0:
+    if journal.timeline.last is None:
         game.begin()
         await journal.commit_turn()
     print("ready", flush=True)

@@ -21,6 +21,7 @@ from narratoria.events import CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.restoration import Restoration, take_snapshot
 from narratoria.session.session import Record, Session, Sink
 from narratoria.session.timeline import Timeline
+from narratoria.session.writer import ConnectionLost, Database
 
 if TYPE_CHECKING:
     from narratoria.session.tables import Lease, SqlStore
@@ -108,7 +109,14 @@ class Journal:
 
     async def commit_turn(self) -> None:
         """Return once everything recorded so far is on the disk. Raises `JournalError` with what was kept."""
-        await self._reach(self.session.seq, durable=True)
+        for again in (True, True, False):
+            try:
+                await self._reach(self.session.seq, durable=True)
+                return
+            except ConnectionLost:
+                if not again:
+                    raise
+                await self.acquire()
 
     async def flush(self) -> None:
         """Return once everything recorded so far is written, and survives the end of this process."""
@@ -137,10 +145,13 @@ class Journal:
 
     async def acquire(self) -> None:
         """Take the session back, and fold in what others did to it meanwhile. Raises `SessionBusy`."""
-        if self._lease is not None:
+        if self._lease is not None and self._lease.held:
             return
         lease = await asyncio.to_thread(self.store.lease, self.session.id)
         try:
+            if self._pending or self._writing:  # lost in mid-turn: the store decides if these still follow
+                self._lease = lease
+                return
             self.open_records = await asyncio.to_thread(self.store.catch_up, self.session, self.timeline)
         except BaseException:
             lease.release()
@@ -184,11 +195,15 @@ class Journal:
             type(record.event) is TurnCommitted for record in batch
         )
         snapshot = self._snapshot_if_due(batch)
-        after, key, store = self.written, self._key, self.store
+        after, key, store, lease = self.written, self._key, self.store, self._lease
+
+        def append(database: Database) -> int:
+            if not lease.held:
+                raise ConnectionLost("the connection was lost, and with it the right to write")
+            return store.append(database, key, after, batch, durable, snapshot)
+
         loop = asyncio.get_running_loop()
-        self._future = store.writer.submit(
-            lambda database: store.append(database, key, after, batch, durable, snapshot), durable=durable
-        )
+        self._future = store.writer.submit(append, durable=durable)
         self._future.add_done_callback(
             lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))
         )
@@ -229,7 +244,7 @@ class Journal:
         kept = (
             f"session {self.session.id}: saved up to record {self.written}, {len(self._pending)} records wait"
         )
-        self.failure = JournalError(f"{error} ({kept})")
+        self.failure = type(error)(f"{error} ({kept})")
         waiters, self._waiters = self._waiters, []
         for _, _, waiter in waiters:
             if not waiter.done():

@@ -42,6 +42,7 @@ class PostgresStore(SqlStore):
 
     def __init__(self, url: str, *, assets: Path | None = None) -> None:
         self.url = url
+        self.connections = 0
         self._held: set[str] = set()
         self._holding = threading.Lock()
         super().__init__(SharedAssets(assets, self), "postgres")
@@ -53,37 +54,35 @@ class PostgresStore(SqlStore):
         except BaseException:
             database.close()
             raise
+        with self._holding:
+            self.connections += 1
+            self._held.clear()  # the locks of the connection before this one went with it
         return database
 
     def _connect_reader(self) -> Database:
         self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the schema
-        return PostgresDatabase(self.url, autocommit=True)
+        return PostgresDatabase(self.url)
 
     def lease(self, session_id: str) -> AdvisoryLease:
+        return self.writer.run(lambda database: self._take(database, session_id))
+
+    def _take(self, database: Database, session_id: str) -> AdvisoryLease:
         with self._holding:  # a lock may be taken twice by one connection, so we count ourselves
             if session_id in self._held:
-                raise SessionBusy(
-                    f"session {session_id} is open in this process already; close it there first"
-                )
-            self._held.add(session_id)
-        try:
+                raise SessionBusy(f"session {session_id} is open in this process; close it there first")
             number = _lock_number(session_id)
-            taken = self.writer.run(
-                lambda database: database.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]
-            )
-            if not taken:
+            if not database.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
                 raise SessionBusy(f"session {session_id} is open on another server; close it there first")
-        except BaseException:
-            with self._holding:
-                self._held.discard(session_id)
-            raise
-        return AdvisoryLease(self, session_id)
+            self._held.add(session_id)
+            return AdvisoryLease(self, session_id, self.connections)
 
     def give_back(self, session_id: str) -> None:
-        with self._holding:
-            self._held.discard(session_id)
-        number = _lock_number(session_id)
-        self.writer.submit(lambda database: database.execute("SELECT pg_advisory_unlock(?)", (number,)))
+        def unlock(database: Database) -> None:
+            database.execute("SELECT pg_advisory_unlock(?)", (_lock_number(session_id),))
+            with self._holding:
+                self._held.discard(session_id)
+
+        self.writer.run(unlock)
 
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
         if not database.execute("SELECT 1 FROM contents WHERE hash = ?", (stored.hash,)):
@@ -95,13 +94,21 @@ class PostgresStore(SqlStore):
 
 
 class AdvisoryLease:
-    def __init__(self, store: PostgresStore, session_id: str) -> None:
+    """A lock that one connection holds. `connection` counts the store's connections: a later one holds none."""
+
+    def __init__(self, store: PostgresStore, session_id: str, connection: int) -> None:
         self._store: PostgresStore | None = store
         self._session_id = session_id
+        self._connection = connection
+
+    @property
+    def held(self) -> bool:
+        return self._store is not None and self._store.connections == self._connection
 
     def release(self) -> None:
-        store, self._store = self._store, None
-        if store is not None:
+        held, store = self.held, self._store
+        self._store = None
+        if held and store is not None:
             store.give_back(self._session_id)
 
 
@@ -139,8 +146,7 @@ class SharedAssets(AssetStore):
 class PostgresDatabase:
     """One connection. Everything of ours lies in a schema of its own."""
 
-    def __init__(self, url: str, *, autocommit: bool = False) -> None:
-        self._url = url
+    def __init__(self, url: str) -> None:
         try:
             self._connection = psycopg.connect(
                 url, connect_timeout=_CONNECT_SECONDS, autocommit=True, application_name="narratoria"
@@ -166,9 +172,12 @@ class PostgresDatabase:
     def commit(self) -> None:
         self.execute("COMMIT")
 
+    @property
+    def broken(self) -> bool:
+        return self._connection.closed or self._connection.broken
+
     def rollback(self) -> None:
-        if not self._connection.closed and not self._connection.broken:
-            self.execute("ROLLBACK")
+        self.execute("ROLLBACK")
 
     def close(self) -> None:
         self._connection.close()

@@ -46,6 +46,14 @@ class SqlReader:
         with self._reading:
             if self._reader is None:
                 self._reader = self._connect_reader()
+            try:
+                return self._reader.execute(sql, values)
+            except JournalError:
+                if not self._reader.broken:
+                    raise
+            self._reader.close()
+            self._reader = None
+            self._reader = self._connect_reader()
             return self._reader.execute(sql, values)
 
     def close(self) -> None:
@@ -54,7 +62,7 @@ class SqlReader:
                 self._reader.close()
                 self._reader = None
 
-    # --- restoring ------------------------------------------------------------------------------------------
+    # --- restoring -----------------------------------------------------------------------------------------
 
     def restore(self, session_id: str, *, upto: int | None = None) -> Session:
         return self._restore(session_id, upto, None, None).session

@@ -69,6 +69,8 @@ class SliceStore:
             self._values[slice_type] = _decoded(self._unread.pop(name), slice_type)
 
     def get(self, slice_type: type) -> tuple[Any, ...]:
+        if self._unread and slice_name(slice_type) in self._unread:
+            self._meet(slice_type)
         return self._values.get(slice_type, ())
 
     def put(self, slice_type: type, values: tuple[Any, ...]) -> None:

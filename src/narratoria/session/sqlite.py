@@ -99,6 +99,10 @@ class FileLease:
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
+
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
@@ -132,6 +136,10 @@ class SqliteDatabase:
 
     def commit(self) -> None:
         self.execute("COMMIT")
+
+    @property
+    def broken(self) -> bool:
+        return False
 
     @property
     def in_transaction(self) -> bool:

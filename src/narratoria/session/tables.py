@@ -50,6 +50,10 @@ _MARKED: Final = frozenset({TurnStarted, TurnCommitted, AssetStored, SessionStar
 class Lease(Protocol):
     """The right to write one session, held by one process at a time and freed when that process dies."""
 
+    @property
+    def held(self) -> bool:
+        """False once it was released, or lost with the connection that held it."""
+
     def release(self) -> None: ...
 
 
@@ -85,6 +89,14 @@ class SqlStore(SqlReader):
         now = session.clock()
         lease = self.lease(session.id)
         beginning = chunks.pack(take_snapshot(session, Timeline()))
+        started = SessionStarted(
+            session=session.id,
+            story=story,
+            title=title,
+            state=session.snapshot(),
+            permissions=sorted(session.permissions),
+        )
+        first = Record(session.seq + 1, now, None, started)  # so that the records alone make the session
 
         def insert(database: Database) -> int:
             if database.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)):
@@ -98,6 +110,7 @@ class SqlStore(SqlReader):
             database.execute(
                 "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)", (key, session.seq, beginning)
             )
+            self.append(database, key, session.seq, [first], True, None)
             return key
 
         try:
@@ -105,6 +118,7 @@ class SqlStore(SqlReader):
         except BaseException:
             lease.release()
             raise
+        session.seq += 1
         return Journal(self, session, key, lease, Timeline(), snapshot_size=len(beginning))
 
     def open(

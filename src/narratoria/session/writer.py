@@ -15,6 +15,10 @@ T = TypeVar("T")
 _GROUP: Final = 64
 
 
+class ConnectionLost(JournalError):
+    """The database went away, and with it the right to write. The next attempt connects again."""
+
+
 class Database(Protocol):
     """What a store needs of a database. Placeholders are `?`. Every failure is raised as `JournalError`."""
 
@@ -26,6 +30,10 @@ class Database(Protocol):
     def commit(self) -> None: ...
 
     def rollback(self) -> None: ...
+
+    @property
+    def broken(self) -> bool:
+        """Whether the connection is lost for good; another one is made then."""
 
     def close(self) -> None: ...
 
@@ -109,11 +117,15 @@ class Writer:
         if self._database is None:
             self._database = self._connect()
         database = self._database
-        database.begin(durable=any(entry.durable for entry in group))
         try:
+            database.begin(durable=any(entry.durable for entry in group))
             results = [entry.job(database) for entry in group]
             database.commit()
-        except BaseException:
+        except BaseException as error:
+            if database.broken:
+                self._database = None
+                database.close()
+                raise ConnectionLost(f"{error}; the connection is made again for the next attempt") from error
             database.rollback()
             raise
         return results

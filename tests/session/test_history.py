@@ -1,0 +1,175 @@
+"""Moving between turns: everything a turn changed moves together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from digging import Outside, new_game, play, world
+
+from narratoria.errors import JournalError
+from narratoria.history import checkpoint, preview_undo, redo, retry, return_to, undo
+from narratoria.session.fold import fold
+from narratoria.session.store import Store
+
+
+async def test_undo_and_redo_move_the_whole_world(make_store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    journal = new_game(make_store())
+    worlds = [world(journal.session)]
+    for prompt in ("dig 1", "dig 2", "dig 1", "talk"):
+        await play(journal, registry, prompt)
+        worlds.append(world(journal.session))
+    for expected in reversed(worlds[:-1]):
+        await undo(journal, registry)
+        assert world(journal.session) == expected
+    with pytest.raises(JournalError, match="nothing to undo"):
+        await undo(journal, registry)
+    for expected in worlds[1:]:
+        await redo(journal)
+        assert world(journal.session) == expected
+    with pytest.raises(JournalError, match="nothing to redo"):
+        await redo(journal)
+    await undo(journal, registry)
+    await journal.close()
+    assert world(make_store().restore(journal.session.id)) == worlds[-2], "and a restored session agrees"
+
+
+async def test_a_turn_after_an_undo_gets_a_new_number_and_ends_the_redo(store: Store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1", "dig 2")
+    await undo(journal, registry)
+    (result,) = await play(journal, registry, "dig 5")
+    assert result.turn == 3
+    assert journal.timeline.turns == [1, 3]
+    with pytest.raises(JournalError):
+        await redo(journal)
+    view = fold(store.read(journal.session.id))
+    assert [(turn.turn, turn.undone) for turn in view.turns] == [(1, False), (2, True), (3, False)]
+    await journal.close()
+
+
+async def test_retry_gives_the_prompt_back_for_another_try(store: Store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1")
+    before = world(journal.session)
+    await play(journal, registry, "dig 2")
+    assert await retry(journal, registry) == "dig 2"
+    assert world(journal.session) == before
+    await journal.close()
+
+
+async def test_undo_compensates_what_it_can_and_lists_what_it_cannot_first(
+    make_store, tmp_path: Path
+) -> None:
+    outside = Outside(tmp_path)
+    journal = new_game(make_store())
+    await play(journal, outside.registry(), "ring 1")
+    await journal.close()
+    assert outside.world["bell"] == 1
+
+    journal = make_store().open(journal.session.id)  # a later run of the program
+    preview = await preview_undo(journal, outside.registry())
+    assert preview.compensated == ["the bell rings"]
+    assert preview.irreversible == ["ring: everyone hears it (irreversible)"]
+    assert outside.world["bell"] == 1, "a preview does nothing"
+    outcome = await undo(journal, outside.registry())
+    assert outcome.irreversible == preview.irreversible
+    assert outside.world == {"bell": 0, "heard": True, "receipt": {"ring": 1}}
+    with pytest.raises(JournalError, match="outside the session"):
+        await redo(journal)
+    await journal.close()
+
+
+async def test_without_its_tool_an_effect_is_listed_as_irreversible(store: Store, tmp_path: Path) -> None:
+    journal = new_game(store)
+    await play(journal, Outside(tmp_path).registry(), "ring 1")
+    preview = await preview_undo(journal, None)
+    assert "ring: the bell rings (its tool is not here)" in preview.irreversible
+    await journal.close()
+
+
+async def test_checkpoints_are_places_to_come_back_to(make_store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    journal = new_game(make_store())
+    await play(journal, registry, "dig 1")
+    await checkpoint(journal, "before the deep")
+    marked = world(journal.session)
+    await play(journal, registry, "dig 2", "dig 3")
+    await journal.close()
+    journal = make_store().open(journal.session.id)
+    undone = await return_to(journal, "before the deep", registry)
+    assert [one.turn for one in undone] == [3, 2]
+    assert world(journal.session) == marked
+    with pytest.raises(JournalError, match="there are: before the deep"):
+        await return_to(journal, "elsewhere", registry)
+    await journal.close()
+
+
+async def test_a_branch_shares_the_past_and_goes_its_own_way(make_store, tmp_path: Path) -> None:
+    store = make_store()
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1")
+    fork = world(journal.session)
+    await play(journal, registry, "dig 2")
+    stored = store.query("SELECT count(*) FROM batches")[0][0]
+
+    meta = store.branch(journal.session.id, 1, title="Another way")
+    assert store.query("SELECT count(*) FROM batches")[0][0] == stored + 1, "only its beginning is written"
+    other = store.open(meta.id)
+    assert world(other.session) == fork
+    await play(other, registry, "dig 7")
+    assert journal.session.state["last"] == 2
+    assert other.session.state["last"] == 7
+    twig = store.branch(meta.id, 2)
+    assert world(store.restore(twig.id)) == world(other.session)
+
+    await undo(other, registry)
+    await undo(other, registry)  # a turn of the shared past
+    assert "holes" not in other.session.state
+    assert [turn.prompt for turn in fold(store.read(journal.session.id)).told] == ["dig 1", "dig 2"]
+    await journal.close()
+    await other.close()
+
+    store.delete(journal.session.id)
+    assert [turn.prompt for turn in fold(store.read(twig.id)).told] == ["dig 1", "dig 7"]
+    for one in (meta.id, twig.id):
+        store.delete(one)
+    assert store.query("SELECT count(*) FROM sessions")[0][0] == 0, (
+        "the shared past goes with the last branch"
+    )
+
+
+async def test_a_branch_leaves_its_parents_effects_alone(store: Store, tmp_path: Path) -> None:
+    outside = Outside(tmp_path)
+    journal = new_game(store)
+    await play(journal, outside.registry(), "ring 1")
+    await journal.close()
+    branch = store.open(store.branch(journal.session.id, 1).id)
+    outcome = await undo(branch, outside.registry())
+    assert outside.world["bell"] == 1
+    assert any("branched from" in line for line in outcome.irreversible)
+    await branch.close()
+
+
+async def test_undo_costs_the_turn_not_the_game(store: Store, tmp_path: Path) -> None:
+    """Counted in statements, so that a loaded machine cannot make it fail."""
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    counts: list[int] = []
+    query = store.query
+
+    def counting(sql: str, values: tuple = ()) -> list:
+        counts[-1] += 1
+        return query(sql, values)
+
+    store.query = counting  # type: ignore[method-assign]
+    for turns in (3, 40):
+        await play(journal, registry, *["dig 1"] * turns)
+        counts.append(0)
+        await undo(journal, registry)
+    assert counts[1] <= counts[0] + 6, counts
+    await journal.close()
