@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -254,3 +255,14 @@ def test_an_interrupt_ends_the_check_and_the_tool(narratoria: Any) -> None:
     assert running.returncode == 130
     assert b"Traceback" not in err
     assert narratoria.leaves_nothing()
+
+
+@pytest.mark.parametrize("command", ["call", "check"])
+@pytest.mark.parametrize("tool", ["one-endless-line", "a-million-logs", "deep-nesting"])
+def test_memory_stays_bounded_whatever_a_tool_writes(narratoria: Any, command: str, tool: str) -> None:
+    """As the kernel counts it, for the whole life of the command; without a tool it takes about 40 MiB."""
+    arguments = narratoria.command(command, TESTS / "hostile" / f"{tool}.sh", "--json")
+    running = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env=narratoria.env)
+    _, _, usage = os.wait4(running.pid, 0)
+    running.returncode = 1
+    assert usage.ru_maxrss < 220 * 1024
