@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.narrator.casting import make_narrator, recollect
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator
-from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.resume import open_turn
 from narratoria.session import Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.journal import Journal
-from narratoria.story import Story, ending_of, home
+from narratoria.story import Story, ending_of
 from narratoria.tools.process import process_tool
 from narratoria.turn import Interrupted, Origin, TurnResult, TurnSettings, take_turn
 
-NARRATORS = ("rules", "local", "llm", "template")
+if TYPE_CHECKING:
+    from narratoria.narrator.lore import StoryMemory
 
 
 class Game:
@@ -43,7 +44,8 @@ class Game:
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
         self.settings = TurnSettings(premise=story.premise, generation_timeout=generation_timeout)
-        self._running: asyncio.Task[TurnResult] | None = None
+        self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
+        self._memory: StoryMemory | None = None
 
     @classmethod
     def new(
@@ -62,15 +64,16 @@ class Game:
     def begin(self) -> TurnResult:
         """Record the opening: what the player reads before the first prompt."""
         session, opening = self.session, self.story.opening
-        session.record(
-            SessionStarted(
-                session=session.id,
-                story=self.story.id,
-                title=self.story.title,
-                state=session.snapshot(),
-                permissions=sorted(session.permissions),
+        if session.seq == 0:  # a store records it itself when it takes the session
+            session.record(
+                SessionStarted(
+                    session=session.id,
+                    story=self.story.id,
+                    title=self.story.title,
+                    state=session.snapshot(),
+                    permissions=sorted(session.permissions),
+                )
             )
-        )
         session.turn = 0
         session.record(TurnStarted(turn=0, prompt="", origin="opening"))
         session.record(Narration(text=opening.narrative, narrator="opening"))
@@ -84,7 +87,8 @@ class Game:
         self, text: str, *, origin: Origin = "player", resume: Interrupted | None = None
     ) -> TurnResult:
         """Take a turn. `cancel()` ends it early; what had completed by then stays."""
-        self._running = asyncio.create_task(
+        settings = replace(self.settings, memories=await self._recall(text))
+        turn = asyncio.create_task(
             take_turn(
                 self.session,
                 text,
@@ -92,20 +96,38 @@ class Game:
                 registry=self.registry,
                 executor=self.executor,
                 origin=origin,
-                settings=self.settings,
+                settings=settings,
                 resume=resume,
             )
         )
+        self._turns.append(turn)
         try:
-            return await asyncio.shield(self._running)
+            result = await asyncio.shield(turn)
         except asyncio.CancelledError:
-            if not self._running.cancelled():  # we are the one being cancelled: take the turn down with us
-                self._running.cancel()
-                await asyncio.gather(self._running, return_exceptions=True)
+            if not turn.cancelled():  # we are the one being cancelled: take the turn down with us
+                turn.cancel()
+                await asyncio.gather(turn, return_exceptions=True)
                 raise
             return TurnResult(
                 self.session.turn_count, text, outcome="cancelled", choices=list(self.session.choices)
             )
+        finally:
+            self._turns.remove(turn)
+        if self._memory is not None:
+            summary = f"{result.prompt} → {result.narrative}"
+            await asyncio.to_thread(self._memory.add_turn, result.turn, summary)
+        return result
+
+    async def _recall(self, text: str) -> Sequence[str]:
+        """What matters now of lore and past turns, for a narrator that reads it; the others cost nothing."""
+        chain = self.narrator
+        if not isinstance(chain, ChainNarrator) or not any(one.name == "llm" for one in chain.narrators):
+            return ()
+        if self._memory is None:
+            self._memory = await asyncio.to_thread(recollect, self.story, list(self.session.past))
+        if self._memory is None:
+            return ()
+        return await asyncio.to_thread(self._memory.recall, text, self.session.snapshot())
 
     async def resume(self) -> TurnResult | None:
         """Finish the turn that a crash left open: what completed is kept, only the rest runs."""
@@ -117,11 +139,11 @@ class Game:
 
     @property
     def busy(self) -> bool:
-        return self._running is not None and not self._running.done()
+        return bool(self._turns)
 
     def cancel(self) -> bool:
-        """Stop the running turn, if there is one."""
-        return self._running is not None and self._running.cancel()
+        """Stop the turn that is being taken, if there is one."""
+        return bool(self._turns) and self._turns[0].cancel()
 
     @property
     def ending(self) -> tuple[str, str] | None:
@@ -139,58 +161,3 @@ def story_registry(story: Story) -> ToolRegistry:
         except NarratoriaError as error:
             raise StoryInvalid(f"{one.path}: {error}") from error
     return registry
-
-
-def make_narrator(
-    story: Story, names: Sequence[str] | None = None, *, time_limit: float = 5.0
-) -> ChainNarrator:
-    """The chain a story asks for, or the one named. A narrator whose parts are not installed is left out, unless
-    it was named."""
-    makers: dict[str, Callable[[], Narrator | None]] = {
-        "rules": lambda: story.scripted_narrator() if story.rules is not None else None,
-        "local": lambda: _local_narrator(required=names is not None),
-        "llm": lambda: _llm_narrator(required=names is not None),
-        "template": lambda: None,  # the chain's last resort
-    }
-    chosen: list[Narrator] = []
-    for name in names or story.narrators:
-        if name not in makers:
-            raise StoryInvalid(f"no narrator is called {name!r}; use some of: {', '.join(NARRATORS)}")
-        narrator = makers[name]()
-        if narrator is not None:
-            chosen.append(narrator)
-    return ChainNarrator(chosen, last_resort=TemplateNarrator(), time_limit=time_limit)
-
-
-def cache_folder() -> Path:
-    return home() / "cache"
-
-
-def _local_narrator(*, required: bool) -> Narrator | None:
-    try:
-        from narratoria.narrator.embedding import CachedEmbedder, MiniLM, ModelMissing
-        from narratoria.narrator.local import LocalNarrator
-    except ImportError as error:
-        if required:
-            raise NarratoriaError(f"the local narrator needs the extra 'local' ({error})") from None
-        return None
-    try:
-        return LocalNarrator(CachedEmbedder(MiniLM(), cache_folder() / "embeddings"))
-    except ModelMissing:
-        if required:
-            raise
-        return None
-
-
-def _llm_narrator(*, required: bool) -> Narrator | None:
-    if not required and not any(
-        os.environ.get(name) for name in ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
-    ):
-        return None
-    try:
-        from narratoria.narrator.llm import LLMNarrator
-    except ImportError as error:
-        if required:
-            raise NarratoriaError(f"the LLM narrator needs the extra 'llm' ({error})") from None
-        return None
-    return LLMNarrator.from_environment()

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import platformdirs
-
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.narrator.rules import Rules, read_toml, unknown_key
 from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.session.store import data_home
 
 MANIFEST_SUFFIX: Final = ".tool.json"
 NARRATORS: Final = ("rules", "local", "llm", "template")
@@ -129,17 +128,11 @@ def ending_of(state: Mapping[str, Any]) -> tuple[str, str] | None:
 # --- finding -------------------------------------------------------------------------------------------
 
 
-def home() -> Path:
-    """Where a person's own stories and sessions are: NARRATORIA_HOME, or the platform's user data."""
-    chosen = os.environ.get("NARRATORIA_HOME")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("narratoria")
-
-
 def story_folders() -> list[Path]:
     """The shelves, a person's own first. In a wheel they lie in the package, in a checkout beside `src`."""
     package = Path(__file__).resolve().parent
     shipped = package / "stories"
-    return [home() / "stories", shipped if shipped.is_dir() else package.parents[1] / "stories"]
+    return [data_home() / "stories", shipped if shipped.is_dir() else package.parents[1] / "stories"]
 
 
 def find_stories(

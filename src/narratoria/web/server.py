@@ -17,8 +17,8 @@ import click
 import uvicorn
 
 from narratoria.errors import NarratoriaError
-from narratoria.session.store import Store, default_store
-from narratoria.story import Story, home, open_story
+from narratoria.session.store import Store, data_home, default_store
+from narratoria.story import Story, open_story
 from narratoria.tools.custody import sweep
 from narratoria.web.access import LOOPBACK, load_key
 from narratoria.web.app import create_app
@@ -50,7 +50,7 @@ async def _serve(
     store = await asyncio.to_thread(default_store)
     try:
         games = Games(store, narrators=narrators or None, extra=[tale] if tale else [])
-        server = Server(games, home(), host=host, port=port)
+        server = Server(games, data_home(), host=host, port=port)
         listener = server.bind()
         path = await first_page(store, tale, session_id, games)
         click.echo(
