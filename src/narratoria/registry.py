@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +22,7 @@ ENTRY_POINT_GROUP = "narratoria.tools"
 class ToolRegistry:
     """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
 
-    pipeline: ClassVar[Callable[[ToolRegistry], ToolExecutor]]  # set by narratoria.executor, a layer above
+    pipeline: ClassVar[type[ToolExecutor]]  # set by narratoria.executor, a layer above
 
     def __init__(self, tools: Iterable[Tool[Any, Any]] = ()) -> None:
         self.tools: dict[str, Tool[Any, Any]] = {}  # by name, in the order they were registered
@@ -91,11 +91,11 @@ class ToolRegistry:
             self._executor = self.pipeline(self)
         return self._executor
 
-    async def execute(
+    def execute(
         self, name: str, args: Mapping[str, Any], *, session: Session | Draft | None = None
-    ) -> ToolResult[Any]:
-        """Run a tool through the pipeline; with no session given, in a fresh one."""
-        return await self.executor.execute(name, args, session=session)
+    ) -> Coroutine[Any, Any, ToolResult[Any]]:
+        """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited."""
+        return (self._executor or self.executor).execute(name, args, session=session)
 
     async def validate_preconditions(self, tool: Tool[Any, Any], context: ToolContext) -> PreconditionResult:
         """Check all preconditions of a tool, without running it."""
