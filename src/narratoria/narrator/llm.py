@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from narratoria.adapters.answers import TextOf
 from narratoria.adapters.protocol import (
@@ -40,8 +40,6 @@ _REMEMBERED: Final = 64  # prompts whose last problems are kept
 _SMALLEST: Final = 4
 _FORMS: Final = ("typed", "loose", "json", "text")  # what is asked of the server, ever less
 
-Recalling: TypeAlias = Callable[[NarratorRequest], Sequence[str]]
-
 
 class LLMNarrator:
     """Plans by asking a model. What it learns of the server (context too long, no schemas) it keeps."""
@@ -52,15 +50,12 @@ class LLMNarrator:
         *,
         name: str = "llm",
         prompting: Prompting | None = None,
-        recall: Recalling | None = None,
         budget: Budget | BudgetTracker | None = None,
         time_limit: float | None = GENERATION_TIMEOUT,
         max_tokens: int = MAX_TOKENS,
     ) -> None:
-        """`recall` finds memories for a request, besides those it brings."""
         self.adapter = adapter
         self.prompting = prompting or Prompting()
-        self.recall = recall
         self.tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
         self.time_limit = time_limit
         self.max_tokens = max_tokens
@@ -71,9 +66,7 @@ class LLMNarrator:
         self._smaller = 0
 
     @classmethod
-    def from_environment(
-        cls, environment: Mapping[str, str] | None = None, *, recall: Recalling | None = None
-    ) -> LLMNarrator:
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> LLMNarrator:
         """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
         try:
             from narratoria.adapters.openai_compatible import OpenAIAdapter
@@ -84,7 +77,6 @@ class LLMNarrator:
         bounded = tokens is not None or cost is not None
         return cls(
             OpenAIAdapter.from_environment(env),
-            recall=recall,
             budget=Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
             if bounded
             else None,
@@ -131,7 +123,6 @@ class LLMNarrator:
     def _messages(self, request: NarratorRequest, problems: Sequence[str] = ()) -> list[dict[str, Any]]:
         return self.prompting.messages(
             request,
-            memories=self.recall(request) if self.recall is not None else (),
             problems=[*self._problems.get(request.prompt, ()), *problems],
             smaller=self._smaller,
         )

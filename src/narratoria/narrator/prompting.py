@@ -251,7 +251,6 @@ class Prompting:
         self,
         request: NarratorRequest,
         *,
-        memories: Sequence[str] = (),
         problems: Sequence[str] = (),
         smaller: int = 0,
     ) -> list[JsonObject]:
@@ -264,13 +263,11 @@ class Prompting:
         )
         return [
             {"role": "system", "content": self._setting.bind(setting).render().text},
-            {"role": "user", "content": self._situation(request, memories, problems, bounds)},
+            {"role": "user", "content": self._situation(request, problems, bounds)},
         ]
 
-    def _situation(
-        self, request: NarratorRequest, memories: Sequence[str], problems: Sequence[str], bounds: Bounds
-    ) -> str:
-        kept = [*dict.fromkeys([*request.memories, *memories])][: bounds.memories]
+    def _situation(self, request: NarratorRequest, problems: Sequence[str], bounds: Bounds) -> str:
+        kept = list(dict.fromkeys(request.memories))[: bounds.memories]
         recalled = "\n".join(f"- {_clip(memory, bounds.memory_characters)}" for memory in kept)
         turns = _turns(request.history, bounds)
         failures = _failures(request.last_trace)

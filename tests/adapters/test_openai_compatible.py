@@ -1,0 +1,193 @@
+"""The adapter against real HTTP servers, well-behaved and otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from narratoria import ToolContext, ToolResult, tool
+from narratoria.adapters import (
+    ContextOverflow,
+    FormatRefused,
+    ModelFailed,
+    ModelRequest,
+    ModelTimedOut,
+    ModelUnreachable,
+    Price,
+    ReplyTooLarge,
+)
+from narratoria.adapters.openai_compatible import OpenAIAdapter
+from narratoria.errors import NarratoriaError
+from narratoria.testing import Fails, Floods, Hangs, Says, ScriptedModel, Writes
+
+HELLO = [{"role": "user", "content": "hello"}]
+
+
+def to(server: ScriptedModel, **options: object) -> OpenAIAdapter:
+    return OpenAIAdapter(base_url=server.url, model="scripted", **options)  # type: ignore[arg-type]
+
+
+@dataclass
+class Light:
+    item: str
+
+
+@tool(description="Light something.")
+async def light(params: Light, *, context: ToolContext) -> ToolResult[None]:
+    return ToolResult("lit")
+
+
+async def test_text_arrives_in_pieces_and_is_whole_in_the_end() -> None:
+    heard: list[str] = []
+    async with ScriptedModel(Says("The lamp is lit.", piece=4)) as server:
+        reply = await to(server, price=Price(1.0, 2.0)).complete(ModelRequest(HELLO), heard.append)
+    assert reply.text == "".join(heard) == "The lamp is lit."
+    assert len(heard) == 4
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (10, 5)
+    assert reply.usage.cost == pytest.approx(20e-6)
+
+
+async def test_tool_calls_are_put_together_from_their_pieces() -> None:
+    calls = (("light", '{"item": "torch"}'), ("light", '{"item": "lamp"}'))
+    async with ScriptedModel(Says(calls=calls, piece=3)) as server:
+        reply = await to(server).complete(ModelRequest(HELLO, tools=[light], tool_choice="required"))
+        sent = server.requests[0]
+    assert [(call.name, call.arguments) for call in reply.calls] == list(calls)
+    assert sent["tool_choice"] == "required"
+    assert sent["tools"][0]["function"]["parameters"]["required"] == ["item"]
+
+
+async def test_a_server_that_does_not_count_tokens_is_estimated() -> None:
+    async with ScriptedModel(Says("x" * 400, tokens=None)) as server:
+        reply = await to(server).complete(ModelRequest(HELLO))
+    assert not reply.usage.counted
+    assert reply.usage.output_tokens == 101
+
+
+async def test_the_only_model_of_a_server_needs_no_name() -> None:
+    async with ScriptedModel(Says("yes")) as server:
+        adapter = OpenAIAdapter(base_url=server.url)
+        await adapter.complete(ModelRequest(HELLO))
+        assert server.requests[0]["model"] == "scripted"
+
+
+async def test_a_body_of_200_megabytes_is_cut_off() -> None:
+    async with ScriptedModel(Floods()) as server:
+        with pytest.raises(ReplyTooLarge, match="cut off after 1,000,000 bytes"):
+            await to(server, max_reply_bytes=1_000_000).complete(ModelRequest(HELLO))
+        assert server.sent < 20_000_000
+
+
+async def test_an_error_of_200_megabytes_is_cut_off_too() -> None:
+    async with ScriptedModel(Floods(status=500)) as server:
+        with pytest.raises(ReplyTooLarge):
+            await to(server, max_reply_bytes=1_000_000).complete(ModelRequest(HELLO))
+        assert server.sent < 20_000_000
+
+
+async def test_a_compressed_body_is_refused_since_it_could_be_a_bomb() -> None:
+    raw = Writes(b"", content_type="text/event-stream\r\nContent-Encoding: gzip")
+    async with ScriptedModel(raw) as server:
+        with pytest.raises(ModelFailed, match="gzip"):
+            await to(server).complete(ModelRequest(HELLO))
+        assert server.headers[0]["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("after", ["", "The lamp"])
+async def test_a_server_that_hangs_is_left_when_time_is_up(after: str) -> None:
+    async with ScriptedModel(Hangs(after)) as server:
+        with pytest.raises(ModelTimedOut, match=r"within 0\.2 s"):
+            await to(server).complete(ModelRequest(HELLO, timeout=0.2))
+        await asyncio.wait_for(server.left_alone.wait(), 5)
+
+
+async def test_a_cancelled_question_closes_its_connection() -> None:
+    begun = asyncio.Event()
+    async with ScriptedModel(Hangs("The lamp")) as server:
+        asking = asyncio.create_task(to(server).complete(ModelRequest(HELLO), lambda text: begun.set()))
+        await asyncio.wait_for(begun.wait(), 5)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.wait_for(server.left_alone.wait(), 5)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b'{"id": "x", "choi',
+        b'data: {"id": "x", "choi\n\n',
+        b"data: 17\n\n",
+        b'data: {"unheard": "of"}\n\n',
+        b"\xff\xfe\x00",
+        b"<html>Bad gateway</html>",
+        b'data: {"error": {"message": "the model crashed"}}\n\n',
+    ],
+    ids=range(8),
+)
+async def test_half_a_reply_is_a_failure_that_says_so(body: bytes) -> None:
+    async with ScriptedModel(Writes(body)) as server:
+        with pytest.raises(ModelFailed, match=r"127\.0\.0\.1"):
+            await to(server).complete(ModelRequest(HELLO))
+
+
+async def test_a_status_is_passed_on_and_nothing_is_retried() -> None:
+    async with ScriptedModel(Fails(503, "loading model"), Says("too late")) as server:
+        with pytest.raises(ModelFailed, match="503: loading model"):
+            await to(server).complete(ModelRequest(HELLO))
+        assert len(server.requests) == 1
+
+
+async def test_an_overflowing_context_and_a_refused_format_are_told_apart() -> None:
+    overflow = Fails(400, "the request exceeds the available context size")
+    refused = Fails(400, "response_format json_schema is not supported")
+    async with ScriptedModel(overflow, refused, Fails(400, "no such role")) as server:
+        with pytest.raises(ContextOverflow):
+            await to(server).complete(ModelRequest(HELLO, schema={"type": "object"}))
+        with pytest.raises(FormatRefused):
+            await to(server).complete(ModelRequest(HELLO, schema={"type": "object"}))
+        with pytest.raises(ModelFailed) as other:
+            await to(server).complete(ModelRequest(HELLO, schema={"type": "object"}))
+    assert type(other.value) is ModelFailed
+
+
+async def test_nobody_at_the_address_is_said_so() -> None:
+    async with ScriptedModel() as server:
+        url = server.url
+    with pytest.raises(ModelUnreachable, match="is the server running"):
+        await OpenAIAdapter(base_url=url, model="m").complete(ModelRequest(HELLO, timeout=5))
+
+
+async def test_one_adapter_serves_one_event_loop_after_another() -> None:
+    def ask(url: str, adapter: OpenAIAdapter) -> str:
+        return asyncio.run(adapter.complete(ModelRequest(HELLO))).text
+
+    async with ScriptedModel(Says("one"), Says("two")) as server:
+        adapter = to(server)
+        assert [await asyncio.to_thread(ask, server.url, adapter) for _ in range(2)] == ["one", "two"]
+
+
+async def test_the_environment_configures_it_and_keys_stay_where_they_belong() -> None:
+    async with ScriptedModel(Says("hi")) as server:
+        adapter = OpenAIAdapter.from_environment(
+            {
+                "NARRATORIA_LLM_URL": server.url,
+                "NARRATORIA_LLM_MODEL": "m",
+                "NARRATORIA_LLM_PRICE": "0.5/2",
+                "NARRATORIA_LLM_TEMPERATURE": "0.3",
+                "OPENAI_API_KEY": "secret",
+            }
+        )
+        await adapter.complete(ModelRequest(HELLO))
+        assert "secret" not in server.headers[0]["authorization"]
+        assert server.requests[0]["temperature"] == 0.3
+    assert adapter.price == Price(0.5, 2.0)
+    hosted = OpenAIAdapter.from_environment({"OPENAI_API_KEY": "secret", "OPENAI_MODEL": "m"})
+    assert "openai.com" in hosted.address
+    with pytest.raises(NarratoriaError, match="NARRATORIA_LLM_URL"):
+        OpenAIAdapter.from_environment({})
+    with pytest.raises(NarratoriaError, match="NARRATORIA_LLM_PRICE"):
+        OpenAIAdapter.from_environment({"OPENAI_API_KEY": "k", "NARRATORIA_LLM_PRICE": "cheap"})
