@@ -110,6 +110,8 @@ class _Process:
         self, outcome: ProcessOutcome, conversation: _Conversation, context: ToolContext
     ) -> ToolResult[JsonObject]:
         name = self.manifest.name
+        if outcome.after_done:
+            context.session.report(f"{name}: {outcome.after_done:,} bytes written after `done` were ignored")
         details: JsonObject = {"exitCode": outcome.exit_code, "signal": outcome.signal}
         if outcome.stderr:
             details["stderr"] = outcome.stderr
