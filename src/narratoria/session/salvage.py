@@ -51,7 +51,11 @@ def salvage(path: Path) -> Salvaged:
             source = path.with_name(path.name + suffix)
             if source.exists():
                 shutil.copyfile(source, copy.with_name(copy.name + suffix))
+        _pad(copy)
         saved = _copy_sessions(copy, fresh, path.parent / "assets")
+    if not saved:
+        fresh.unlink(missing_ok=True)
+        raise JournalError(f"no session can be read from {path}; it was left as it is. Restore a backup")
     damaged = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}.db")
     for suffix in ("-wal", "-shm"):
         side = path.with_name(path.name + suffix)
@@ -60,6 +64,17 @@ def salvage(path: Path) -> Salvaged:
     path.rename(damaged)
     fresh.rename(path)
     return Salvaged(damaged, saved)
+
+
+def _pad(copy: Path) -> None:
+    """SQLite refuses a file shorter than its header says; with zeros in place of the end it reads the rest."""
+    with copy.open("r+b") as file:
+        header = file.read(32)
+        if len(header) == 32 and header.startswith(b"SQLite format 3\0"):
+            size = int.from_bytes(header[16:18], "big")
+            length = (65536 if size == 1 else size) * int.from_bytes(header[28:32], "big")
+            if file.seek(0, 2) < length:
+                file.truncate(length)
 
 
 def _copy_sessions(copy: Path, fresh: Path, assets: Path) -> list[SavedSession]:

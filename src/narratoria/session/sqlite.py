@@ -48,7 +48,11 @@ class SqliteStore(SqlStore):
         return _prepared(self._connection(readonly=False), self.path)
 
     def _connect_reader(self) -> Database:
-        if not self.path.exists():
+        try:
+            missing = not self.path.exists()
+        except OSError as error:
+            raise JournalError(f"{self.path}: {_reason(error)}") from None
+        if missing:
             self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the file
         return _prepared(self._connection(readonly=True), self.path)
 

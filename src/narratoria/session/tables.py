@@ -76,8 +76,8 @@ class SqlStore(SqlReader):
         raise NotImplementedError
 
     def close(self) -> None:
-        self.writer.close()
         super().close()
+        self.writer.close()  # last, so that SQLite folds its log into the file
 
     # --- opening -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,228 @@
+"""Storage that fails: what was saved is said, nothing is overwritten, and play goes on where it can."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from digging import Outside, new_game, play
+
+from narratoria.errors import JournalError
+from narratoria.session.fold import fold
+from narratoria.session.salvage import salvage
+from narratoria.session.sqlite import SqliteStore
+
+pytestmark = pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
+
+
+async def filled(path: Path, driver: str, turns: int = 12, sessions: int = 3) -> list[str]:
+    """A closed database with a few games in it."""
+    store = SqliteStore(path, driver=driver)
+    ids = []
+    for _ in range(sessions):
+        journal = new_game(store)
+        await play(journal, Outside(path.parent).registry(), *[f"dig {n}" for n in range(turns)])
+        await journal.close()
+        ids.append(journal.session.id)
+    store.close()
+    return ids
+
+
+async def test_a_full_disk_costs_no_turn_once_there_is_room_again(tmp_path: Path, driver: str) -> None:
+    store = SqliteStore(tmp_path / "sessions.db", driver=driver)
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1")
+    pages = store.query("PRAGMA page_count")[0][0]
+    store.writer.run(lambda db: db.execute(f"PRAGMA max_page_count = {pages}"))
+    results = []
+    for n in range(2, 40):
+        results += await play(journal, registry, f"dig {n}")
+        if results[-1].unsaved:
+            break
+    assert results[-1].unsaved is not None
+    assert "the disk is full" in results[-1].unsaved and "saved up to record" in results[-1].unsaved
+    assert results[-1].narrative, "the player still gets an answer"
+    saved = len(fold(store.read(journal.session.id)).told)
+    assert saved == len(results), "all turns but the last one are saved"
+
+    store.writer.run(lambda db: db.execute("PRAGMA max_page_count = 1000000"))
+    (after,) = await play(journal, registry, "dig 99")
+    assert after.unsaved is None
+    await journal.close()
+    assert len(fold(store.read(journal.session.id)).told) == len(results) + 2
+    assert store.restore(journal.session.id).snapshot() == journal.session.snapshot()
+    store.close()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, driver: str) -> None:
+    (tmp_path / "file").write_text("in the way")
+    store = SqliteStore(tmp_path / "file" / "sessions.db", driver=driver)
+    with pytest.raises(JournalError, match="NARRATORIA_HOME"):
+        store.list()
+    store.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder another user may enter, which pytest's own are not."""
+    with tempfile.TemporaryDirectory(prefix="narratoria-readonly-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+async def test_a_read_only_folder_can_be_read_but_not_played(open_folder: Path, driver: str) -> None:
+    home = open_folder / "home"
+    (session_id, *_) = await filled(home / "sessions.db", driver, sessions=1)
+    for path in home.rglob("*"):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    home.chmod(0o555)
+    script = (
+        "import os, sqlite3\n"
+        "from narratoria.session.sqlite import SqliteStore\n"
+        "from narratoria.errors import JournalError\n"
+        f"os.setuid(65534) if os.getuid() == 0 else None\n"
+        f"store = SqliteStore({str(home / 'sessions.db')!r}, driver={driver!r})\n"
+        f"print(store.restore({session_id!r}).state['last'])\n"
+        "try:\n"
+        f"    store.open({session_id!r})\n"
+        "except JournalError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    home.chmod(0o755)
+    last, _, refusal = done.stdout.partition("\n")
+    assert last == "11", done.stderr
+    assert "writable" in refusal
+
+
+async def test_a_damaged_database_is_left_alone_and_salvaged(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    ids = await filled(path, driver)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + os.urandom(4096) + whole[middle + 4096 :])
+    broken = path.read_bytes()
+    store = SqliteStore(path, driver=driver)
+    lost = []
+    for session_id in ids:
+        try:
+            store.restore(session_id)
+        except JournalError as error:
+            assert "damaged" in str(error)
+            lost.append(session_id)
+    store.close()
+    assert path.read_bytes() == broken, "reading changes nothing"
+
+    outcome = salvage(path)
+    assert outcome.damaged.read_bytes() == broken, "the damaged file is kept"
+    saved = {one.id: one for one in outcome.sessions}
+    fresh = SqliteStore(path, driver=driver)
+    for session_id in set(ids) - set(lost):
+        assert saved[session_id].whole
+        assert fresh.restore(session_id).state["last"] == 11
+    for session_id in set(lost) & set(saved):
+        told = fold(fresh.read(session_id)).told
+        assert [turn.prompt for turn in told] == [f"dig {n}" for n in range(len(told))]
+    fresh.close()
+
+
+async def test_a_truncated_database_is_left_alone_and_says_what_to_do(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    ids = await filled(path, driver)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 100])
+    cut = path.read_bytes()
+    store = SqliteStore(path, driver=driver)
+    with pytest.raises(JournalError, match="sessions salvage"):
+        for session_id in ids:
+            store.restore(session_id)
+    store.close()
+    assert path.read_bytes() == cut
+    outcome = salvage(path)
+    assert outcome.damaged.read_bytes() == cut
+    assert {one.id for one in outcome.sessions} <= set(ids)
+    assert any(one.records > 10 for one in outcome.sessions), "something of it is saved"
+
+
+async def test_a_torn_end_of_the_log_loses_no_more_than_what_was_torn(tmp_path: Path, driver: str) -> None:
+    """As after a power cut: the write-ahead log ends in the middle of a page."""
+    store = SqliteStore(tmp_path / "sessions.db", driver=driver)
+    journal = new_game(store)
+    await play(journal, Outside(tmp_path).registry(), *[f"dig {n}" for n in range(6)])
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for name in ("sessions.db", "sessions.db-wal"):
+        (crashed / name).write_bytes((tmp_path / name).read_bytes())
+    log = crashed / "sessions.db-wal"
+    log.write_bytes(log.read_bytes()[:-2000])
+    other = SqliteStore(crashed / "sessions.db", assets=tmp_path / "assets", driver=driver)
+    told = fold(other.read(journal.session.id)).told
+    assert 3 <= len(told) <= 6
+    again = other.open(journal.session.id)
+    assert again.session.state["last"] >= len(told) - 1
+    await play(again, Outside(tmp_path).registry(), "dig 50")
+    await again.close()
+    await journal.close()
+    other.close()
+    store.close()
+
+
+async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    await filled(path, driver, turns=1, sessions=1)
+    store = SqliteStore(path, driver=driver)
+    store.writer.run(lambda db: db.execute("PRAGMA user_version = 99"))
+    store.close()
+    before = path.read_bytes()
+    store = SqliteStore(path, driver=driver)
+    with pytest.raises(JournalError, match="newer Narratoria"):
+        store.list()
+    with pytest.raises(JournalError, match="newer Narratoria"):
+        new_game(store)
+    store.close()
+    assert path.read_bytes() == before
+
+
+def test_another_programs_database_is_refused_untouched(tmp_path: Path, driver: str) -> None:
+    import sqlite3
+
+    path = tmp_path / "sessions.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    store = SqliteStore(path, driver=driver)
+    with pytest.raises(JournalError, match="another program"):
+        new_game(store)
+    store.close()
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    path.write_text("Dear diary, " * 500)
+    store = SqliteStore(path, driver=driver)
+    with pytest.raises(JournalError, match="damaged"):
+        store.list()
+    store.close()
+    assert path.read_text().startswith("Dear diary")
+
+
+async def test_two_processes_on_one_session_do_not_mix(tmp_path: Path, driver: str) -> None:
+    store = SqliteStore(tmp_path / "sessions.db", driver=driver)
+    journal = new_game(store)
+    script = (
+        "from narratoria.session.sqlite import SqliteStore\n"
+        f"SqliteStore({str(tmp_path / 'sessions.db')!r}, driver={driver!r}).open({journal.session.id!r})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert f"SessionBusy: session {journal.session.id} is open in process {os.getpid()}" in done.stderr
+    await journal.close()
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60).returncode == 0
+    store.close()

@@ -1,0 +1,198 @@
+"""A session in one file: out, in, and nothing taken on trust."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from digging import Outside, new_game, play, world
+
+from narratoria.errors import JournalError
+from narratoria.history import undo
+from narratoria.session.assets import AssetStore
+from narratoria.session.fold import fold
+from narratoria.session.portable import export_session, import_session
+from narratoria.session.retention import prune, select
+from narratoria.session.sqlite import SqliteStore
+from narratoria.session.store import Store
+from narratoria.session.transcript import to_html, to_markdown
+
+
+async def exported(store: Store, folder: Path) -> tuple[str, Path, dict]:
+    registry = Outside(folder).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1", "dig 2", "break 3", "dig 4")
+    await undo(journal, registry)
+    await journal.close()
+    target = folder / "game.narratoria"
+    export_session(store, journal.session.id, target)
+    return journal.session.id, target, world(store.restore(journal.session.id))
+
+
+async def test_a_session_travels_whole(store: Store, tmp_path: Path) -> None:
+    session_id, target, before = await exported(store, tmp_path)
+    elsewhere = SqliteStore(tmp_path / "elsewhere" / "sessions.db")
+    meta = import_session(elsewhere, target)
+    assert meta.id == session_id
+    assert world(elsewhere.restore(meta.id)) == before
+    assert list(elsewhere.read(meta.id)) == list(store.read(session_id))
+    for digest in elsewhere.asset_hashes():
+        content = elsewhere.assets.path_of(digest).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest
+    again = tmp_path / "again.narratoria"
+    export_session(elsewhere, meta.id, again)
+    with zipfile.ZipFile(target) as one, zipfile.ZipFile(again) as two:
+        assert one.read("journal.ndjson") == two.read("journal.ndjson")
+    second = import_session(elsewhere, target)
+    assert second.id != session_id, "an id that is taken is not overwritten"
+    opened = elsewhere.open(meta.id)
+    await play(opened, Outside(tmp_path).registry(), "dig 9")
+    await opened.close()
+    assert elsewhere.restore(meta.id).state["last"] == 9
+    elsewhere.close()
+
+
+async def test_a_branch_is_exported_with_the_past_it_shares(store: Store, tmp_path: Path) -> None:
+    session_id, _, _ = await exported(store, tmp_path)
+    branch = store.branch(session_id, 1)
+    target = tmp_path / "branch.narratoria"
+    export_session(store, branch.id, target)
+    elsewhere = SqliteStore(tmp_path / "elsewhere" / "sessions.db")
+    meta = import_session(elsewhere, target)
+    assert world(elsewhere.restore(meta.id)) == world(store.restore(branch.id))
+    elsewhere.close()
+
+
+def rewritten(target: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
+    """The same file with its entries changed."""
+    with zipfile.ZipFile(target) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    change(entries)
+    changed = target.with_name("changed.narratoria")
+    with zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return changed
+
+
+def first_asset(entries: dict[str, bytes]) -> str:
+    return next(name for name in entries if name.startswith("assets/"))
+
+
+def manifest(entries: dict[str, bytes], **fields: object) -> None:
+    entries["session.json"] = json.dumps({**json.loads(entries["session.json"]), **fields}).encode()
+
+
+BAD: dict[str, tuple[Callable[[dict[str, bytes]], None], str]] = {
+    "a path outside": (lambda e: e.update({"../../evil": b"x"}), "which no session has"),
+    "an absolute path": (lambda e: e.update({"/etc/evil": b"x"}), "which no session has"),
+    "a changed asset": (lambda e: e.update({first_asset(e): b"other"}), "does not have that hash"),
+    "a missing asset": (lambda e: e.pop(first_asset(e)) and None, "is missing"),
+    "a changed journal": (
+        lambda e: e.update({"journal.ndjson": e["journal.ndjson"].replace(b"dig 2", b"dig 7")}),
+        "was changed",
+    ),
+    "a shortened journal": (lambda e: e.update({"journal.ndjson": e["journal.ndjson"][:-40]}), "journal"),
+    "no journal": (lambda e: e.pop("journal.ndjson") and None, "no journal.ndjson"),
+    "a newer format": (lambda e: manifest(e, format=7), "format 7"),
+    "a broken manifest": (lambda e: e.update({"session.json": b"{"}), "session.json"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+async def test_a_file_that_is_not_sound_is_refused_whole(tmp_path: Path, what: str) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    _, target, _ = await exported(store, tmp_path)
+    change, reason = BAD[what]
+    elsewhere = SqliteStore(tmp_path / "elsewhere" / "sessions.db")
+    with pytest.raises(JournalError, match=reason):
+        import_session(elsewhere, rewritten(target, change))
+    assert elsewhere.list() == []
+    assert not (tmp_path / "evil").exists()
+    store.close()
+    elsewhere.close()
+
+
+async def test_a_zip_bomb_is_stopped_while_it_unpacks(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    _, target, _ = await exported(store, tmp_path)
+    bomb = rewritten(target, lambda entries: entries.update({"journal.ndjson": b" " * 50_000_000}))
+    assert bomb.stat().st_size < 200_000
+    with pytest.raises(JournalError, match="more than is allowed"):
+        import_session(store, bomb, limit=5_000_000)
+    store.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not really", b"x" * 5000])
+def test_a_file_that_is_no_zip_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "game.narratoria"
+    path.write_bytes(content)
+    store = SqliteStore(tmp_path / "sessions.db")
+    with pytest.raises(JournalError, match="nothing was imported"):
+        import_session(store, path)
+    store.close()
+
+
+async def test_a_transcript_reads_like_the_story_and_runs_nothing(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = new_game(store)
+    await play(journal, Outside(tmp_path).registry(), "dig 1", "<script>alert(1)</script> *bold*", "dig 2")
+    await undo(journal)
+    await journal.close()
+    view = fold(store.read(journal.session.id))
+    markdown = to_markdown(view)
+    assert markdown.startswith("# Digging\n\n> dig 1\n\nYou dig 1.")
+    assert "\\<script\\>" in markdown and "\\*bold\\*" in markdown
+    assert "dig 2" not in markdown, "what was undone is not told"
+    page = to_html(view, store.assets)
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert "default-src 'none'" in page
+    store.close()
+
+
+def test_pictures_are_part_of_the_page(tmp_path: Path) -> None:
+    from narratoria.events import AssetStored
+    from narratoria.session.fold import SessionView, TurnView
+
+    assets = AssetStore(tmp_path)
+    digest = assets.add_bytes(b"\x89PNG not really")
+    picture = AssetStored(
+        call="c",
+        asset_id="view",
+        kind="image",
+        media_type="image/png",
+        hash=digest,
+        size=1,
+        metadata={"alt": 'a "sea"'},
+    )
+    page = to_html(
+        SessionView(title="T", turns=[TurnView(turn=1, outcome="completed", assets=[picture])]), assets
+    )
+    assert '<img alt="a &quot;sea&quot;" src="data:image/png;base64,iVBORyBub3QgcmVhbGx5">' in page
+
+
+async def test_pruning_collects_what_no_session_refers_to(store: Store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    old, new = new_game(store), new_game(store)
+    await play(old, registry, "dig 1", "dig 2")
+    await play(new, registry, "dig 2", "dig 3")
+    for journal in (old, new):
+        await journal.close()
+    later = new.session.clock() + 40 * 86_400
+    assert [meta.id for meta in select(store, keep=1)] == [old.session.id]
+    assert select(store, older_than=50, now=later) == []
+    assert len(select(store, older_than=30, now=later)) == 2
+    held = set(store.assets)
+    trial = prune(store, select(store, keep=1), now=later, dry_run=True)
+    assert (len(trial.sessions), trial.assets) == (1, 1)
+    assert set(store.assets) == held and len(store.list()) == 2
+    done = prune(store, select(store, keep=1), now=later)
+    assert (done.assets, done.bytes) == (1, len("hole 1"))
+    assert store.asset_hashes() == set(store.assets)
+    assert [meta.id for meta in store.list()] == [new.session.id]
+    fresh = store.assets.add_bytes(b"of a turn that is not recorded yet")
+    assert prune(store).assets == 0 and fresh in store.assets
