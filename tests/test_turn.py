@@ -313,7 +313,7 @@ async def test_a_chain_falls_through_on_no_match_failure_and_time_out():
     result = await turn(chain, session=session, settings=TurnSettings(generation_timeout=5))
     assert result.narrative == "d speaks" and result.narrator == "d"
     (chosen,) = recorder.of(NarratorChosen)
-    assert chosen.passed_over == {"a": "no", "b": "ValueError: bad", "c": "no plan within 0.05 s"}
+    assert chosen.passed_over == {"a": "no", "b": "ValueError: bad", "c": "no plan in its share of 0.05 s"}
     assert recorder.of(PlanMade)[0].narrator == "d"
 
 

@@ -37,6 +37,8 @@ from narratoria.events import (
     UiEvent,
 )
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
+from narratoria.narrator.receipts import CONTRADICTION, Receipt, judged
+from narratoria.narrator.retelling import hold_to_state
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
@@ -91,6 +93,7 @@ class TurnResult:
     plans: list[PlanDocument] = field(default_factory=list)
     traces: list[ExecutionResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)  # what the narration claims, and what makes it true
     unsaved: str | None = None
 
 
@@ -140,6 +143,7 @@ class _Turn:
         self.result = TurnResult(number, _cut(prompt))
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
+        self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
 
     async def take(self) -> TurnResult:
         session, result = self.session, self.result
@@ -181,8 +185,10 @@ class _Turn:
             if plan is None:
                 continue
             self._announce(plan, attempt)
+            before = judged(plan.narrative or "", self.session.state)
             trace = await self._execute(plan, {})
             if trace.success:
+                await self._hold_to_state(plan, attempt, before, trace)
                 return True
             parent = plan
         return False
@@ -227,7 +233,10 @@ class _Turn:
     def _request(
         self, attempt: int, parent: PlanDocument | None, trace: ExecutionResult | None
     ) -> NarratorRequest:
+        self.heard = []
+
         def say(text: str) -> None:
+            self.heard.append(text)
             self.session.record(NarrationDelta(text=text, attempt=attempt))
 
         return NarratorRequest(
@@ -267,7 +276,31 @@ class _Turn:
         self.session.record(PlanMade(plan=plan.to_data(), attempt=attempt, narrator=self.narrator.name))
         if plan.narrative:
             self.said = [plan.narrative]
-            self.session.record(NarrationDelta(text=plan.narrative, attempt=attempt))
+            if "".join(self.heard).strip() != plan.narrative:  # otherwise the client has it already
+                self.session.record(NarrationDelta(text=plan.narrative, attempt=attempt))
+
+    async def _hold_to_state(
+        self, plan: PlanDocument, attempt: int, before: Sequence[Receipt], trace: ExecutionResult
+    ) -> None:
+        """What the narration claims must be so; where it is not, that is told, and the narrator may mend it."""
+        if not plan.narrative:
+            return
+        told = await hold_to_state(
+            self.narrator,
+            self._request(attempt, plan, trace),
+            plan.narrative,
+            before=before,
+            trace=trace,
+            time_limit=self.settings.generation_timeout,
+        )
+        self.said = [told.narrative]
+        self.result.receipts = told.receipts
+        if told.objections:
+            self.result.problems.extend([*told.objections, *([told.failure] if told.failure else [])])
+            ending = "it was told again" if told.retold else told.failure or "it stands as it is"
+            message = f"the narration contradicted the state: {'; '.join(told.objections)}; {ending}"
+            level: Literal["info", "warn"] = "info" if told.retold else "warn"
+            self.session.notice(Notice(level=level, code=CONTRADICTION, message=message))
 
     async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:
         trace = await self.executor.execute(plan, completed=completed)

@@ -57,12 +57,13 @@ def _llm_narrator(*, required: bool) -> Narrator | None:
     if not required and not any(os.environ.get(name) for name in _MODEL_SERVER):
         return None
     try:
-        from narratoria.narrator.llm import LLMNarrator  # needs the extra `llm`
+        from narratoria.narrator.llm import LLMNarrator
+
+        return LLMNarrator.from_environment()  # needs the extra `llm`
     except ImportError as error:
         if required:
             raise NarratoriaError(f"the LLM narrator needs the extra 'llm' ({error})") from None
         return None
-    return LLMNarrator.from_environment()
 
 
 def _embedder(*, required: bool = False) -> tuple[MiniLM, CachedEmbedder] | None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from narratoria.errors import NarratoriaError
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.retelling import Reteller
 from narratoria.plan import PlanDocument
+
+_SHARE: Final = 0.8  # of the time left, for a narrator with others behind it
+_LAST_SHARE: Final = 0.95  # for the last one: the template needs next to none
 
 
 class NarratorFailed(NarratoriaError):
@@ -46,9 +51,13 @@ class ChainNarrator:
         self.last_choices = ()
         refusal: Refusal | None = None
         refuser = ""
-        for narrator in self.narrators:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.time_limit
+        for behind, narrator in zip(range(len(self.narrators))[::-1], self.narrators, strict=True):
+            # Whoever asks the chain waits as long as for one narrator: a slow one must leave time for the next.
+            share = max(0.0, end - clock()) * (_SHARE if behind else _LAST_SHARE)
             try:
-                async with asyncio.timeout(self.time_limit):
+                async with asyncio.timeout(share):
                     plan = await narrator.plan(request)
             except Refusal as error:
                 if refusal is None:
@@ -57,13 +66,12 @@ class ChainNarrator:
             except NoMatch as error:
                 self.passed_over[narrator.name] = str(error) or "no match"
             except TimeoutError:
-                self.passed_over[narrator.name] = f"no plan within {self.time_limit:g} s"
-            except (
-                Exception
-            ) as error:  # a narrator is foreign code: whatever it raises costs its turn to speak
+                self.passed_over[narrator.name] = f"no plan in its share of {self.time_limit:g} s"
+            except Exception as error:  # a narrator is foreign code: what it raises costs its turn to speak
                 self.passed_over[narrator.name] = f"{type(error).__name__}: {error}"
             else:
                 self.last_speaker = narrator.name
+                self.last_choices = tuple(getattr(narrator, "last_choices", ()))
                 return plan
         if refusal is not None:
             self.last_speaker = refuser
@@ -73,4 +81,12 @@ class ChainNarrator:
         if self.last_resort is not None:
             self.last_speaker = self.last_resort.name
             return await self.last_resort.plan(request)
+        self.last_speaker = ""
         raise NoMatch("; ".join(f"{name}: {why}" for name, why in self.passed_over.items()) or "no narrator")
+
+    async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
+        """Whoever spoke last tells it again, if they can."""
+        for narrator in self.narrators:
+            if narrator.name == self.last_speaker and isinstance(narrator, Reteller):
+                return await narrator.retell(request, narrative, objections)
+        raise NoMatch(f"{self.last_speaker or 'nobody'} tells a thing only once")

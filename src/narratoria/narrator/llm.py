@@ -68,10 +68,8 @@ class LLMNarrator:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> LLMNarrator:
         """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
-        try:
-            from narratoria.adapters.openai_compatible import OpenAIAdapter
-        except ImportError as error:
-            raise NarratoriaError(f"the LLM narrator needs the extra 'llm' ({error})") from None
+        from narratoria.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
+
         env = os.environ if environment is None else environment
         tokens, cost = _number(env, "NARRATORIA_LLM_MAX_TOKENS"), _number(env, "NARRATORIA_LLM_MAX_COST")
         bounded = tokens is not None or cost is not None
