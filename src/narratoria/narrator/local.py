@@ -79,7 +79,7 @@ class LocalNarrator:
         return self._indexes[key]
 
     def outweighs(self, candidate: Candidate, none_score: float) -> bool:
-        return candidate.score > none_score + self._threshold
+        return candidate.own_score > none_score + self._threshold
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if isinstance(self._embedder, CachedEmbedder):

@@ -27,6 +27,7 @@ FEATURES: Final = (
     "missing",  # required slots that nothing fills
     "optional",  # optional slots filled from known words
     "unexplained",  # share of the clause's words that neither the tool nor a slot accounts for
+    "rival",  # another tool has the clause's verb, and this one has not
     "misplaced",  # the clause is about a thing that no slot takes and the tool does not speak of
 )
 # Fitted on evals/development.jsonl by evals/fit.py; the same for every catalogue.
@@ -40,6 +41,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "missing": -3.5,
     "optional": 2.3,
     "unexplained": -1.0,
+    "rival": -1.5,
     "misplaced": -3.5,
 }
 NONE_BIAS: Final = 5.6
@@ -56,6 +58,11 @@ class Candidate:
     features: tuple[float, ...]
     score: float
     opposite: bool  # the clause's verb undoes what the tool does
+
+    @property
+    def own_score(self) -> float:
+        """The score without the claims of rivals: these say which tool is meant, not whether any is."""
+        return self.score - WEIGHTS["rival"] * self.features[FEATURES.index("rival")]
 
 
 @dataclass(slots=True)
@@ -112,6 +119,7 @@ class ToolIndex:
             return 0.0 if left is None or right is None else float(left @ right)
 
         candidates = []
+        verbs = {verb for tool in self.tools if tool.usable for verb in tool.verbs}
         for tool, rows, masked_rows in zip(self.tools, self._sentence_rows, self._masked_rows, strict=True):
             if not tool.usable:
                 continue
@@ -126,7 +134,7 @@ class ToolIndex:
                 max(float(full[rows].max()), *named, 0.0),
                 float(deeds[masked_rows].max()),
                 float(full[rows][0]),
-                *_surface(tool, reading, filling, known),
+                *_surface(tool, reading, filling, known, verbs),
             )
             score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
             candidates.append(Candidate(tool, filling, features, score, _undoes(reading, tool)))
@@ -154,7 +162,7 @@ def _undoes(reading: Reading, tool: ToolProfile) -> bool:
 
 
 def _surface(
-    tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]
+    tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float], verbs: set[str]
 ) -> tuple[float, ...]:
     verb = stem(reading.verb) if reading.verb else ""
     said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
@@ -168,6 +176,7 @@ def _surface(
         float(min(len(filling.missing), 2)),
         min(optional, 2.0) / 2,
         _unexplained(tool, reading, filling, known),
+        float(bool(verb) and verb in verbs and verb not in tool.words),
         _misplaced(tool, reading, filling, known),
     )
 
