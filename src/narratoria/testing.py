@@ -3,7 +3,8 @@
     async with ScriptedModel(Says("Hello."), Fails(500)) as server:
         adapter = OpenAIAdapter(base_url=server.url, model="scripted")
 
-Each request is answered by the next entry of the script; `server.requests` holds what was asked.
+Each request is answered by the next entry of the script; `server.requests` holds what was asked. And `cassette`: a
+recorded session, played back through the real runtime without a process or a model.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 import msgspec
+
+from narratoria.cassette import Cassette as Cassette
+from narratoria.cassette import cassette as cassette
 
 _HEADERS_END: Final = b"\r\n\r\n"
 _PIECE: Final = 64 * 1024

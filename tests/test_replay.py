@@ -1,0 +1,143 @@
+"""A recorded session again: from the journal alone, with its tools, and as a fixture."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from narratoria.game import Game, story_registry
+from narratoria.replay import verify
+from narratoria.session import Session
+from narratoria.session.fold import fold
+from narratoria.session.portable import export_session
+from narratoria.session.sqlite import SqliteStore
+from narratoria.story import Story
+from narratoria.testing import cassette
+from narratoria.turn import take_turn
+
+MILL = Path(__file__).parent / "session" / "mill"
+PLAYER = Path(__file__).parent / "session" / "mill_player.py"
+TURNS = 4
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the mill was played for a few turns."""
+    folder = tmp_path_factory.mktemp("home")
+    subprocess.run(
+        [sys.executable, PLAYER, "sqlite", "game", str(TURNS)],
+        env={**os.environ, "NARRATORIA_HOME": str(folder)},
+        check=True,
+        timeout=120,
+        stdout=subprocess.DEVNULL,
+    )
+    return folder
+
+
+def narratoria(home: Path, *arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NARRATORIA_HOME": str(home), "NO_COLOR": "1"}
+    if path is not None:
+        environment["PATH"] = path
+    return subprocess.run(
+        [sys.executable, "-m", "narratoria", *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_a_replay_shows_the_session_and_starts_nothing(home: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = narratoria(home, "replay", "game", path=str(empty))  # no tool's interpreter could be found
+    assert done.returncode == 0, done.stderr
+    for expected in ("The wheel turns.", "> grind sack 1", "Sack 4 is carried.", "1 Grind sack 5"):
+        assert expected in done.stdout
+
+
+def test_a_replay_as_json_is_a_turn_a_line(home: Path) -> None:
+    done = narratoria(home, "replay", "game", "--json")
+    turns = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [turn["turn"] for turn in turns] == list(range(TURNS + 1))
+    assert turns[1]["calls"][0]["attempts"][0]["ok"] is True
+
+
+def test_verifying_finds_no_difference_when_nothing_changed(home: Path) -> None:
+    done = narratoria(home, "replay", "game", "--verify", "--story", str(MILL))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{3 * TURNS} calls of {TURNS} turns came out as recorded" in done.stdout
+
+
+async def test_verifying_shows_where_a_changed_tool_differs(home: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "mill"
+    shutil.copytree(MILL, changed)
+    grind = changed / "tools" / "grind"
+    grind.write_text(grind.read_text().replace('"n": n, f"stone', '"n": n + (n == 2), f"stone'))
+    before = SqliteStore(home / "sessions.db")
+    recorded = list(before.read("game"))
+    story = Story.load(changed)
+    outcome = await verify(before, "game", story_registry(story), roots=[story.root])
+    assert {(one.turn, one.where, one.what) for one in outcome.differences} == {
+        (2, "grind", "output"),
+        (2, "state", "differs"),
+    }
+    state = next(one for one in outcome.differences if one.where == "state")
+    assert (state.recorded, state.now) == ({"sacks": {"2": {"n": 2}}}, {"sacks": {"2": {"n": 3}}})
+    assert list(before.read("game")) == recorded, "verifying changes nothing"
+    before.close()
+
+
+async def test_a_recorded_session_is_a_fixture(home: Path, tmp_path: Path) -> None:
+    store = SqliteStore(home / "sessions.db")
+    export_session(store, "game", tmp_path / "game.narratoria")
+    told = [turn.narrative for turn in fold(store.read("game")).told[1:]]
+    store.close()
+
+    tape = cassette(tmp_path / "game.narratoria")
+    assert tape.prompts == [f"grind sack {n}" for n in range(1, TURNS + 1)]
+    session, narrator, registry = tape.session(), tape.narrator(), tape.registry()
+    results = [
+        await take_turn(session, prompt, narrator=narrator, registry=registry) for prompt in tape.prompts
+    ]
+    assert session.snapshot() == tape.state
+    assert [result.narrative for result in results] == told
+    assert sorted({one.hash for one in session.asset_records.values()}) == tape.asset_hashes
+    assert len(session.memory.read("episodic", "ground")) == 2 * TURNS
+
+    unrecorded = await registry.execute("grind", {"n": 77}, session=session)
+    assert unrecorded.failure is not None and unrecorded.failure.code == "NOT_RECORDED"
+
+
+async def test_a_tape_without_the_prompt_says_so(home: Path, tmp_path: Path) -> None:
+    store = SqliteStore(home / "sessions.db")
+    export_session(store, "game", tmp_path / "game.narratoria")
+    store.close()
+    tape = cassette(tmp_path / "game.narratoria")
+    result = await take_turn(tape.session(), "rest", narrator=tape.narrator(), registry=tape.registry())
+    assert result.outcome == "fallback"
+    assert "no plan was recorded for 'rest'" in result.problems[0]
+
+
+async def test_a_game_goes_on_from_a_restored_session(home: Path, tmp_path: Path) -> None:
+    """The registry, narrator and journal of a second run fit the session of the first."""
+    copy = tmp_path / "home"
+    shutil.copytree(home, copy)
+    store = SqliteStore(copy / "sessions.db")
+    journal = await asyncio.to_thread(store.open, "game")
+    game = Game(Story.load(MILL), journal.session)
+    assert isinstance(game.session, Session)
+    assert await game.resume() is None
+    result = await game.prompt("look around")
+    assert result.turn == TURNS + 1
+    assert result.unsaved is None
+    await journal.close()
+    store.close()
