@@ -36,26 +36,35 @@ class SubscriberFailed(msgspec.Struct, frozen=True):
 class Dispatcher:
     """Subscribers by event type; `object` hears everything."""
 
-    __slots__ = ("_handlers", "heard")
+    __slots__ = ("_audience", "_handlers", "heard")
 
     def __init__(self) -> None:
         self.heard = False  # whether anybody ever subscribed; what nobody hears need not be made
         self._handlers: dict[type, tuple[Handler, ...]] = {}
+        self._audience: dict[
+            type, tuple[Handler, ...]
+        ] = {}  # who hears a type, `object` included; made when asked
 
     def subscribe(self, event_type: type[E], handler: Callable[[E], None]) -> Callable[[], None]:
         """Call `handler` with every event of exactly this type; returns what unsubscribes it."""
         self._handlers[event_type] = (*self._handlers.get(event_type, ()), handler)
+        self._audience = {}
         self.heard = True
 
         def unsubscribe() -> None:
             left = tuple(one for one in self._handlers.get(event_type, ()) if one is not handler)
             self._handlers[event_type] = left
+            self._audience = {}
 
         return unsubscribe
 
     def publish(self, event: Any) -> None:
-        handlers = self._handlers
-        for handler in (*handlers.get(type(event), ()), *handlers.get(object, ())):
+        audience = self._audience.get(type(event))
+        if audience is None:
+            handlers = self._handlers
+            audience = (*handlers.get(type(event), ()), *handlers.get(object, ()))
+            self._audience[type(event)] = audience
+        for handler in audience:
             try:
                 handler(event)
             except Exception as error:

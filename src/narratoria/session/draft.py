@@ -103,13 +103,13 @@ class Draft(msgspec.Struct, eq=False):
     depth: int
     operations: list[Operation] = []
     events: list[ToolEvent] = []
-    effects: list[EffectApplied] = []
-    applied: list[Any] = []  # what the pipeline needs to take effects back if this draft is dropped
     loop: asyncio.AbstractEventLoop | None = None  # set while a worker thread runs the handler
     _memory: MemoryDraft | None = None
     _resources: ResourceContext | None = None
     _slices: dict[type, tuple[Any, ...]] | None = None
     _asset_ids: set[str] | None = None
+    _effects: list[EffectApplied] | None = None
+    _applied: list[Any] | None = None
     cascading: bool = False  # while an effect of this call runs another tool
 
     @classmethod
@@ -119,6 +119,20 @@ class Draft(msgspec.Struct, eq=False):
     def draft(self) -> Draft:
         """A draft within this one: part of the same transaction, dropped on its own."""
         return Draft.of(self)
+
+    @property
+    def effects(self) -> list[EffectApplied]:
+        """What the call did outside the session, for the journal."""
+        if self._effects is None:
+            self._effects = []
+        return self._effects
+
+    @property
+    def applied(self) -> list[Any]:
+        """What the pipeline needs to take effects back if this draft is dropped."""
+        if self._applied is None:
+            self._applied = []
+        return self._applied
 
     @property
     def cascades(self) -> int:
@@ -308,7 +322,7 @@ class Draft(msgspec.Struct, eq=False):
 
     def commit(self, call_id: str) -> None:
         """Make what this draft holds part of the session, or of the enclosing call's draft."""
-        if self.operations or self.effects or self.applied:
+        if self.operations or self._effects or self._applied:
             if isinstance(self.parent, Draft):
                 self._hand_up(self.parent)
             else:

@@ -90,6 +90,7 @@ class Session:
     ) -> None:
         self.id = id or uuid.uuid4().hex
         self.root = self  # a draft answers with the session it belongs to
+        self.depth = 0  # of nested calls: a draft is one deeper than what it was opened on
         self.tree: JsonObject = merge(None, state or {})
         self.state = StateView(self.tree)
         self.dispatcher = Dispatcher()
@@ -112,12 +113,8 @@ class Session:
         self.beats: dict[str, float] = {}
         self._granted = frozenset(permissions)
         self._sinks: tuple[Sink, ...] = ()
-        self.recording = (
-            False  # whether anybody listens; without a sink nothing is built that nobody would read
-        )
+        self.recording = False  # whether anybody listens; what nobody would read is not made
         self.has_tool: Callable[[str], bool] = lambda name: False  # the registry in use answers this
-
-    depth = 0  # of nested calls: a draft is one deeper than what it was opened on
 
     # --- the stream --------------------------------------------------------------------------------------
 
