@@ -29,7 +29,7 @@ def choices(*texts):
 
 
 def asset(name, kind, media_type, content, **metadata):
-    path = Path(tempfile.mkdtemp()) / name
+    path = Path(tempfile.mkdtemp(dir=HOME)) / name
     path.write_bytes(content)
     emit("asset", assetId=name, kind=kind, mediaType=media_type, path=str(path), metadata=metadata)
 

@@ -18,7 +18,7 @@ from narratoria.session import Record
 
 GATHER_SECONDS: Final = 0.03
 # Writing to a socket is what costs: many viewers are served less often.
-GATHER_SECONDS_PER_VIEWER: Final = 0.0005
+GATHER_SECONDS_PER_VIEWER: Final = 0.001
 QUEUE_CHUNKS: Final = 256
 QUEUE_BYTES: Final = 8 * 1024 * 1024
 TAIL_RECORDS: Final = 200_000
