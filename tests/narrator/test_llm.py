@@ -1,0 +1,393 @@
+"""The LLM narrator: attempts, what the model is told, and what becomes of its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
+from narratoria.adapters import ContextOverflow, FormatRefused
+from narratoria.adapters.openai_compatible import OpenAIAdapter
+from narratoria.deadline import Budget
+from narratoria.errors import BudgetExceededError, PlanRejected
+from narratoria.events import NarrationDelta, Notice
+from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.llm import LLMNarrator
+from narratoria.narrator.plan_reply import plan_of, reply_schema
+from narratoria.narrator.protocol import NarratorRequest, ToolCard
+from narratoria.narrator.receipts import CONTRADICTION
+from narratoria.narrator.template import TemplateNarrator
+from narratoria.session import Record
+from narratoria.testing import Behaviour, Fails, Floods, Hangs, Says, ScriptedModel, Writes
+from narratoria.turn import TurnSettings, take_turn
+
+LIGHT = ToolCard(
+    "light",
+    "Light something.",
+    {
+        "type": "object",
+        "properties": {"item": {"type": "string"}, "how": {"enum": ["match", "flint"]}},
+        "required": ["item"],
+        "additionalProperties": False,
+    },
+)
+GO = ToolCard("go", "Go somewhere.", {"type": "object", "properties": {"to": {"type": "string"}}})
+
+
+def reply(
+    narrative: str = "You do it.", *calls: tuple[str, dict[str, Any]], order: str = "one_by_one"
+) -> str:
+    listed = [{"tool": name, "input": given} for name, given in calls]
+    return json.dumps({"narrative": narrative, "calls": listed, "order": order})
+
+
+@asynccontextmanager
+async def narrator(
+    *script: Behaviour | str, **options: Any
+) -> AsyncIterator[tuple[LLMNarrator, ScriptedModel]]:
+    async with ScriptedModel(*(Says(one) if isinstance(one, str) else one for one in script)) as server:
+        yield LLMNarrator(OpenAIAdapter(base_url=server.url, model="m"), **options), server
+
+
+def asked(server: ScriptedModel, index: int = -1) -> str:
+    return "\n".join(message["content"] for message in server.requests[index]["messages"])
+
+
+# --- plans ---------------------------------------------------------------------------------------------
+
+
+async def test_calls_in_order_wait_for_each_other() -> None:
+    async with narrator(reply("Up.", ("light", {"item": "lamp"}), ("go", {"to": "up"}))) as (llm, _):
+        plan = await llm.plan(NarratorRequest("light the lamp and go up", tools=[LIGHT, GO]))
+    assert [(one.tool_path, one.input) for one in plan.tools] == [
+        ("light", {"item": "lamp"}),
+        ("go", {"to": "up"}),
+    ]
+    assert plan.tools[0].dependencies == []
+    assert plan.tools[1].dependencies == [plan.tools[0].tool_id]
+    assert not plan.parallel
+    plan.check()
+
+
+async def test_calls_together_wait_for_nobody() -> None:
+    text = reply("Both.", ("light", {"item": "a"}), ("light", {"item": "b"}), order="together")
+    async with narrator(text) as (llm, _):
+        plan = await llm.plan(
+            NarratorRequest("light both", tools=[LIGHT], disabled_skills=frozenset({"x"}), attempt=3)
+        )
+    assert plan.parallel
+    assert [one.dependencies for one in plan.tools] == [[], []]
+    assert len({one.tool_id for one in plan.tools}) == 2
+    assert plan.disabled_skills == ["x"]
+    assert plan.metadata.generation_attempt == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", r"\$: no JSON object"),
+        ("I light it.", r"\$: no JSON object"),
+        ('{"narrative": "x", "calls": [', r"\$: not JSON"),
+        ('{"narrative": "", "calls": []}', r"\$\.narrative"),
+        ('{"narrative": 5, "calls": []}', r"\$\.narrative"),
+        ('{"narrative": "x", "calls": {}}', r"\$\.calls: a list"),
+        ('{"narrative": "x", "calls": [5]}', r"\$\.calls\[0\]: an object"),
+        (
+            '{"narrative": "x", "calls": [{"tool": "fly", "input": {}}]}',
+            r"\$\.calls\[0\]\.tool: 'fly'.*light",
+        ),
+        ('{"narrative": "x", "calls": [{"tool": ["light"]}]}', r"\$\.calls\[0\]\.tool"),
+        ('{"narrative": "x", "calls": [{"tool": "light"}]}', r"\$\.calls\[0\]\.input: .*item"),
+        ('{"narrative": "x", "calls": [{"tool": "light", "input": 5}]}', r"\$\.calls\[0\]\.input"),
+        ('{"narrative": "x", "calls": [{"tool": "light", "input": {"item": 5}}]}', r"item"),
+        ('{"narrative": "x", "calls": [{"tool": "light", "input": {"item": "a", "b": 1}}]}', r"b"),
+        ('{"narrative": "x", "calls": [], "order": "later"}', r"\$\.order"),
+        (
+            '{"narrative": "x", "calls": '
+            + json.dumps([{"tool": "light", "input": {"item": "a"}}] * 9)
+            + "}",
+            "at most 8",
+        ),
+    ],
+    ids=range(15),
+)
+def test_an_unusable_answer_is_refused_with_its_path(text: str, problem: str) -> None:
+    with pytest.raises(PlanRejected, match=problem):
+        plan_of(text, NarratorRequest("x", tools=[LIGHT]))
+
+
+def test_every_text_and_list_of_the_form_has_an_end() -> None:
+    wide = ToolCard(
+        "wide",
+        "Takes much.",
+        {
+            "type": "object",
+            "properties": {
+                "type": {"type": "string"},
+                "names": {
+                    "type": "array",
+                    "items": {"type": "object", "properties": {"n": {"type": "string"}}},
+                },
+            },
+        },
+    )
+
+    def endless(part: Any) -> list[Any]:
+        if isinstance(part, list):
+            return [found for one in part for found in endless(one)]
+        if not isinstance(part, dict):
+            return []
+        found = [child for key, value in part.items() if key != "enum" for child in endless(value)]
+        if part.get("type") == "string" and not {"maxLength", "enum"} & part.keys():
+            found.append(part)
+        if part.get("type") == "array" and "maxItems" not in part:
+            found.append(part)
+        return found
+
+    assert endless(reply_schema([LIGHT, GO, wide])) == []
+    assert endless(reply_schema([LIGHT] * 200)) == []
+    assert reply_schema([])["properties"]["calls"]["maxItems"] == 0
+
+
+async def test_choices_the_model_offers_reach_the_player() -> None:
+    offered = json.dumps(
+        {"narrative": "A fork.", "calls": [], "order": "together", "choices": ["Left", "Right", "Left", 5]}
+    )
+    async with narrator(offered) as (llm, _):
+        chain = ChainNarrator([llm], last_resort=TemplateNarrator(), time_limit=20)
+        result = await take_turn(
+            Session(),
+            "walk",
+            narrator=chain,
+            registry=ToolRegistry(),
+            settings=TurnSettings(generation_timeout=20),
+        )
+    assert result.choices == ["Left", "Right"]
+    assert result.narrator == "llm"
+
+
+# --- attempts --------------------------------------------------------------------------------------------
+
+
+async def test_the_next_attempt_tells_the_model_what_was_wrong() -> None:
+    wrong = reply("x", ("fly", {}))
+    async with narrator(wrong, reply(), reply()) as (llm, server):
+        request = NarratorRequest("light it", tools=[LIGHT])
+        with pytest.raises(PlanRejected):
+            await llm.plan(request)
+        await llm.plan(NarratorRequest("light it", tools=[LIGHT], attempt=2))
+        assert "'fly' is not among the tools: light" in asked(server, 1)
+        await llm.plan(NarratorRequest("light it", tools=[LIGHT], attempt=1))
+        assert "fly" not in asked(server, 2)
+
+
+async def test_an_answer_that_was_cut_off_is_told_to_be_shorter() -> None:
+    async with narrator(Says('{"narrative": "and so', finish="length"), reply(), max_tokens=40) as (
+        llm,
+        server,
+    ):
+        with pytest.raises(PlanRejected):
+            await llm.plan(NarratorRequest("x"))
+        await llm.plan(NarratorRequest("x", attempt=2))
+        assert server.requests[0]["max_tokens"] == 40
+        assert "cut off after 40 tokens" in asked(server, 1)
+
+
+async def test_an_overflowing_context_makes_the_next_prompt_smaller() -> None:
+    state = {f"thing{index}": "x" * 200 for index in range(100)}
+    async with narrator(Fails(400, "exceeds the available context size"), reply()) as (llm, server):
+        with pytest.raises(ContextOverflow):
+            await llm.plan(NarratorRequest("look", state=state, tools=[LIGHT]))
+        await llm.plan(NarratorRequest("look", state=state, tools=[LIGHT], attempt=2))
+        assert len(asked(server, 1)) < 0.75 * len(asked(server, 0))
+        assert "look" in asked(server, 1)
+
+
+async def test_a_server_that_refuses_the_schema_is_asked_for_less() -> None:
+    refusals = [
+        Fails(400, "invalid json_schema"),
+        Fails(400, "json_schema unsupported"),
+        Fails(400, "no json_object"),
+    ]
+    async with narrator(*refusals, f"```json\n{reply()}\n```") as (llm, server):
+        for attempt in (1, 2, 3):
+            with pytest.raises(FormatRefused):
+                await llm.plan(NarratorRequest("x", tools=[LIGHT], attempt=attempt))
+        plan = await llm.plan(NarratorRequest("x", tools=[LIGHT], attempt=4))
+        assert plan.narrative == "You do it."
+        formats = [one.get("response_format", {}).get("type") for one in server.requests]
+    assert formats == ["json_schema", "json_schema", "json_object", None]
+
+
+async def test_a_budget_that_is_used_up_asks_nobody() -> None:
+    async with narrator(Says(reply(), tokens=(10, 5)), reply(), budget=Budget(max_tokens=15)) as (
+        llm,
+        server,
+    ):
+        await llm.plan(NarratorRequest("x"))
+        with pytest.raises(BudgetExceededError, match="tokens 15 of 15"):
+            await llm.plan(NarratorRequest("x"))
+        assert len(server.requests) == 1
+
+
+async def test_the_narrative_is_heard_while_it_is_written() -> None:
+    heard: list[str] = []
+    text = reply('You light it.\n"Ah!"', ("light", {"item": "lamp"}))
+    async with narrator(Says(text, piece=5)) as (llm, _):
+        plan = await llm.plan(NarratorRequest("x", tools=[LIGHT], say=heard.append))
+    assert "".join(heard) == plan.narrative == 'You light it.\n"Ah!"'
+    assert len(heard) > 3
+
+
+# --- turns -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Item:
+    item: str
+
+
+@tool(name="light", description="Light something.")
+async def light(params: Item, *, context: ToolContext) -> ToolResult[None]:
+    context.patch({"lamp": {"lit": True}})
+    return ToolResult("it burns")
+
+
+class Recorder:
+    full = False
+
+    def __init__(self, session: Session) -> None:
+        self.records: list[Record] = []
+        session.attach(self)
+
+    def push(self, record: Record) -> None:
+        self.records.append(record)
+
+    async def wait(self) -> None:
+        return None
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [record.event for record in self.records if isinstance(record.event, kind)]
+
+
+BAD_SERVERS: list[Behaviour] = [
+    Hangs(),
+    Hangs('{"narrative": "You'),
+    Fails(500),
+    Writes(b'data: {"choices": [{"index": 0, "del'),
+    Says('{"narrative": "You light'),
+    Floods(),
+]
+
+
+@pytest.mark.parametrize(
+    "bad", BAD_SERVERS, ids=["hangs", "hangs midway", "500", "half an event", "half a JSON", "200 MB"]
+)
+async def test_a_bad_server_costs_one_attempt_not_the_turn(bad: Behaviour) -> None:
+    session = Session(state={"lamp": {"lit": False}})
+    async with narrator(bad, reply("It burns.", ("light", {"item": "lamp"})), time_limit=2.0) as (
+        llm,
+        server,
+    ):
+        result = await take_turn(
+            session,
+            "light the lamp",
+            narrator=llm,
+            registry=ToolRegistry([light]),
+            settings=TurnSettings(generation_timeout=20),
+        )
+    assert result.outcome == "completed"
+    assert result.narrative == "It burns."
+    assert len(result.problems) == 1
+    assert result.plans[0].metadata.generation_attempt == 2
+    assert session.snapshot() == {"lamp": {"lit": True}}
+    assert server.sent < 20_000_000
+
+
+async def test_a_chain_goes_on_to_the_next_narrator_when_the_server_hangs() -> None:
+    async with narrator(Hangs()) as (llm, _):
+        chain = ChainNarrator([llm], last_resort=TemplateNarrator(), time_limit=0.5)
+        result = await take_turn(
+            Session(),
+            "look",
+            narrator=chain,
+            registry=ToolRegistry(),
+            settings=TurnSettings(generation_timeout=0.5),
+        )
+    assert result.narrator == "template"
+    assert result.outcome == "completed"
+
+
+async def test_streamed_narration_is_recorded_once() -> None:
+    session = Session()
+    recorder = Recorder(session)
+    async with narrator(reply("The sea is grey today.")) as (llm, _):
+        await take_turn(
+            session,
+            "look",
+            narrator=llm,
+            registry=ToolRegistry(),
+            settings=TurnSettings(generation_timeout=20),
+        )
+    assert "".join(delta.text for delta in recorder.of(NarrationDelta)) == "The sea is grey today."
+
+
+async def test_a_narration_without_calls_that_contradicts_the_state_is_generated_again() -> None:
+    session = Session(state={"door": {"open": False}})
+    async with narrator(reply("The door is open."), reply("The door is still shut.")) as (llm, server):
+        result = await take_turn(
+            session,
+            "look",
+            narrator=llm,
+            registry=ToolRegistry(),
+            settings=TurnSettings(generation_timeout=20),
+        )
+        assert "door.open is False" in asked(server, 1)
+    assert result.narrative == "The door is still shut."
+    assert [(one.verdict, one.path) for one in result.receipts] == [("held", "door.open")]
+
+
+async def test_a_narration_the_calls_did_not_make_true_is_told_again() -> None:
+    session = Session(state={"lamp": {"lit": False}, "inventory": {}})
+    recorder = Recorder(session)
+    first = reply("The lamp is lit. You hold a silver key.", ("light", {"item": "lamp"}))
+    async with narrator(first, reply("The lamp is lit.")) as (llm, server):
+        result = await take_turn(
+            session,
+            "light the lamp",
+            narrator=ChainNarrator([llm], time_limit=20),
+            registry=ToolRegistry([light]),
+            settings=TurnSettings(generation_timeout=20),
+        )
+        assert "no silver key in the player's inventory" in asked(server, 1)
+    assert result.narrative == "The lamp is lit."
+    [receipt] = result.receipts
+    assert receipt.verdict == "held"
+    assert receipt.source is not None
+    assert receipt.source.call == result.plans[0].tools[0].tool_id
+    [notice] = recorder.of(Notice)
+    assert notice.code == CONTRADICTION
+    assert "told again" in notice.message
+
+
+async def test_a_narrator_that_cannot_mend_its_words_has_them_flagged() -> None:
+    session = Session(state={"inventory": {}})
+    recorder = Recorder(session)
+    wrong = reply("You carry the torch.", ("light", {"item": "lamp"}))
+    async with narrator(wrong, Fails(500)) as (llm, _):
+        result = await take_turn(
+            session,
+            "light the lamp",
+            narrator=llm,
+            registry=ToolRegistry([light]),
+            settings=TurnSettings(generation_timeout=20),
+        )
+    assert result.narrative == "You carry the torch."
+    [notice] = recorder.of(Notice)
+    assert (notice.level, notice.code) == ("warn", CONTRADICTION)
+    assert "500" in notice.message
