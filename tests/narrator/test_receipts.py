@@ -1,0 +1,166 @@
+"""What a narration claims, and where it comes from."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from narratoria import Session
+from narratoria.events import StatePatch, TurnRedone, TurnUndone
+from narratoria.narrator.ledger import Ledger
+from narratoria.narrator.receipts import audit, claims, contradictions, judged
+from narratoria.plan import CallResult, ExecutionResult
+
+STATE: dict[str, Any] = {
+    "inventory": {"lantern": {"lit": False}, "coins": 0},
+    "doors": {"oak_door": {"open": False, "locked": True}, "iron_door": {"open": True}},
+    "gate": "shut",
+    "lamp": {"oil": 3, "lit": False, "status": "polished"},
+    "things": {"rope": {"location": "cellar"}, "map": {"held": True}},
+    "rooms": {"cellar": {"items": ["shovel"]}},
+    "hatch_open": True,
+    "marit": {"name": "Marit Aune", "alive": True},
+    "chest": {"locked": True},
+}
+
+
+@pytest.mark.parametrize(
+    ("narration", "path"),
+    [
+        ("You hold the lantern high.", "inventory.lantern"),
+        ("You are carrying your lantern.", "inventory.lantern"),
+        ("You have the map.", "things.map.held"),
+        ("You have no rope.", "things.rope.location"),
+        ("You don't have any coins.", "inventory.coins"),
+        ("The oak door is locked.", "doors.oak_door.locked"),
+        ("The oak door is still shut.", "doors.oak_door.open"),
+        ("Behind you the iron door stands open.", "doors.iron_door.open"),
+        ("The gate is closed.", "gate"),
+        ("The lamp isn't lit.", "lamp.lit"),
+        ("The lamp is polished.", "lamp.status"),
+        ("The hatch is open.", "hatch_open"),
+        ("Marit is alive.", "marit.alive"),
+        ("Your lantern is dark.", "inventory.lantern.lit"),
+    ],
+)
+def test_a_true_claim_names_the_fact_it_rests_on(narration: str, path: str) -> None:
+    assert [(one.verdict, one.path) for one in audit(narration, STATE)] == [("held", path)]
+
+
+@pytest.mark.parametrize(
+    ("narration", "path"),
+    [
+        ("You hold a silver sword.", ""),
+        ("You pick up the rope.", "things.rope.location"),
+        ("You have the rope coiled over your shoulder.", "things.rope.location"),
+        ("You carry the shovel.", ""),
+        ("You do not have the lantern.", "inventory.lantern"),
+        ("You have the coins.", "inventory.coins"),
+        ("The oak door is open.", "doors.oak_door.open"),
+        ("The iron door swings shut.", "doors.iron_door.open"),
+        ("The gate stands open.", "gate"),
+        ("The lamp is burning.", "lamp.lit"),
+        ("The lamp is not dark.", "lamp.lit"),
+        ("The hatch is now closed.", "hatch_open"),
+        ("Marit is dead.", "marit.alive"),
+        ("The chest is open.", "chest.locked"),
+        ("Your lantern is lit.", "inventory.lantern.lit"),
+    ],
+)
+def test_a_false_claim_is_flagged_with_the_fact_that_denies_it(narration: str, path: str) -> None:
+    [receipt] = [one for one in audit(narration, STATE) if one.verdict == "contradicted"]
+    assert receipt.path == path
+    assert receipt.claim.text in receipt.objection
+
+
+@pytest.mark.parametrize(
+    "narration",
+    [
+        "",
+        '“The lamp is lit,” says Marit. "You have the rope."',
+        "If the lamp is lit, the ship will see it.",
+        "Is the gate open?",
+        "You wish you had the rope. You could carry the rope.",
+        "It is as though the gate is open.",
+        "You have a bad feeling about this, and no time.",
+        "You hold your breath. You have a right to be here.",
+        "The lamp is out of reach. The sea is grey, the night is long.",
+        "The tower is locked. The kitchen is empty.",
+        "\x00" * 100,
+        "The " * 50_000,
+        "is is is is is the the you have you have " * 2_000,
+    ],
+    ids=range(13),
+)
+def test_what_is_not_asserted_or_not_known_is_left_alone(narration: str) -> None:
+    started = time.perf_counter()
+    assert contradictions(audit(narration, STATE)) == []
+    assert time.perf_counter() - started < 2
+
+
+def test_without_an_inventory_nobody_can_say_what_is_carried() -> None:
+    assert audit("You hold a silver sword.", {"place": "cellar"}) == []
+
+
+def test_what_was_true_when_it_was_said_holds_though_the_calls_changed_it() -> None:
+    told = "The chest is locked. You turn the key."
+    before = judged(told, STATE)
+    after = {**STATE, "chest": {"locked": False}}
+    assert contradictions(audit(told, after)) != []
+    assert contradictions(audit(told, after, before=before)) == []
+
+
+def test_a_claim_is_traced_to_the_patch_of_this_turn() -> None:
+    def call(tool_id: str, ok: bool, patch: dict[str, Any]) -> CallResult:
+        event = StatePatch(version="0", patch=patch)
+        return CallResult(tool_id=tool_id, ok=ok, state="completed" if ok else "failed", events=[event])
+
+    trace = ExecutionResult(
+        plan_id="p",
+        success=True,
+        tool_results=[
+            call("first", True, {"lamp": {"lit": True}}),
+            call("failed", False, {"lamp": {"lit": True}}),
+            call("other", True, {"gate": "open"}),
+        ],
+    )
+    [receipt] = audit("The lamp is lit.", {"lamp": {"lit": True}}, trace=trace)
+    assert receipt.source is not None
+    assert receipt.source.call == "first"
+
+
+def test_the_ledger_knows_the_turn_and_forgets_what_is_undone() -> None:
+    session, ledger = Session(), Ledger()
+    session.attach(ledger)
+    session.turn = 1
+    session.patch({"lamp": {"lit": True, "oil": 1}})
+    session.turn = 2
+    session.patch({"lamp": {"oil": 0}})
+    session.patch({"gate": {"open": True}})
+    for told, turn in (("The lamp is lit.", 1), ("The gate is open.", 2)):
+        [receipt] = audit(told, session.state, ledger=ledger)
+        assert receipt.source is not None
+        assert receipt.source.turn == turn
+    assert ledger.source(("lamp", "oil")) == ledger.source(("lamp", "oil"))
+    session.record(TurnUndone(turn=2))
+    undone = ledger.source(("lamp", "oil"))
+    assert undone is not None
+    assert undone.turn == 1
+    assert ledger.source(("gate", "open")) is None
+    session.record(TurnRedone(turn=2))
+    redone = ledger.source(("lamp", "oil"))
+    assert redone is not None
+    assert redone.turn == 2
+
+
+def test_claims_are_few_however_long_the_text() -> None:
+    assert len(claims("The lamp is lit. " * 1_000)) == 24
+
+
+def test_a_large_world_is_judged_quickly() -> None:
+    world = {"rooms": {f"room{index}": {"door": {"open": False}, "n": index} for index in range(20_000)}}
+    started = time.process_time()
+    audit("The lamp is lit. The door is open.", {"lamp": {"lit": False}, **world})
+    assert time.process_time() - started < 1
