@@ -1,0 +1,136 @@
+"""`narratoria sessions`, as a person and as a script use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+
+def narratoria(home: Path, *arguments: str, say: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "narratoria", *arguments],
+        env={**os.environ, "NARRATORIA_HOME": str(home), "NO_COLOR": "1"},
+        input=say if say is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where the torch was lit and the door examined."""
+    folder = tmp_path / "home"
+    done = narratoria(
+        folder,
+        "play",
+        "torch",
+        "--terminal",
+        "--json",
+        "--narrator",
+        "rules",
+        say="light the torch\nexamine the door\n",
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def listed(home: Path) -> list[dict]:
+    return json.loads(narratoria(home, "sessions", "list", "--json").stdout)
+
+
+def shown(home: Path, session: str) -> dict:
+    return json.loads(narratoria(home, "sessions", "show", session, "--json").stdout)
+
+
+def test_show_gives_state_turns_and_assets(home: Path) -> None:
+    (meta,) = listed(home)
+    assert (meta["story"], meta["turns"]) == ("torch", 2)
+    document = shown(home, meta["id"][:8])
+    assert document["state"]["inventory"]["torch"]["lit"] is True
+    assert [turn["prompt"] for turn in document["turns"]] == ["", "light the torch", "examine the door"]
+    examined = document["turns"][2]
+    assert examined["choices"] == ["Open", "Leave"]
+    assert [(call["tool"], call["ok"], len(call["attempts"])) for call in examined["calls"]] == [
+        ("door-examiner", True, 1)
+    ]
+    for digest in document["assets"]:
+        assert (home / "assets" / digest[:2] / digest).is_file()
+    assert document["assets"]
+    people = narratoria(home, "sessions", "show", meta["id"]).stdout
+    assert "examine the door" in people and "door-examiner completed" in people
+
+
+def test_undo_and_branch_move_the_world(home: Path) -> None:
+    (meta,) = listed(home)
+    branched = json.loads(narratoria(home, "sessions", "branch", meta["id"], "--turn", "1", "--json").stdout)
+    assert branched["parent"] == meta["id"]
+    assert "discovered" not in shown(home, branched["id"])["state"]
+    undone = json.loads(narratoria(home, "sessions", "undo", meta["id"], "--json").stdout)
+    assert (undone["turn"], undone["prompt"]) == (2, "examine the door")
+    after = shown(home, meta["id"])
+    assert after["state"] == shown(home, branched["id"])["state"]
+    assert [turn["turn"] for turn in after["undone"]] == [2]
+    assert narratoria(home, "sessions", "undo", meta["id"]).returncode == 0
+    nothing = narratoria(home, "sessions", "undo", meta["id"])
+    assert nothing.returncode == 1
+    assert nothing.stderr.strip() == "narratoria: there is nothing to undo: the story is at its beginning"
+
+
+def test_export_and_import_come_full_circle(home: Path, tmp_path: Path) -> None:
+    (meta,) = listed(home)
+    target = tmp_path / "torch.narratoria"
+    assert narratoria(home, "sessions", "export", meta["id"], str(target)).returncode == 0
+    with zipfile.ZipFile(target) as archive:
+        assert {"session.json", "journal.ndjson"} <= set(archive.namelist())
+    refused = narratoria(home, "sessions", "export", meta["id"], str(target))
+    assert refused.returncode == 1 and "--force" in refused.stderr
+    elsewhere = tmp_path / "elsewhere"
+    taken = json.loads(narratoria(elsewhere, "sessions", "import", str(target), "--json").stdout)
+    assert shown(elsewhere, taken["id"])["turns"] == shown(home, meta["id"])["turns"]
+    for name, expected in (
+        ("t.md", "> examine the door"),
+        ("t.html", "<blockquote>examine the door</blockquote>"),
+    ):
+        assert narratoria(home, "sessions", "export", meta["id"], str(tmp_path / name)).returncode == 0
+        assert expected in (tmp_path / name).read_text()
+    assert "data:image/" in (tmp_path / "t.html").read_text(), "the picture is part of the page"
+    target.write_bytes(target.read_bytes()[:-100])
+    broken = narratoria(elsewhere, "sessions", "import", str(target))
+    assert broken.returncode == 1 and len(broken.stderr.splitlines()) == 1
+
+
+def test_deleting_asks_first(home: Path) -> None:
+    (meta,) = listed(home)
+    assert narratoria(home, "sessions", "delete", meta["id"], say="n\n").returncode == 130
+    assert len(listed(home)) == 1
+    assert narratoria(home, "sessions", "delete", meta["id"], "--yes").returncode == 0
+    assert listed(home) == []
+    assert narratoria(home, "sessions", "prune", "--json").returncode == 0
+
+
+def test_mistakes_are_one_clear_line(home: Path) -> None:
+    unknown = narratoria(home, "sessions", "show", "zzz")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert unknown.stderr.startswith("narratoria: there is no session 'zzz'")
+    assert len(unknown.stderr.splitlines()) == 1
+    assert narratoria(home, "sessions", "branch").returncode == 2
+    assert narratoria(home, "sessions", "import", "/nowhere").returncode == 2
+
+
+def test_a_damaged_database_is_salvaged(home: Path) -> None:
+    (meta,) = listed(home)
+    database = home / "sessions.db"
+    content = database.read_bytes()
+    database.write_bytes(content[: len(content) - 4096] + b"\xff" * 4096)
+    done = narratoria(home, "sessions", "salvage", "--json")
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert Path(outcome["damaged"]).is_file()
+    assert [one["id"] for one in outcome["sessions"]] in ([meta["id"]], [])
