@@ -263,7 +263,8 @@ async def test_rule_8_the_trace_has_every_field_of_13_5():
     result = await run(shop, plan(call("a", patch={"x": {"y": 1}}), call("b", fail="X"), narrative="Once."))
     data = msgspec.to_builtins(result)
     assert set(data) >= {
-        "planId", "success", "narrative", "executionTime", "toolResults", "failedTools", "generationAttempt", "canReplan",
+        "planId", "success", "narrative", "executionTime", "toolResults", "failedTools", "generationAttempt",
+        "canReplan",
     }  # fmt: skip
     first, second = data["toolResults"]
     assert set(first) >= {"toolId", "ok", "state", "output", "executionTime", "retryCount", "error", "events"}

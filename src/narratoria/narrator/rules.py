@@ -139,7 +139,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     return f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; known are {', '.join(names)}"
 
 
-# --- templates ---------------------------------------------------------------------------------------------
+# --- templates --------------------------------------------------------------------------------------------
 
 
 def slots(template: Any) -> set[str]:
@@ -176,10 +176,8 @@ def _text(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, A
 
 def _value(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, Any]) -> Any:
     name = match[1].strip()
-    if name.startswith("state."):
-        value = lookup(state, name.split(".")[1:], MISSING)
-    else:
-        value = groups.get(name, MISSING)
+    in_state = name.startswith("state.")
+    value = lookup(state, name.split(".")[1:], MISSING) if in_state else groups.get(name, MISSING)
     return (match[2] if match[2] is not None else "") if value is MISSING else value
 
 
