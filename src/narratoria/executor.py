@@ -14,9 +14,10 @@ import asyncio
 import sys
 import types
 from collections.abc import Awaitable, Coroutine, Generator, Mapping
-from dataclasses import dataclass, field
 from time import perf_counter, time
 from typing import Any, Final
+
+import msgspec
 
 from narratoria import contract, outcomes
 from narratoria.errors import (
@@ -44,8 +45,7 @@ _OPENTELEMETRY: Final = "opentelemetry.trace"
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """How a call is to be run, where it differs from the tool's own wishes, and what is learned from it."""
 
     call_id: str | None = None
@@ -55,8 +55,8 @@ class Call:
     timeout: float | None = None
     dependencies: JsonObject | None = None
     first_attempt: int = 1
-    events: list[ToolEvent] = field(default_factory=list)
-    committed: list[ToolEvent] = field(default_factory=list)  # those of the attempt that succeeded
+    events: list[ToolEvent] = []
+    committed: list[ToolEvent] = []  # those of the attempt that succeeded
     attempts: int = 0
 
     def note(self, draft: Draft, result: AnyResult) -> None:

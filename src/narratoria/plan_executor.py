@@ -18,10 +18,10 @@ from typing import Any, Final
 from narratoria.errors import CANCELLED, TIMEOUT, PromptEvaluationError
 from narratoria.events import CallFinished, JsonObject, PlanFinished, StatePatch, ToolEvent
 from narratoria.executor import Call, ToolExecutor
+from narratoria.outcomes import writable
 from narratoria.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicy, plan_policy
-from narratoria.schema import dump
 from narratoria.session import Session
 from narratoria.state import lookup, merge
 from narratoria.tool import Tool, ToolResult
@@ -250,19 +250,17 @@ class _Run:
         return None
 
     async def _run(self, call: PlannedCall, tool: Tool[Any, Any]) -> CallResult:
-        outputs = {
-            dependency: self.results[dependency].output if self.results[dependency].ok else None
-            for dependency in self.dependencies[call.tool_id]
-        }
-        bound = (
-            self.owner.call_timeout if tool.timeout is None else min(tool.timeout, self.owner.call_timeout)
-        )
+        outputs: dict[str, JsonObject | None] = {}
+        for dependency in self.dependencies[call.tool_id]:
+            result_of_it = self.results[dependency]
+            outputs[dependency] = result_of_it.output if result_of_it.ok else None
+        longest, limit = self.owner.call_timeout, tool.timeout
         record = Call(
             call_id=f"{self.plan.request_id}:{call.tool_id}",
             tool_id=call.tool_id,
             plan_id=self.plan.request_id,
             policy=_policy(call.retry_policy.max_retries, call.retry_policy.backoff_ms),
-            timeout=bound,
+            timeout=longest if limit is None or limit > longest else limit,
             dependencies=outputs or None,
         )
         started = time.perf_counter()
@@ -351,7 +349,7 @@ def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
             output = merge(output, event.patch)
     if output or value is None:
         return output
-    dumped = dump(value)
+    dumped = writable(value)
     return dumped if isinstance(dumped, dict) else {"value": dumped}
 
 
