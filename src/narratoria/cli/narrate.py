@@ -1,0 +1,234 @@
+"""`narratoria narrate` and `eval`: what a narrator would plan, and how good its plans are. Nothing is executed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from narratoria.cli.output import console, print_json, styled
+from narratoria.errors import NarratoriaError
+from narratoria.game import story_registry
+from narratoria.narrator.casting import make_narrator
+from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.evaluation import Report, evaluate, load_set
+from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
+from narratoria.plan import PlanDocument
+from narratoria.registry import ToolRegistry
+from narratoria.story import MANIFEST_SUFFIX, Opening, Story, open_story
+from narratoria.tools.process import process_tool
+from narratoria.turn import GENERATION_TIMEOUT, card
+
+DEFAULT_STORY = "lighthouse"
+_narrators = click.option(
+    "--narrator",
+    "narrators",
+    multiple=True,
+    metavar="NAME",
+    help="rules, local, llm or template; several are asked in order.",
+)
+_timeout = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=GENERATION_TIMEOUT,
+    show_default=True,
+    help="Seconds for one plan.",
+)
+
+
+@click.command()
+@click.argument("prompt")
+@click.option("--story", metavar="STORY", help="A name from the library, or a folder.")
+@click.option(
+    "--tools",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A folder of tools, no story.",
+)
+@_narrators
+@_timeout
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+def narrate(
+    prompt: str,
+    story: str | None,
+    tools: Path | None,
+    narrators: tuple[str, ...],
+    timeout: float,
+    as_json: bool,
+) -> int:
+    """The plan for PROMPT, as a narrator would make it now; nothing is run.
+
+    With - as the prompt, one prompt is read from each line of standard input and one plan printed per line.
+    """
+    if story is not None and tools is not None:
+        raise click.UsageError("--story and --tools exclude each other")
+    tale = _bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
+    registry = _folder_registry(tools) if tools is not None else story_registry(tale)
+    chain = make_narrator(tale, narrators or None, time_limit=timeout)
+    return asyncio.run(_narrate(prompt, tale, registry, chain, as_json))
+
+
+async def _narrate(
+    prompt: str, tale: Story, registry: ToolRegistry, chain: ChainNarrator, as_json: bool
+) -> int:
+    cards = [card(tool) for tool in registry]
+    by_line = prompt == "-"
+    async for one in _lines() if by_line else _only(prompt):
+        plan = await chain.plan(NarratorRequest(one, state=tale.state, tools=cards, premise=tale.premise))
+        if by_line or as_json:
+            print_json(plan)
+            _say_who(chain)
+        else:
+            _show(plan, chain)
+    return 0
+
+
+async def _only(prompt: str) -> AsyncIterator[str]:
+    yield prompt
+
+
+async def _lines() -> AsyncIterator[str]:
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        yield line.rstrip("\r\n")
+
+
+def _bare_story(folder: Path) -> Story:
+    """Tools without a story around them: nothing is known but what they say of themselves."""
+    return Story(
+        root=folder.resolve(),
+        id="tools",
+        title=folder.name,
+        premise="",
+        opening=Opening(""),
+        rules=None,
+        narrators=("local", "llm", "template"),
+    )
+
+
+def _folder_registry(folder: Path) -> ToolRegistry:
+    registry = ToolRegistry()
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(("_", ".")) or path.name.endswith(MANIFEST_SUFFIX):
+            continue
+        if path.is_file() and os.access(path, os.X_OK):
+            registry.register(process_tool(path))
+    if not len(registry):
+        raise NarratoriaError(f"{folder}: no tool in this folder; a tool is a file with the run bit")
+    return registry
+
+
+def _say_who(chain: ChainNarrator) -> None:
+    err = console(stderr=True)
+    for name, why in chain.passed_over.items():
+        err.print(styled((f"{name} passed: {why}", "dim")))
+    err.print(styled((f"{chain.last_speaker} speaks", "dim")))
+
+
+def _show(plan: PlanDocument, chain: ChainNarrator) -> None:
+    out = console()
+    _say_who(chain)
+    if plan.narrative:
+        out.print(styled((plan.narrative, "")))
+    for number, call in enumerate(plan.tools, 1):
+        after = f"  after {', '.join(call.dependencies)}" if call.dependencies else ""
+        given = ", ".join(f"{name}={value!r}" for name, value in call.input.items())
+        out.print(
+            styled((f"  {number} ", "dim"), (call.tool_path, "bold cyan"), (f"({given})", ""), (after, "dim"))
+        )
+    if not plan.tools:
+        out.print(styled(("  no calls", "dim")))
+    for choice in chain.last_choices:
+        out.print(styled(("  → ", "cyan"), (choice, "")))
+
+
+# --- measuring ---------------------------------------------------------------------------------------------
+
+
+@click.command("eval")
+@click.argument("file", metavar="SET.jsonl", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@_narrators
+@_timeout
+@click.option(
+    "--attempts",
+    type=click.IntRange(1, 5),
+    default=1,
+    show_default=True,
+    help="Generations per prompt; a turn has 5.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the totals as JSON.")
+def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempts: int, as_json: bool) -> int:
+    """Ask a narrator every prompt of SET.jsonl; print exact tool sets, slots, order, validity, latency."""
+    for name in narrators:
+        if name not in ("local", "llm"):
+            raise click.BadParameter(
+                f"{name!r} belongs to a story; use local or llm", param_hint="--narrator"
+            )
+    cases = load_set(file)
+    chain = make_narrator(_bare_story(file.parent), narrators or ("local",), time_limit=timeout)
+    asked = Persistent(chain.narrators, attempts=attempts, time_limit=timeout)
+    report = asyncio.run(evaluate(asked, cases))
+    if as_json:
+        print_json(
+            {**report.to_data(), **_latency(report), "noPlan": len(asked.failures), "attempts": attempts}
+        )
+        return 0
+    wall = _latency(report)
+    out = console()
+    out.print(styled((f"{asked.name}: {file}", "bold")))
+    out.print(styled((report.render(), "")))
+    out.print(
+        styled(
+            (
+                f"latency {wall['wallMsMedian']:g} ms median, {wall['wallMs95']:g} ms at the 95th percentile",
+                "",
+            )
+        )
+    )
+    if asked.failures:
+        out.print(styled((f"no plan for {len(asked.failures)} prompts", "yellow")))
+        for prompt, why in list(asked.failures.items())[:5]:
+            out.print(styled((f"  {prompt[:60]}: ", "dim"), (why[:200], "")))
+    return 0
+
+
+class Persistent:
+    """A chain asked as often as a turn would ask it. What failed to the end is counted, not hidden."""
+
+    def __init__(self, narrators: Sequence[Narrator], *, attempts: int, time_limit: float) -> None:
+        self.chain = ChainNarrator(narrators, time_limit=time_limit)
+        self.attempts = attempts
+        self.name = " → ".join(narrator.name for narrator in narrators)
+        self.failures: dict[str, str] = {}
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        why = ""
+        for attempt in range(1, self.attempts + 1):
+            again = NarratorRequest(
+                request.prompt,
+                state=request.state,
+                tools=request.tools,
+                premise=request.premise,
+                attempt=attempt,
+            )
+            try:
+                plan = await self.chain.plan(again)
+            except NoMatch as error:
+                why = str(error)
+            else:
+                self.failures.pop(request.prompt, None)
+                return plan
+        self.failures[request.prompt] = why
+        raise NoMatch(why)
+
+
+def _latency(report: Report) -> dict[str, Any]:
+    times = sorted(outcome.wall_seconds * 1000 for outcome in report.outcomes)
+    if not times:
+        return {"wallMsMedian": 0.0, "wallMs95": 0.0}
+    late = times[int(0.95 * (len(times) - 1))]
+    return {"wallMsMedian": round(statistics.median(times), 2), "wallMs95": round(late, 2)}

@@ -1,0 +1,160 @@
+"""`narratoria narrate` and `narratoria eval`, as real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from narratoria.plan import PlanDocument
+from narratoria.testing import Fails, Says, ScriptedModel
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / "examples" / "tools"
+STORY = ROOT / "stories" / "torch"
+
+
+async def narratoria(*arguments: str, stdin: str = "", **environment: str) -> tuple[int, str, str]:
+    names = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "narratoria",
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**env, "NO_COLOR": "1", **environment},
+    )
+    out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_a_storys_rules_make_a_plan_and_nothing_runs(tmp_path: Path) -> None:
+    code, out, err = await narratoria(
+        "narrate", "light the torch", "--story", str(STORY), "--json", NARRATORIA_HOME=str(tmp_path)
+    )
+    assert code == 0, err
+    plan = PlanDocument.from_json(out)
+    assert plan.tools
+    assert "rules speaks" in err
+    assert {path.name for path in tmp_path.iterdir()} <= {"cache"}  # embeddings; no session, no asset
+
+
+async def test_a_plan_for_people_names_calls_and_their_order() -> None:
+    code, out, _ = await narratoria(
+        "narrate", "light the torch", "--story", str(STORY), "--narrator", "rules"
+    )
+    assert code == 0
+    assert "torch" in out
+    assert "  1 " in out
+
+
+async def test_a_dash_reads_a_prompt_a_line_and_prints_a_plan_a_line() -> None:
+    prompts = "light the torch\n\n}{ \x00 nonsense\nlook\n"
+    code, out, _ = await narratoria("narrate", "-", "--story", str(STORY), stdin=prompts)
+    assert code == 0
+    plans = [PlanDocument.from_json(line) for line in out.splitlines()]
+    assert len(plans) == 4
+
+
+async def test_a_language_model_plans_for_a_folder_of_tools() -> None:
+    answer = {
+        "narrative": "Fire.",
+        "calls": [{"tool": "torch-lighter", "input": {"action": "light_torch"}}],
+        "order": "together",
+    }
+    async with ScriptedModel(Says(json.dumps(answer))) as server:
+        code, out, err = await narratoria(
+            "narrate", "light it", "--tools", str(TOOLS), "--narrator", "llm", "--json",
+            "--timeout", "30", NARRATORIA_LLM_URL=server.url, NARRATORIA_LLM_TIMEOUT="30",
+        )  # fmt: skip
+        told = server.requests[0]["messages"][0]["content"]
+    assert code == 0, err
+    plan = PlanDocument.from_json(out)
+    assert [(call.tool_path, call.input) for call in plan.tools] == [
+        ("torch-lighter", {"action": "light_torch"})
+    ]
+    assert "llm speaks" in err
+    assert "torch-lighter" in told
+    assert "door-examiner" in told
+
+
+async def test_a_model_that_fails_leaves_the_word_to_the_template() -> None:
+    async with ScriptedModel(Fails(503, "loading")) as server:
+        code, out, err = await narratoria(
+            "narrate", "x", "--tools", str(TOOLS), "--narrator", "llm", "--json",
+            "--timeout", "30", NARRATORIA_LLM_URL=server.url,
+        )  # fmt: skip
+    assert code == 0
+    assert PlanDocument.from_json(out).tools == []
+    assert "503: loading" in err
+    assert "template speaks" in err
+
+
+async def test_wrong_use_is_said_so() -> None:
+    for arguments in (
+        ("narrate",),
+        ("narrate", "x", "--story", "torch", "--tools", str(TOOLS)),
+        ("narrate", "x", "--tools", "/nowhere"),
+        ("eval", "/nowhere.jsonl"),
+        ("eval", str(ROOT / "evals" / "development.jsonl"), "--narrator", "rules"),
+    ):
+        code, out, err = await narratoria(*arguments)
+        assert (code, out) == (2, ""), arguments
+        assert err
+    code, _, err = await narratoria("narrate", "x", "--story", str(STORY), "--narrator", "oracle")
+    assert code == 1
+    assert "oracle" in err
+    code, _, err = await narratoria("narrate", "x", "--story", str(STORY), "--narrator", "llm")
+    assert code == 1
+    assert "NARRATORIA_LLM_URL" in err
+
+
+async def test_eval_scores_a_set_and_counts_what_got_no_plan(tmp_path: Path) -> None:
+    catalogue = {
+        "name": "hut",
+        "tools": [
+            {
+                "name": "light",
+                "description": "Light something.",
+                "parameters": {
+                    "type": "object",
+                    "properties": {"item": {"type": "string"}},
+                    "required": ["item"],
+                },
+            }
+        ],
+    }
+    (tmp_path / "catalogues").mkdir()
+    (tmp_path / "catalogues" / "hut.json").write_text(json.dumps(catalogue))
+    lamp = {"tool": "light", "input": {"item": "lamp"}}
+    cases = [
+        {"catalogue": "hut", "prompt": "light the lamp", "calls": [lamp]},
+        {
+            "catalogue": "hut",
+            "prompt": "light the stove",
+            "calls": [{"tool": "light", "input": {"item": "stove"}}],
+        },
+        {"catalogue": "hut", "prompt": "fly", "calls": [], "tags": ["nothing"]},
+    ]
+    (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, cases)))
+    good = Says(json.dumps({"narrative": "It burns.", "calls": [lamp], "order": "together"}))
+    script = [good, good, Says("not JSON"), good, Fails(500), Fails(500)]  # the first answer only warms up
+    async with ScriptedModel(*script) as server:
+        code, out, err = await narratoria(
+            "eval", str(tmp_path / "set.jsonl"), "--narrator", "llm", "--attempts", "2", "--json",
+            "--timeout", "30", NARRATORIA_LLM_URL=server.url, NARRATORIA_LLM_TIMEOUT="30",
+        )  # fmt: skip
+        assert len(server.requests) == 6
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["prompts"] == 3
+    assert report["exactTools"] == 1.0
+    assert report["slots"] == 0.5
+    assert report["noPlan"] == 1
+    assert report["wallMs95"] >= report["wallMsMedian"] > 0
