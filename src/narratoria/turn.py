@@ -250,6 +250,7 @@ class _Turn:
             last_trace=trace,
             memories=self.settings.memories,
             premise=self.settings.premise,
+            choices=tuple(self.session.choices),
             say=say,
         )
 

@@ -55,6 +55,7 @@ class NarratorRequest:
     last_trace: ExecutionResult | None = None
     memories: Sequence[str] = ()
     premise: str = ""
+    choices: Sequence[str] = ()  # what the player is offered now
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
 
 
