@@ -53,12 +53,15 @@ class LLMNarrator:
         budget: Budget | BudgetTracker | None = None,
         time_limit: float | None = GENERATION_TIMEOUT,
         max_tokens: int = MAX_TOKENS,
+        max_narrative: int = MAX_NARRATIVE,
     ) -> None:
+        """`max_tokens` bounds an answer, `max_narrative` the characters of its narrative."""
         self.adapter = adapter
         self.prompting = prompting or Prompting()
         self.tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
         self.time_limit = time_limit
         self.max_tokens = max_tokens
+        self.max_narrative = max_narrative
         self.last_choices: tuple[str, ...] = ()
         self._name = name
         self._problems: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -90,7 +93,9 @@ class LLMNarrator:
         self.last_choices = ()
         if request.attempt == 1:
             self._problems.pop(request.prompt, None)
-        schema = reply_schema(request.tools, typed=self._form == 0) if self._form < 2 else None
+        schema = None
+        if self._form < 2:
+            schema = reply_schema(request.tools, typed=self._form == 0, longest=self.max_narrative)
         reply = await self._ask(request, self._messages(request), schema)
         try:
             plan, choices = plan_of(reply.text, request)
@@ -110,9 +115,9 @@ class LLMNarrator:
             *objections,
             "Tell it again, true to the state. The calls are done.",
         ]
-        schema = narrative_schema() if self._form < 2 else None
+        schema = narrative_schema(self.max_narrative) if self._form < 2 else None
         reply = await self._ask(request, self._messages(request, said), schema)
-        retold = narrative_of(reply.text)[:MAX_NARRATIVE]
+        retold = narrative_of(reply.text)[: self.max_narrative]
         still = contradictions(judged(retold, request.state))
         if still:
             raise PlanRejected([f"$.narrative: {objection}" for objection in still])
@@ -130,7 +135,7 @@ class LLMNarrator:
     ) -> ModelReply:
         if self.tracker is not None:
             self.tracker.check()
-        narrative = TextOf("narrative", MAX_NARRATIVE)
+        narrative = TextOf("narrative", self.max_narrative)
 
         def hear(piece: str) -> None:
             if text := narrative.feed(piece):

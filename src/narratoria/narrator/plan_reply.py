@@ -32,7 +32,9 @@ _ORDERS: Final = ("one_by_one", "together")
 # --- the form ----------------------------------------------------------------------------------------------
 
 
-def reply_schema(cards: Sequence[ToolCard], *, typed: bool = True) -> JsonObject:
+def reply_schema(
+    cards: Sequence[ToolCard], *, typed: bool = True, longest: int = MAX_NARRATIVE
+) -> JsonObject:
     """The schema of a reply. Every text and every list has an end, or a small model writes for ever."""
     calls: JsonObject = {"type": "array", "maxItems": MAX_CALLS if cards else 0}
     if cards:
@@ -43,7 +45,7 @@ def reply_schema(cards: Sequence[ToolCard], *, typed: bool = True) -> JsonObject
     else:
         calls["items"] = {"type": "object"}
     properties: JsonObject = {
-        "narrative": {"type": "string", "minLength": 1, "maxLength": MAX_NARRATIVE},
+        "narrative": {"type": "string", "minLength": 1, "maxLength": longest},
         "calls": calls,
         "order": {"type": "string", "enum": list(_ORDERS)},
         "choices": {
@@ -60,11 +62,11 @@ def reply_schema(cards: Sequence[ToolCard], *, typed: bool = True) -> JsonObject
     }
 
 
-def narrative_schema() -> JsonObject:
+def narrative_schema(longest: int = MAX_NARRATIVE) -> JsonObject:
     """The form of a narration alone, for when the calls are made already."""
     return {
         "type": "object",
-        "properties": {"narrative": {"type": "string", "minLength": 1, "maxLength": MAX_NARRATIVE}},
+        "properties": {"narrative": {"type": "string", "minLength": 1, "maxLength": longest}},
         "required": ["narrative"],
         "additionalProperties": False,
     }
