@@ -26,7 +26,7 @@ FLAGS = [
     "--disable-component-update", "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]  # fmt: skip
-SCREENS = Path(__file__).parents[2] / "build" / "screens"
+SCREENS = Path(os.environ.get("NARRATORIA_SCREENS", Path(__file__).parents[2] / "build" / "screens"))
 
 
 @dataclass
@@ -57,7 +57,11 @@ class RunningServer:
         self._reap()
 
     def stop(self) -> None:
-        self.process.terminate()
+        self.end(signal.SIGTERM)
+
+    def end(self, number: int) -> None:
+        """Ask it to end, and wait until it has."""
+        self.process.send_signal(number)
         self._reap()
 
     def _reap(self) -> None:
@@ -93,19 +97,23 @@ class RunningServer:
             gate.write("ding")
 
 
+def _start_in(home: Path) -> RunningServer:
+    write_workshop(home)
+    os.mkfifo(home / "gate")
+    (home / "lines").write_text("200")
+    server = RunningServer(home)
+    server.start()
+    return server
+
+
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
+    """Servers of a test's own, for what sees everything on them or changes them for good."""
     started: list[RunningServer] = []
 
     def make() -> RunningServer:
-        home = tmp_path / f"home{len(started)}"
-        write_workshop(home)
-        os.mkfifo(home / "gate")
-        (home / "lines").write_text("200")
-        server = RunningServer(home)
-        server.start()
-        started.append(server)
-        return server
+        started.append(_start_in(tmp_path / f"home{len(started)}"))
+        return started[-1]
 
     yield make
     for server in started:
@@ -113,8 +121,25 @@ def make_server(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
             server.stop()
 
 
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    server = _start_in(tmp_path_factory.mktemp("shared") / "home")
+    yield server
+    if server.process.poll() is None:
+        server.stop()
+
+
 @pytest.fixture
-def server(make_server: Callable[[], RunningServer]) -> RunningServer:
+def server(shared_server: RunningServer) -> RunningServer:
+    """One server for all tests, each of which has sessions of its own; started again where one left it dead."""
+    if shared_server.process.poll() is not None:
+        shared_server._reap()
+        shared_server.start()
+    return shared_server
+
+
+@pytest.fixture
+def fresh_server(make_server: Callable[[], RunningServer]) -> RunningServer:
     return make_server()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -96,7 +97,7 @@ def test_a_story_is_begun_played_and_listed(server: RunningServer) -> None:
     session = server.new_session()
     play(server, session, "paint")
     assert get(server, f"/sessions/{session}/state")["state"]["bench"] == {"tidy": False, "picture": "wet"}
-    (card,) = get(server, "/sessions")
+    (card,) = [card for card in get(server, "/sessions") if card["id"] == session]
     assert card["turns"] == 1
     assert "You mix the colours" in card["excerpt"]
     assert card["picture"]
@@ -225,7 +226,7 @@ def test_a_session_is_renamed_and_deleted(server: RunningServer) -> None:
         assert client.patch(f"/sessions/{session}", json={"title": "Mine"}).json()["title"] == "Mine"
         assert client.delete(f"/sessions/{session}").status_code == 204
         assert client.get(f"/sessions/{session}").status_code == 404
-        assert client.get("/sessions").json() == []
+        assert session not in [card["id"] for card in client.get("/sessions").json()]
 
 
 def test_assets_are_served_by_hash_and_never_as_something_that_runs(server: RunningServer) -> None:
@@ -283,6 +284,52 @@ def test_a_killed_server_finishes_the_turn_when_it_is_back(server: RunningServer
         server.ring()
         events.until("turn_committed", turn=1, outcome=None)
     assert get(server, f"/sessions/{session}/state")["state"]["bell"] == {"rung": True}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_asked_to_end_leaves_its_turn_to_be_finished(server: RunningServer, number: int) -> None:
+    session = server.new_session()
+    post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})
+    with stream(server, session) as events:
+        seen = events.until("call_emitted")[-1]["seq"]
+    server.end(number)
+    server.start()
+    with stream(server, session, **{"Last-Event-ID": str(seen)}) as events:
+        server.ring()
+        rest = events.until("turn_committed", turn=1, outcome=None)
+    assert "cancelled" not in str(rest)
+    assert get(server, f"/sessions/{session}/state")["state"]["bell"] == {"rung": True}
+
+
+def test_a_turn_that_is_nearly_over_ends_before_the_server_does(server: RunningServer) -> None:
+    session = server.new_session()
+    post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})
+    with stream(server, session) as events:
+        events.until("call_emitted")
+    server.process.terminate()
+    server.ring()
+    server.end(signal.SIGTERM)
+    server.start()
+    with stream(server, session) as events:
+        records = events.until("turn_committed", turn=1)
+    assert [record["event"]["type"] for record in records].count("call_started") == 1
+
+
+def test_a_stream_may_begin_with_the_newest_turns_only(server: RunningServer) -> None:
+    session = server.new_session()
+    for prompt in ("paint", "shake", "lengthen"):
+        play(server, session, prompt)
+    with server.client() as client, client.stream("GET", f"/sessions/{session}/events?turns=2") as answer:
+        name, last, data = next(Stream(answer.iter_lines()).messages())
+    assert (name, data["earlier"]) == ("snapshot", 2)  # the opening, and the painting
+    first, *rest = data["records"]
+    assert first["event"]["type"] == "session_started"
+    assert first["event"]["state"]["bench"]["picture"] == "wet"
+    assert {record["turn"] for record in rest} == {2, 3}
+    with stream(server, session, **{"Last-Event-ID": str(rest[0]["seq"])}) as events:
+        again = events.until("turn_committed", turn=3)
+    assert [one["seq"] for one in again] == [one["seq"] for one in rest[1:]]
+    assert int(last) == again[-1]["seq"]
 
 
 def test_a_session_leaves_as_a_file_and_comes_back(server: RunningServer, make_server: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 from narratoria.events import CallEmitted, Log, Narration, NarrationDelta
 from narratoria.session import Record
 from narratoria.web.feed import QUEUE_BYTES, SNAPSHOT_LOG_LINES, Feed, condense
+from narratoria.web.past import Window
 
 
 def log(seq: int, message: str = "line") -> Record:
@@ -21,6 +23,18 @@ def log(seq: int, message: str = "line") -> Record:
 def parsed(chunk: bytes) -> tuple[str, Any]:
     lines = dict(line.split(": ", 1) for line in chunk.decode().strip().split("\n"))
     return lines.get("event", "message"), msgspec.json.decode(lines["data"])
+
+
+class Ten:
+    """A past of ten records, which must never be read where it would hold up everybody else."""
+
+    def read(self, after: int, before: int) -> Iterable[Record]:
+        for seq in range(after + 1, min(before, 11)):
+            assert threading.current_thread() is not threading.main_thread()
+            yield log(seq)
+
+    def newest(self, turns: int, until: int) -> Window:
+        return Window(list(self.read(0, until + 1))[-turns:], 10 - turns)
 
 
 async def first_message(viewer: AsyncIterator[bytes]) -> tuple[str, Any]:
@@ -43,12 +57,7 @@ async def test_records_that_come_together_travel_together() -> None:
 
 
 async def test_past_and_present_meet_without_gap_or_repetition() -> None:
-    past = [log(seq) for seq in range(1, 11)]
-
-    def read_past(after: int, before: int) -> Iterable[Record]:
-        return [record for record in past if after < record.seq < before]
-
-    feed = Feed(read_past, seq=10)
+    feed = Feed(Ten(), seq=10)
     early = feed.follow()
     await anext(early)
     feed.push(log(11))  # gathered for `early` when the next viewer comes
@@ -62,6 +71,36 @@ async def test_past_and_present_meet_without_gap_or_repetition() -> None:
     assert seen == list(range(4, 13))
     await early.aclose()
     await late.aclose()
+
+
+async def test_viewers_that_come_together_share_the_same_bytes() -> None:
+    feed = Feed(Ten(), seq=10)
+    viewers = [feed.follow(turns=3) for _ in range(3)]
+    for viewer in viewers:
+        await anext(viewer)
+    chunks = [await anext(viewer) for viewer in viewers]
+    assert chunks[0] is chunks[1] is chunks[2]
+    name, data = parsed(chunks[0])
+    assert (name, data["earlier"], [one["seq"] for one in data["records"]]) == ("snapshot", 7, [8, 9, 10])
+    feed.push(log(11))
+    chunks = [await anext(viewer) for viewer in viewers]
+    assert chunks[0] is chunks[1] is chunks[2]
+    for viewer in viewers:
+        await viewer.aclose()
+
+
+async def test_what_happens_while_a_snapshot_is_made_follows_it_once() -> None:
+    feed = Feed(Ten(), seq=10)
+    viewer = feed.follow(turns=3)
+    await anext(viewer)
+    making = asyncio.ensure_future(anext(viewer))
+    await asyncio.sleep(0)  # the thread is reading
+    feed.push(log(11))
+    _, data = parsed(await making)
+    assert data["seq"] == 10
+    _, records = await first_message(viewer)
+    assert [one["seq"] for one in records] == [11]
+    await viewer.aclose()
 
 
 async def test_a_viewer_that_does_not_read_is_given_a_snapshot_and_nobody_waits() -> None:

@@ -24,6 +24,7 @@ from narratoria.web.openapi import BINARY, STREAM, Operation
 MAX_BODY: Final = 1024 * 1024
 MAX_IMPORT: Final = 1024**3
 BLOCK: Final = 1 << 20
+MAX_DIGITS: Final = 15
 
 T = TypeVar("T", bound=documents.Request)
 
@@ -121,19 +122,21 @@ class Api:
         feed = (await self.games.open(_id(request))).feed
         ended: dict[str, PlanFinished] = {}
         made: list[tuple[int | None, PlanMade]] = []
-        for record in feed.records(0, feed.seq):
-            if isinstance(record.event, PlanMade):
-                made.append((record.turn, record.event))
-            elif isinstance(record.event, PlanFinished):
-                ended[record.event.plan] = record.event
+        async for part in feed.read(0, feed.seq):
+            for record in part:
+                if isinstance(record.event, PlanMade):
+                    made.append((record.turn, record.event))
+                elif isinstance(record.event, PlanFinished):
+                    ended[record.event.plan] = record.event
         return _json([_plan_entry(turn, event, ended.get(event.plan["requestId"])) for turn, event in made])
 
     async def events(self, request: HttpRequest) -> Response:
         seat = await self.games.open(_id(request))
-        after = request.headers.get("last-event-id") or request.query_params.get("after") or "0"
-        if not after.isdecimal():
-            raise BadRequest(f"after must be the number of a record, not {after!r}")
-        return _EventStream(seat.feed.follow(int(after)))
+        seen = request.headers.get("last-event-id") or request.query_params.get("after")
+        after = None if seen is None else _number("after", seen)
+        given = request.query_params.get("turns")
+        turns = None if given is None else max(1, _number("turns", given))
+        return _EventStream(seat.feed.follow(after, turns))
 
     async def asset(self, request: HttpRequest) -> Response:
         try:
@@ -173,6 +176,12 @@ class _EventStream(StreamingResponse):
 
 def _id(request: HttpRequest) -> str:
     return str(request.path_params["id"])
+
+
+def _number(name: str, given: str) -> int:
+    if not given.isascii() or not given.isdecimal() or len(given) > MAX_DIGITS:
+        raise BadRequest(f"{name} must be a number such as 50, not {given[:40]!r}")
+    return int(given)
 
 
 async def _body(request: HttpRequest, kind: type[T]) -> T:
@@ -251,7 +260,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         "GET", "/sessions/{id}/events", "events", "Everything that happens, as it happens", answer=STREAM,
-        description=openapi.EVENTS,
+        description=openapi.EVENTS, query={"after": "integer", "turns": "integer"},
     ),
     Operation("GET", "/sessions/{id}/state", "state", "The committed state", answer=documents.StateNow),
     Operation("GET", "/sessions/{id}/plans", "plans", "Every plan made", answer=list[documents.PlanEntry]),

@@ -1,40 +1,37 @@
 """A session's records on their way to viewers: encoded once, sent together, never in a turn's way.
 
 Records are gathered for about 30 ms and go out as one server-sent event whose bytes all viewers share. Nobody
-waits for a viewer that does not keep up: its queue is thrown away and it gets the story again, condensed.
+waits for a viewer that does not keep up: its queue is thrown away and it gets the story again, condensed. What
+is older than the tail kept here is read and encoded in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from narratoria.events import CallEmitted, Log, Narration, NarrationDelta
 from narratoria.session import Record
+from narratoria.web.past import Past, Window
 
 GATHER_SECONDS: Final = 0.03
 # Writing to a socket is what costs: many viewers are served less often.
 GATHER_SECONDS_PER_VIEWER: Final = 0.001
 QUEUE_CHUNKS: Final = 256
 QUEUE_BYTES: Final = 8 * 1024 * 1024
-TAIL_RECORDS: Final = 200_000
+TAIL_RECORDS: Final = 10_000
 CHUNK_RECORDS: Final = 2_000
-SNAPSHOT_LOG_LINES: Final = 1_000
+SNAPSHOT_LOG_LINES: Final = 1_000  # of each call's log, for a viewer that was too slow ...
+FIRST_LOG_LINES: Final = 100_000  # ... and for one that begins
 KEEP_ALIVE_SECONDS: Final = 15.0
 
 encode: Final = msgspec.json.Encoder().encode
 KEEP_ALIVE: Final = b": still here\n\n"
-
-ReadPast = Callable[[int, int], Iterable[Record]]
-"""Records after the first number and before the second, from the journal."""
-
-
-def no_past(after: int, before: int) -> Iterable[Record]:
-    return ()
 
 
 class Viewer:
@@ -58,12 +55,15 @@ class Viewer:
         self.ready.set()
 
     def take(self) -> bytes:
-        """Everything that waits, as one write."""
-        waiting = b"".join(self.chunks)
-        self.chunks.clear()
-        self.size = 0
-        self.ready.clear()
+        """Everything that waits, as one write; what came alone is the very bytes the others get."""
+        waiting = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
+        self.clear()
         return waiting
+
+    def clear(self) -> None:
+        self.chunks.clear()
+        self.size, self.lost = 0, False
+        self.ready.clear()
 
 
 class Feed:
@@ -72,14 +72,17 @@ class Feed:
     full = False  # a viewer never asks a tool to pause
 
     def __init__(
-        self, read_past: ReadPast = no_past, seq: int = 0, *, keep_alive: float = KEEP_ALIVE_SECONDS
+        self, past: Past | None = None, seq: int = 0, *, keep_alive: float = KEEP_ALIVE_SECONDS
     ) -> None:
-        self._read_past = read_past
+        self._past = past
         self._keep_alive = keep_alive
         self._tail: deque[Record] = deque(maxlen=TAIL_RECORDS)
         self._gathered: list[Record] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._pulse: asyncio.TimerHandle | None = None
         self._viewers: set[Viewer] = set()
+        self._snapshots: dict[tuple[int | None, int], tuple[int, bytes]] = {}
+        self._condensing = asyncio.Lock()
         self.seq = seq
         self.closed = False
 
@@ -109,70 +112,98 @@ class Feed:
         for viewer in self._viewers:
             viewer.offer(chunk)
 
+    def _say_still_here(self) -> None:
+        """One timer for all viewers: a proxy must not take a quiet story for a dead connection."""
+        for viewer in self._viewers:
+            if not viewer.chunks:
+                viewer.offer(KEEP_ALIVE)
+        self._pulse = None
+        self._keep_pulse()
+
+    def _keep_pulse(self) -> None:
+        if self._pulse is None and self._viewers and not self.closed:
+            self._pulse = asyncio.get_running_loop().call_later(self._keep_alive, self._say_still_here)
+
     def close(self) -> None:
         """Let every viewer go; each takes up again, or is told that the session is gone."""
         self._send()
         self.closed = True
+        if self._pulse is not None:
+            self._pulse.cancel()
         for viewer in self._viewers:
             viewer.ready.set()
 
     # --- the viewers' side ---------------------------------------------------------------------------------
 
-    async def follow(self, after: int = 0) -> AsyncIterator[bytes]:
-        """The stream of one viewer: what it has not seen, then what happens."""
-        self._send()  # so that nothing gathered before this viewer came reaches it twice
+    async def follow(self, after: int | None = None, turns: int | None = None) -> AsyncIterator[bytes]:
+        """The stream of one viewer: what it has not seen, then what happens.
+
+        `turns` bounds its snapshots; a viewer that has seen nothing yet then begins with one.
+        """
         viewer = Viewer()
+        self._send()  # so that nothing gathered before this viewer came reaches it twice
         until = self.seq
         self._viewers.add(viewer)
+        self._keep_pulse()
         try:
             yield b"retry: 1000\n\n"
-            if after > until:  # the viewer saw records that a crash has taken back
-                yield self._snapshot()
-            for chunk in self._past(after, until):
-                yield chunk
-                await asyncio.sleep(0)
+            begins = after is None and turns is not None
+            if begins or (after or 0) > until:  # the viewer saw records that a crash has taken back
+                yield await self._snapshot(viewer, turns, FIRST_LOG_LINES)
+            else:
+                async for chunk in self._missed(after or 0, until):
+                    yield chunk
             while not self.closed:
-                try:
-                    async with asyncio.timeout(self._keep_alive):
-                        await viewer.ready.wait()
-                except TimeoutError:
-                    yield KEEP_ALIVE
-                    continue
+                await viewer.ready.wait()
                 if viewer.lost:
-                    self._send()
-                    viewer.lost = False
-                    viewer.take()
-                    yield self._snapshot()
-                else:
+                    yield await self._snapshot(viewer, turns, SNAPSHOT_LOG_LINES)
+                elif viewer.chunks:
                     yield viewer.take()
         finally:
             self._viewers.discard(viewer)
+            if not self._viewers:
+                self._snapshots.clear()
 
-    def records(self, after: int, until: int) -> Iterator[Record]:
-        """The records after `after`, up to `until`; from the journal what the tail does not hold."""
-        first = self._tail[0].seq if self._tail else until + 1
-        if after + 1 < first:
-            yield from self._read_past(after, first)
-        for record in list(self._tail):
-            if after < record.seq <= until:
-                yield record
+    async def read(self, after: int, until: int) -> AsyncIterator[list[Record]]:
+        """The records after `after`, up to `until`, in parts; from the journal what the tail does not hold."""
+        tail = [record for record in self._tail if after < record.seq <= until]
+        first = tail[0].seq if tail else until + 1
+        if self._past is not None and after + 1 < first:
+            older = iter(self._past.read(after, first))
+            while part := await asyncio.to_thread(lambda: list(islice(older, CHUNK_RECORDS))):
+                yield part
+        for start in range(0, len(tail), CHUNK_RECORDS):
+            yield tail[start : start + CHUNK_RECORDS]
 
-    def _past(self, after: int, until: int) -> Iterator[bytes]:
-        part: list[Record] = []
-        for record in self.records(after, until):
-            part.append(record)
-            if len(part) >= CHUNK_RECORDS:
-                yield _message(part)
-                part = []
-        if part:
-            yield _message(part)
+    async def _missed(self, after: int, until: int) -> AsyncIterator[bytes]:
+        async for part in self.read(after, until):
+            yield await asyncio.to_thread(_message, part)
 
-    def _snapshot(self) -> bytes:
-        body = encode({"seq": self.seq, "records": condense(list(self.records(0, self.seq)))})
-        return b"id: %d\nevent: snapshot\ndata: %s\n\n" % (self.seq, body)
+    async def _snapshot(self, viewer: Viewer, turns: int | None, lines: int) -> bytes:
+        """The story so far. Viewers that come together share one; what happens meanwhile waits in the queue."""
+        async with self._condensing:
+            self._send()
+            viewer.clear()
+            known = self._snapshots.get((turns, lines))
+            if known is None or known[0] != self.seq:
+                seq, tail = self.seq, list(self._tail)
+                known = seq, await asyncio.to_thread(self._condense, turns, lines, seq, tail)
+                self._snapshots = {(turns, lines): known}
+            return known[1]
+
+    def _condense(self, turns: int | None, lines: int, until: int, tail: list[Record]) -> bytes:
+        if self._past is None:
+            window = Window(tail)
+        elif turns is None:
+            window = Window(list(self._past.read(0, until + 1)))
+        else:
+            window = self._past.newest(turns, until)
+        records = condense(window.records, lines)
+        body = encode({"seq": until, "earlier": window.earlier, "records": records})
+        return b"id: %d\nevent: snapshot\ndata: %s\n\n" % (until, body)
 
 
-def condense(records: list[Record]) -> list[Record]:
+def condense(records: list[Record], most_lines: int = SNAPSHOT_LOG_LINES) -> list[Record]:
     """Enough to show the same page: the last lines of each log, no pieces of finished narration."""
     told = {record.turn for record in records if isinstance(record.event, Narration)}
     lines: dict[str, int] = {}
@@ -183,7 +214,7 @@ def condense(records: list[Record]) -> list[Record]:
             continue
         if isinstance(event, CallEmitted) and isinstance(event.event, Log):
             lines[event.call] = lines.get(event.call, 0) + 1
-            if lines[event.call] > SNAPSHOT_LOG_LINES:
+            if lines[event.call] > most_lines:
                 continue
         kept.append(record)
     kept.reverse()

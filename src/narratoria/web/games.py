@@ -16,7 +16,7 @@ from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryI
 from narratoria.events import MemoryChange, Notice
 from narratoria.game import Game
 from narratoria.narrator.casting import NARRATORS, make_narrator
-from narratoria.session import Record, Session
+from narratoria.session import Session
 from narratoria.session.portable import export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
 from narratoria.story import Story, ending_of, find_stories
@@ -24,6 +24,7 @@ from narratoria.turn import Origin
 from narratoria.web.covers import draw_cover
 from narratoria.web.documents import Permission, SessionCard, Settings, SettingsChange, Skill, StoryCard
 from narratoria.web.feed import Feed
+from narratoria.web.past import JournalPast
 
 if TYPE_CHECKING:
     from narratoria.session.journal import Journal
@@ -33,6 +34,7 @@ logger = logging.getLogger("narratoria")
 OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
 SETTINGS_KEY: Final = "player settings"
 EXCERPT: Final = 240
+GRACE_SECONDS: Final = 2.0
 
 
 class NotFound(NarratoriaError):
@@ -60,6 +62,7 @@ class Seat:
     feed: Feed
     narrator: str = OWN_CHAIN
     disabled: set[str] = field(default_factory=set)
+    turn: asyncio.Task[None] | None = None
 
     @property
     def session(self) -> Session:
@@ -90,11 +93,32 @@ class Games:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close_feeds()
-        for seat in self._seats.values():
-            seat.game.cancel()
+        await self._let_turns_end()
+        left = await asyncio.gather(
+            *[self._interrupt(seat) for seat in self._seats.values()], return_exceptions=True
+        )
         await self._tasks.__aexit__(kind, error, trace)
-        for session_id in list(self._seats):
-            await self._leave(session_id)
+        for failure in left:
+            if failure is not None:
+                raise failure
+
+    async def _let_turns_end(self) -> None:
+        """Most turns are over in a moment, and a turn that ends need not be taken up again."""
+        turns = [seat.turn for seat in self._seats.values() if seat.turn is not None]
+        if turns:
+            await asyncio.wait(turns, timeout=GRACE_SECONDS)
+
+    async def _interrupt(self, seat: Seat) -> None:
+        """Leave a running turn as a crash would: whoever opens the session next finishes it.
+
+        The journal is closed first. What the cancelled turn says after that reaches nobody, so that the end of
+        the server is never recorded as the player's own Cancel.
+        """
+        try:
+            await seat.journal.close()
+        finally:
+            if seat.turn is not None:
+                seat.turn.cancel()
 
     def close_feeds(self) -> None:
         """Let every viewer go; a page takes up again by itself."""
@@ -201,19 +225,13 @@ class Games:
                 journal = await asyncio.to_thread(self.store.open, session_id)
                 seat = self._seat(Game(story, journal.session, narrators=self._narrators), journal)
                 self._restore_settings(seat)
-                self._tasks.create_task(self._play(seat, seat.game.resume()))
+                self._start(seat, seat.game.resume())
             return seat
 
     def _seat(self, game: Game, journal: Journal) -> Seat:
         session = game.session
-
-        def read_past(after: int, before: int) -> Iterator[Record]:
-            for record in self.store.read(session.id, after):
-                if record.seq >= before:
-                    return
-                yield record
-
-        seat = Seat(game, journal, Feed(read_past, session.seq))
+        past = JournalPast(self.store, session.id, journal.timeline)
+        seat = Seat(game, journal, Feed(past, session.seq))
         journal.attach(seat.feed)  # not to the session: a viewer never knows more than a restarted server
         self._seats[session.id] = seat
         return seat
@@ -297,8 +315,11 @@ class Games:
         return seat
 
     def _begin(self, seat: Seat, text: str, origin: Origin) -> int:
-        self._tasks.create_task(self._play(seat, seat.game.prompt(text, origin=origin)))
+        self._start(seat, seat.game.prompt(text, origin=origin))
         return seat.session.turn_count + 1
+
+    def _start(self, seat: Seat, turn: Awaitable[object]) -> None:
+        seat.turn = self._tasks.create_task(self._play(seat, turn))
 
     async def _play(self, seat: Seat, turn: Awaitable[object]) -> None:
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import msgspec
@@ -20,8 +20,9 @@ STREAM: Final = "text/event-stream"
 EVENTS: Final = """\
 Server-sent events. A message is a JSON array of records, oldest first; its `id` is the number of the last.
 A new connection gets the whole past first, or what follows `Last-Event-ID` (or `?after=`). An event named
-`snapshot` carries `{"seq": n, "records": [...]}`: forget everything and begin from these. It comes when a
-viewer was too slow."""
+`snapshot` carries `{"seq": n, "earlier": m, "records": [...]}`: forget everything and begin from these. It comes
+first with `?turns=50`, which asks for no more than the newest fifty turns (`earlier` says how many are left out),
+and when a viewer was too slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Operation:
     answer: Any = None
     status: int = 200
     description: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)  # name and JSON type of what an address may carry
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -71,10 +73,9 @@ def _operation(operation: Operation, schemas: dict[int, Any]) -> dict[str, Any]:
     if operation.description:
         described["description"] = operation.description
     names = [part[1:-1] for part in operation.path.split("/") if part.startswith("{")]
-    if names:
-        described["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-        ]
+    described["parameters"] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+    ] + [{"name": name, "in": "query", "schema": {"type": kind}} for name, kind in operation.query.items()]
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": _content(operation.body, schemas)}
     answer: dict[str, Any] = {"description": operation.summary}

@@ -44,6 +44,7 @@ export function newWorld(rev = 0) {
     stateRev: rev,
     assetsRev: rev,
     sessionRev: rev,
+    /** a turn that was left out has been taken back or brought back: this world is to be asked for again */ stale: false,
   };
 }
 
@@ -338,6 +339,7 @@ const handlers = {
 function markUndone(world, number, undone) {
   const turn = world.turns.get(number);
   if (turn) Object.assign(turn, { undone, rev: world.rev });
+  else world.stale = true;
   if (world.running === number) world.running = null;
   world.assetsRev = world.sessionRev = world.rev;
   refold(world);

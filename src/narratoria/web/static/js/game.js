@@ -7,11 +7,17 @@ import { attempt, askText, snackbar } from "./dialogs.js";
 import { activeTurns, fold, lastTurn, newWorld } from "./fold.js";
 import { Stream } from "./stream.js";
 
+/** Turns a story opens with; older ones come when they are asked for. */
+const FIRST_TURNS = 50;
+
 export class Game {
   /** @param {string} id */
   constructor(id) {
     this.id = id;
     this.world = newWorld();
+    this.turns = FIRST_TURNS;
+    /** How many older turns the server has left out. */
+    this.earlier = 0;
     this.connection = "connecting";
     /** Between a click and the first record of its turn; the server has not said anything yet. */
     this.sending = false;
@@ -23,10 +29,16 @@ export class Game {
   start() {
     this.stream = new Stream(this.id, {
       after: () => this.world.seq,
-      records: (records) => this.#take(records),
-      snapshot: (records) => {
-        this.world = newWorld(this.world.rev + 1);
+      turns: () => this.turns,
+      records: (records) => {
         this.#take(records);
+        if (this.world.stale) this.stream.restart();
+      },
+      snapshot: ({ records, earlier }) => {
+        this.world = newWorld(this.world.rev + 1);
+        this.earlier = earlier;
+        this.#take(records);
+        this.world.stale = false;
       },
       status: (status) => {
         this.connection = status;
@@ -47,6 +59,12 @@ export class Game {
       this.frame = 0;
       for (const view of this.views) view(this);
     });
+  }
+
+  /** Twice as many turns: the whole of a long story is a few clicks away, and none of them is slow at first. */
+  showEarlier() {
+    this.turns = Math.max(this.turns, activeTurns(this.world).length) * 2;
+    this.stream.restart();
   }
 
   get busy() {

@@ -69,8 +69,8 @@ function narrator({ narrator: current, narrators }, save) {
 
 function skills(settings, game, save) {
   const rows = settings.skills.map((skill) => {
-    const health = game.world.skills.get(skill.name);
-    const trouble = health && health.health !== "healthy" ? `Not well: ${health.reason || health.health}` : "";
+    const health = game.world.skills.get(skill.name) ?? skill;
+    const trouble = health.health !== "healthy" ? `Not well: ${health.reason || health.health}` : "";
     return toggle(`skill-${skill.name}`, skill.name, [skill.description, trouble].filter(Boolean).join(" · "), skill.enabled, (enabled) => save({ skills: { [skill.name]: enabled } }));
   });
   return h("section", {}, h("h3", { text: "Skills" }), ...(rows.length ? rows : [h("p", { class: "quiet", text: "This story brings no skills." })]));

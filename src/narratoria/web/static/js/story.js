@@ -19,7 +19,8 @@ export class StoryView {
     this.page = h("div", { class: "page" });
     this.ending = h("div", { class: "ending", hidden: true }, icon("spark"), h("p", { class: "ending-title", dir: "auto" }),
       h("p", { class: "quiet", text: "This is an ending. Undo goes back to before it, Branch keeps it and tries another way." }));
-    this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.page, this.ending);
+    this.earlier = h("button", { class: "button text earlier", hidden: true, on: { click: () => this.#showEarlier() } });
+    this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.earlier, this.page, this.ending);
     this.jump = h("button", { class: "fab", hidden: true, "aria-label": "Go to the newest text", on: { click: () => this.follow(true) } }, icon("down"));
     this.node = h("div", { class: "story-frame" }, this.scroller, this.jump);
     this.turns = new Keyed(this.page);
@@ -45,6 +46,7 @@ export class StoryView {
       this.turns.show(shown, (turn) => `${turn.turn} ${turn.ts}`, (turn) => new TurnPart(this, turn));
     }
     this.#showEnding(last);
+    this.#offerEarlier();
     for (const part of blank ? [] : this.turns.parts.values()) part.setLast(part.turn === last, this.game.busy);
     if (this.following) this.follow();
   }
@@ -55,6 +57,23 @@ export class StoryView {
     const title = typeof ending?.id === "string" ? String(ending.title ?? ending.id) : "";
     this.ending.hidden = !title;
     setText(this.ending.children[1], title);
+  }
+
+  #offerEarlier() {
+    const { earlier } = this.game;
+    this.earlier.hidden = !earlier;
+    setText(this.earlier, earlier === 1 ? "Show 1 earlier turn" : `Show earlier turns (${earlier.toLocaleString("en")})`);
+    if (this.heightBefore && earlier !== this.earlierBefore) {
+      this.scroller.scrollTop += this.scroller.scrollHeight - this.heightBefore; // what is being read stays where it is
+      this.heightBefore = 0;
+    }
+  }
+
+  #showEarlier() {
+    this.following = false;
+    this.heightBefore = this.scroller.scrollHeight;
+    this.earlierBefore = this.game.earlier;
+    this.game.showEarlier();
   }
 
   #showEmpty() {

@@ -15,8 +15,9 @@ export class Stream {
    * @param {string} session
    * @param {{
    *   after: () => number,
+   *   turns: () => number,
    *   records: (records: import("./fold.js").JournalRecord[]) => void,
-   *   snapshot: (records: import("./fold.js").JournalRecord[]) => void,
+   *   snapshot: (snapshot: {records: import("./fold.js").JournalRecord[], earlier: number}) => void,
    *   status: (status: "connecting"|"live"|"offline"|"expired"|"gone") => void,
    * }} listener
    */
@@ -38,8 +39,17 @@ export class Stream {
     this.#open();
   }
 
-  #open() {
-    const source = new EventSource(`/sessions/${encodeURIComponent(this.session)}/events?after=${this.listener.after()}`);
+  /** Forget what was seen, and begin with as many turns as are asked for now. */
+  restart() {
+    clearTimeout(this.timer);
+    this.#close();
+    this.#open(true);
+  }
+
+  #open(anew = false) {
+    const after = this.listener.after();
+    const seen = after && !anew ? `&after=${after}` : "";
+    const source = new EventSource(`/sessions/${encodeURIComponent(this.session)}/events?turns=${this.listener.turns()}${seen}`);
     this.source = source;
     source.onopen = () => {
       this.delay = FIRST_DELAY;
@@ -49,7 +59,7 @@ export class Stream {
       const data = JSON.parse(message.data);
       this.listener.records(Array.isArray(data) ? data : [data]);
     };
-    source.addEventListener("snapshot", (message) => this.listener.snapshot(JSON.parse(message.data).records));
+    source.addEventListener("snapshot", (message) => this.listener.snapshot(JSON.parse(message.data)));
     source.onerror = () => this.#broken();
   }
 
