@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, SessionStarted, TurnCommitted, TurnStarted
-from narratoria.narrator.casting import make_narrator, recollect
+from narratoria.narrator.casting import granted_time, make_narrator, recollect
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator
 from narratoria.plan_executor import PlanExecutor
@@ -36,11 +36,13 @@ class Game:
         *,
         narrator: Narrator | None = None,
         narrators: Sequence[str] | None = None,
-        generation_timeout: float = 5.0,
+        generation_timeout: float | None = None,
     ) -> None:
         self.story = story
         self.session = session
         self.registry = story_registry(story)
+        if generation_timeout is None:
+            generation_timeout = granted_time()
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
         self.settings = TurnSettings(premise=story.premise, generation_timeout=generation_timeout)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from narratoria.narrator.casting import granted_time
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
 from narratoria.narrator.template import TemplateNarrator
@@ -107,3 +108,10 @@ async def test_cancelling_the_chain_is_not_taken_for_a_failure() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+def test_a_model_may_be_granted_more_than_five_seconds() -> None:
+    assert granted_time({}) == 5.0
+    assert granted_time({"NARRATORIA_LLM_TIMEOUT": "2"}) == 5.0
+    assert granted_time({"NARRATORIA_LLM_TIMEOUT": "40"}) == 50.0
+    assert granted_time({"NARRATORIA_LLM_TIMEOUT": "soon"}) == 5.0

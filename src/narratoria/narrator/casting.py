@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from narratoria.narrator.embedding import CachedEmbedder, MiniLM
     from narratoria.narrator.lore import StoryMemory
 
+GENERATION_TIMEOUT: Final = 5.0
 NARRATORS: Final = ("rules", "local", "llm", "template")
 _MODEL_SERVER: Final = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 _IMPORTED_LORE: Final = (".json", ".png")
@@ -42,6 +43,18 @@ def make_narrator(
         if narrator is not None:
             chosen.append(narrator)
     return ChainNarrator(chosen, last_resort=TemplateNarrator(), time_limit=time_limit)
+
+
+def granted_time(environment: Mapping[str, str] = os.environ) -> float:
+    """Seconds for one generation: five (000 §13.6), or more where NARRATORIA_LLM_TIMEOUT grants a model more.
+
+    A chain keeps a part of the time for the narrators behind the model, hence the quarter on top.
+    """
+    try:
+        granted = float(environment.get("NARRATORIA_LLM_TIMEOUT") or 0)
+    except ValueError:
+        return GENERATION_TIMEOUT  # the LLM narrator itself says what is wrong with it
+    return max(GENERATION_TIMEOUT, granted * 1.25)
 
 
 def _local_narrator(*, required: bool) -> Narrator | None:

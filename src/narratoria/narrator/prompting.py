@@ -24,7 +24,9 @@ _MAX_NAME: Final = 64
 _LONG_TEXT: Final = 240  # characters of one text in the state
 _LONG_LIST: Final = 24
 # What opens a tag, a chat template's token or another fence: `</data>`, `<|im_end|>`, `<start_of_turn>`, `[INST]`.
-_OPENERS: Final = re.compile(r"<(?=\s*[/|!?<a-zA-Z])|\[(?=/?(?:INST|SYS|TOOL|AVAILABLE|END)\b)", re.IGNORECASE)
+_OPENERS: Final = re.compile(
+    r"<(?=\s*[/|!?<a-zA-Z])|\[(?=/?(?:INST|SYS|TOOL|AVAILABLE|END)\b)", re.IGNORECASE
+)
 _HARMLESS: Final = {"<": "‹", "[": "("}
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
