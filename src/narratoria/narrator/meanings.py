@@ -1,0 +1,161 @@
+"""Which of a story's rules does a clause mean? Phrases of the rules, and how like each is to what was said."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from narratoria.narrator.background import REQUESTS
+from narratoria.narrator.clauses import Clause, tokenize
+from narratoria.narrator.embedding import DIMENSIONS, Embedder
+from narratoria.narrator.entities import EntityFinder
+from narratoria.narrator.patterns import bare, meaningful
+from narratoria.narrator.phrases import read
+from narratoria.narrator.rules import Rule, Rules
+from narratoria.narrator.vectors import Vectors, np
+from narratoria.narrator.wording import phrases
+from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem
+
+PHRASES_PER_RULE: Final = 16
+SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
+_NO_THINGS: Final = EntityFinder(())
+_COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
+# What these weigh beside likeness of meaning, which is at most 1. Chosen on evals/paraphrases/development.jsonl.
+_WORDS_IN_COMMON: Final = 0.3
+_SAME_DEED: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A phrase of the story that the clause may mean, and the rules it was made from."""
+
+    phrase: str
+    score: float
+    rules: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A clause, ready to be compared: its words, their vector, and the vector of the deed without its things."""
+
+    text: str
+    vector: Vectors
+    deed: Vectors
+
+    @property
+    def stems(self) -> set[str]:
+        return stems(self.text)
+
+
+class Meanings:
+    """The phrases of a story's rules, embedded."""
+
+    def __init__(self, rules: Rules, embedder: Embedder) -> None:
+        self.tongue = rules.tongue
+        self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
+        owners: dict[str, list[str]] = {}
+        for rule in rules.rules:
+            for phrase in phrases(rule.patterns, PHRASES_PER_RULE):
+                if "{" not in phrase or not rule.fallback:
+                    owners.setdefault(phrase, []).append(rule.id)
+        # A single letter is a key, not a meaning; a pattern of nothing but a group says nothing at all.
+        owners = {p: of for p, of in owners.items() if len(p) > 2 and not (p[0] == "{" and p[-1] == "}")}
+        self.phrases = list(owners)
+        self._owners = [frozenset(of) for of in owners.values()]
+        # A deed is the rule's, whichever of its things it was paired with when the phrases were made.
+        self._rows = {
+            name: [at for at, of in enumerate(self._owners) if name in of]
+            for name in dict.fromkeys(name for of in self._owners for name in of)
+        }
+        self._rarity = _rarity(list(self._rules.values()))
+        plain = [spoken(phrase) for phrase in self.phrases]
+        deeds = [deed(text) for text in plain]
+        texts = list(dict.fromkeys([*plain, *deeds, *REQUESTS]))
+        vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+        self._vectors = _matrix(vectors, plain)
+        self._deeds = _matrix(vectors, deeds)
+        background = _matrix(vectors, REQUESTS)
+        if plain:
+            background = background[(background @ self._vectors.T).max(axis=1) < _COVERED]
+        self._background = background
+
+    def vocabulary(self) -> set[str]:
+        """Every word of the phrases, for mending typos."""
+        return {word for phrase in self.phrases for word in phrase.split() if "{" not in word}
+
+    def plain(self, text: str) -> str:
+        """What was said, as phrases are written: no articles, no courtesies."""
+        return " ".join(bare(meaningful(text, self.tongue), self.tongue))
+
+    def nearest(self, said: Said, count: int) -> list[Meaning]:
+        """The phrases the clause most likely means, best first; none of a rule that undoes what it asks for."""
+        if not self.phrases:
+            return []
+        deeds = self._deeds @ said.deed
+        done = {name: float(deeds[rows].max()) for name, rows in self._rows.items()}
+        likes = self._vectors @ said.vector
+        likes = likes + _SAME_DEED * np.array([max(done[name] for name in own) for own in self._owners])
+        words = said.stems
+        barred = {name for name, known in self._rules.items() if undoes(words, known)}
+        found = []
+        for at in np.argsort(-likes)[: 4 * count]:
+            own = self._owners[at] - barred
+            if own:
+                known = set().union(*(self._rules[name] for name in own))
+                found.append(Meaning(self.phrases[at], float(likes[at]) + self._in_common(words, known), own))
+        return sorted(found, key=lambda meaning: -meaning.score)[:count]
+
+    def score(self, said: Said, phrase: str, vectors: Sequence[Vectors]) -> float:
+        """The same for a phrase that is not of the rules: `vectors` are its own and its deed's."""
+        like = float(vectors[0] @ said.vector) + _SAME_DEED * float(vectors[1] @ said.deed)
+        return like + self._in_common(said.stems, stems(phrase))
+
+    def strangeness(self, said: Said) -> float:
+        """How near the clause lies to something no rule here is for."""
+        return float((self._background @ said.vector).max()) if len(self._background) else 0.0
+
+    def _in_common(self, said: set[str], known: set[str]) -> float:
+        """The share of the clause's words that the rule knows, rare ones counting more."""
+        total = sum(self._rarity.get(word, 1.0) for word in said)
+        shared = sum(self._rarity.get(word, 1.0) for word in said & known)
+        return _WORDS_IN_COMMON * shared / total if total else 0.0
+
+
+def undoes(said: set[str], known: set[str]) -> bool:
+    """ "snuff the lamp" is not "light the lamp", however alike the two are."""
+    return any(OPPOSITES.get(word, frozenset()) & known and word not in known for word in said)
+
+
+def deed(text: str) -> str:
+    """A phrase without its things: "pour into". A placeholder for them would make all deeds look alike."""
+    words = read(Clause(tuple(tokenize(text))), _NO_THINGS).masked.split()
+    return " ".join(word for word in words if word not in ("it", SOMETHING)) or text
+
+
+def spoken(phrase: str) -> str:
+    return " ".join(SOMETHING if word.startswith("{") else word for word in phrase.split())
+
+
+def stems(text: str) -> set[str]:
+    return {stem(word) for word in text.split() if word not in STOPWORDS and len(word) > 1} - {SOMETHING}
+
+
+def _vocabulary(rule: Rule) -> set[str]:
+    words = {op[1] for pattern in rule.patterns for op in pattern.program if op[0] == "word"}
+    return stems(" ".join(words - {"\0"}))
+
+
+def _matrix(vectors: dict[str, Vectors], texts: Sequence[str]) -> Vectors:
+    return (
+        np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, DIMENSIONS), dtype=np.float32)
+    )
+
+
+def _rarity(groups: Sequence[set[str]]) -> dict[str, float]:
+    """1 for a word of one rule, less for one that many rules share."""
+    counts = Counter(word for words in groups for word in words)
+    most = math.log(1 + len(groups))
+    return {word: math.log(1 + len(groups) / count) / most for word, count in counts.items()}
