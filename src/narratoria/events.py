@@ -21,8 +21,11 @@ LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 # --- the tool protocol ---------------------------------------------------------------------------------
 
 
+# gc=False throughout: events hold JSON data, so they cannot be part of a cycle, and a busy tool makes many thousands.
+
+
 class ProtocolEvent(
-    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True, gc=False
 ):
     """The envelope of 000 §3."""
 
@@ -85,7 +88,7 @@ TOOL_EVENT_TYPES: Final = ("log", "state_patch", "asset", "ui_event", "error", "
 
 
 class RuntimeEvent(
-    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True, gc=False
 ):
     """What the runtime itself records."""
 
@@ -212,7 +215,7 @@ class MemoryChange(msgspec.Struct, frozen=True, tag_field="change", tag="memory"
     expires: float | None = None
 
 
-class PatchChange(msgspec.Struct, frozen=True, tag_field="change", tag="patch", omit_defaults=True):
+class PatchChange(msgspec.Struct, frozen=True, tag_field="change", tag="patch", omit_defaults=True, gc=False):
     """A patch made by the runtime: a state effect, already evaluated."""
 
     patch: JsonObject
