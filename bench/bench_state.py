@@ -1,0 +1,133 @@
+"""The state tree: merging against json-merge-patch, and taking a change back against copying the state.
+
+Run in a virtual environment: `python bench/bench_state.py`. Needs json-merge-patch (in the `test` extra).
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import json_merge_patch
+from _measure import Row, report
+
+from narratoria.state import apply, merge, merge_into, revert
+
+ROUNDS = 200
+SMALL, LARGE = 1_000, 100_000
+PATCH: dict[str, Any] = {
+    "inventory": {"torch": {"lit": True, "fuel": 7}, "rope": None},
+    "scene": {"place": "cellar", "light": "dim"},
+    "turn": 12,
+}
+TARGET: dict[str, Any] = {
+    "inventory": {
+        "torch": {"lit": False, "fuel": 8, "kind": "pitch"},
+        "rope": {"length": 12},
+        "coin": {"count": 3},
+    },
+    "scene": {"place": "hall", "light": "bright", "exits": ["north", "down"]},
+    "people": {"ada": {"mood": "wary"}, "bo": {"mood": "merry"}},
+    "turn": 11,
+}
+
+
+def nested(nodes: int, width: int = 10) -> dict[str, Any]:
+    """A tree of about `nodes` values, ten to each object."""
+    if nodes <= width:
+        return {f"k{n}": n for n in range(nodes)}
+    return {f"k{n}": nested((nodes - width) // width, width) for n in range(width)}
+
+
+def flat(nodes: int) -> dict[str, Any]:
+    """One object of `nodes` members: the shape on which copying the path is no help."""
+    return {f"k{n}": n for n in range(nodes)}
+
+
+def change_and_take_back(state: dict[str, Any], patch: dict[str, Any]) -> None:
+    """A snapshot is only a place in the undo log, so the mark itself costs nothing."""
+    revert(state, apply(state, patch))
+
+
+def fastest(
+    contenders: dict[str, Callable[[], object]], number: int, rounds: int = ROUNDS
+) -> dict[str, float]:
+    """Microseconds per run: the best of many short turns, taken one after the other in every round."""
+    best = dict.fromkeys(contenders, float("inf"))
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            begun = time.perf_counter()
+            for _ in range(number):
+                run()
+            best[name] = min(best[name], (time.perf_counter() - begun) / number * 1e6)
+    return best
+
+
+def merging() -> list[Row]:
+    """json-merge-patch changes its target in place, so the in-place merge is its like; `merge` keeps the target whole,
+    which with json-merge-patch takes a deep copy first. Merging the same patch again does the same work again."""
+    theirs, in_place, undoable = (copy.deepcopy(TARGET) for _ in range(3))
+    assert merge(TARGET, PATCH) == json_merge_patch.merge(copy.deepcopy(TARGET), PATCH)
+    cost = fastest(
+        {
+            "json-merge-patch": partial(json_merge_patch.merge, theirs, PATCH),
+            "json-merge-patch on a copy": lambda: json_merge_patch.merge(copy.deepcopy(TARGET), PATCH),
+            "merge_into": partial(merge_into, in_place, PATCH),
+            "merge": partial(merge, TARGET, PATCH),
+            "apply with its inverse": partial(apply, undoable, PATCH),
+        },
+        number=500,
+    )
+    print(", ".join(f"{name} {microseconds:.2f} µs" for name, microseconds in cost.items()))
+    bare = cost["json-merge-patch"]
+    return [
+        Row("merge_into, in place as theirs", cost["merge_into"] / bare, 0.6),
+        Row("merge, target kept: theirs on a copy", cost["merge"] / cost["json-merge-patch on a copy"], 0.6),
+        Row("merge, target kept: theirs in place", cost["merge"] / bare, 0.6, note="four objects are copied"),
+        Row("apply, with the inverse: theirs in place", cost["apply with its inverse"] / bare, None),
+    ]
+
+
+def taking_back() -> list[Row]:
+    rows = []
+    for shape, make, patch in (
+        ("nested", nested, {"k3": {"k1": {"k2": {"k0": -1, "new": {"a": 1}}}}}),
+        ("one flat object", flat, {"k7": -1, "k8": None, "new": {"a": 1}}),
+    ):
+        small, large = make(SMALL), make(LARGE)
+        before = copy.deepcopy(large)
+        cost = fastest(
+            {
+                "small": partial(change_and_take_back, small, patch),
+                "large": partial(change_and_take_back, large, patch),
+            },
+            number=500,
+        )
+        assert large == before
+        copying = fastest({"deepcopy": partial(copy.deepcopy, large)}, number=1, rounds=5)["deepcopy"]
+        times = ", ".join(f"{name} {microseconds:.2f} µs" for name, microseconds in cost.items())
+        print(f"{shape}: {times}, deepcopy {copying:,.0f} µs")
+        rows += [
+            Row(
+                f"{shape}: deepcopy of {LARGE:,} nodes against it",
+                copying / cost["large"],
+                10_000,
+                at_least=True,
+            ),
+            Row(f"{shape}: {LARGE:,} nodes against {SMALL:,}", cost["large"] / cost["small"], 1.5),
+        ]
+    return rows
+
+
+def main() -> int:
+    rows = merging()
+    rows += taking_back()
+    return 0 if report("state: merge; snapshot + patch + rollback", rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
