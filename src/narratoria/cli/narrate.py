@@ -15,7 +15,7 @@ import click
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import NarratoriaError
 from narratoria.game import story_registry
-from narratoria.narrator.casting import make_narrator
+from narratoria.narrator.casting import granted_time, make_narrator
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.evaluation import Report, evaluate, load_set
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
@@ -23,7 +23,7 @@ from narratoria.plan import PlanDocument
 from narratoria.registry import ToolRegistry
 from narratoria.story import MANIFEST_SUFFIX, Opening, Story, open_story
 from narratoria.tools.process import process_tool
-from narratoria.turn import GENERATION_TIMEOUT, card
+from narratoria.turn import card
 
 DEFAULT_STORY = "lighthouse"
 _narrators = click.option(
@@ -36,8 +36,8 @@ _narrators = click.option(
 _timeout = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
-    default=GENERATION_TIMEOUT,
-    show_default=True,
+    default=granted_time,
+    show_default="5, or what NARRATORIA_LLM_TIMEOUT grants",
     help="Seconds for one plan.",
 )
 
