@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import JournalError
-from narratoria.events import CallFinished, PlanMade, TurnCommitted, TurnStarted
+from narratoria.events import CallEmitted, CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.restoration import Restoration, take_snapshot
 from narratoria.session.session import Record, Session, Sink
 from narratoria.session.timeline import Timeline
@@ -77,10 +77,14 @@ class Journal:
 
     def push(self, record: Record) -> None:
         self._pending.append(record)
-        self.timeline.apply(record)
+        if type(record.event) is not CallEmitted:  # by far the most, and nothing of the game's course
+            self.timeline.apply(record)
+            hurry = type(record.event) in _PROMPT
+        else:
+            hurry = len(self._pending) >= BATCH
         if self._scheduled is None:
             self._schedule(GATHER)
-        if not self._hurried and (type(record.event) in _PROMPT or len(self._pending) >= BATCH):
+        if hurry and not self._hurried:
             self._hurried = True
             self._schedule(0)
 
