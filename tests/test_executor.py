@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import pytest
@@ -907,3 +908,29 @@ async def test_a_commit_that_fails_is_a_failed_call_that_leaves_nothing():
     assert not result.success and "reducer says no" in result.message
     assert session.state == {"lamps": "many"}
     assert (await run(counts, session=session)).success and session.state["count"] == 2
+
+
+async def test_a_patch_is_taken_as_it_is_when_it_is_made():
+    @tool(description="Changes its mind.", name="wavers")
+    async def wavers(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        exits = ["north"]
+        context.patch(OrderedDict(room=OrderedDict(exits=exits, lamp=None)))
+        exits.append("down")
+        return ToolResult.ok(None)
+
+    session = Session()
+    assert (await run(wavers, session=session)).success
+    assert session.snapshot() == {"room": {"exits": ["north"]}}
+
+
+async def test_a_patch_that_is_not_json_fails_the_call_and_leaves_nothing():
+    @tool(description="Patches nonsense.", name="nonsense")
+    async def nonsense(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        context.patch({"fine": True})
+        context.patch({"page": Opaque()})
+        return ToolResult.ok(None)
+
+    session = Session()
+    result = await run(nonsense, session=session)
+    assert not result.success and "cannot be written as JSON" in result.message
+    assert untouched(session)

@@ -16,6 +16,7 @@ from narratoria.state import (
     diff,
     lookup,
     merge,
+    merge_into,
     patch_at,
     plain,
     revert,
@@ -172,3 +173,12 @@ def test_wide_flat_objects_are_not_copied_by_a_change_or_its_undo():
     assert inverse == {"wide": {"5": 5, "new": None}}
     revert(tree, inverse)
     assert tree["wide"] is wide and wide["5"] == 5 and "new" not in wide
+
+
+@given(states, patches, patches)
+def test_merging_in_place_gives_what_merging_gives_and_leaves_the_patches_alone(state, first, second):
+    expected = merge(merge(state, first), second)
+    target, kept = copy.deepcopy(state), copy.deepcopy((first, second))
+    merge_into(target, first)
+    merge_into(target, second)
+    assert target == expected and (first, second) == kept

@@ -93,8 +93,8 @@ class ToolExecutor:
         if session is None:
             session = Session()
         root = session.root
-        root.calls += 1
-        call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{root.calls}"
+        root.calls = number = root.calls + 1
+        call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{number}"
         tool = self._tools.get(name) if type(name) is str else None
         if tool is None:
             tool = name if isinstance(name, Tool) else self.registry.get(name)

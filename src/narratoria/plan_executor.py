@@ -10,7 +10,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from narratoria.plan import CallResult, CallState, ExecutionResult, PlanDocument
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicy, plan_policy
 from narratoria.session import Session
-from narratoria.state import lookup, merge
+from narratoria.state import lookup, merge_into
 from narratoria.tool import Tool, ToolResult
 from narratoria.tools.resolve import ToolRefused, ToolResolver
 
@@ -180,7 +180,8 @@ class _Run:
                 await waiter
                 continue
             try:
-                result = await self._settle(call)
+                settled = self._settle(call)
+                result = settled if type(settled) is CallResult else await settled  # type: ignore[misc]
             finally:
                 self.active -= 1
                 self.alone = False
@@ -220,7 +221,8 @@ class _Run:
 
     # --- one call --------------------------------------------------------------------------------------
 
-    async def _settle(self, call: PlannedCall) -> CallResult:
+    def _settle(self, call: PlannedCall) -> CallResult | Coroutine[Any, Any, CallResult]:
+        """The call's result where it is known without running anything, or else its run, to be awaited."""
         kept = self.kept.get(call.tool_id)
         if kept is not None:
             return kept
@@ -235,7 +237,7 @@ class _Run:
             return self._without_running(
                 call, "failed", SKILL_DISABLED, f"{tool.name}: disabled by the plan itself"
             )
-        return await self._run(call, tool)
+        return self._run(call, tool)
 
     def _blocked_by(self, call: PlannedCall) -> str | None:
         """000 §13.4 rule 6: a required failure stops its dependants; a skip always propagates."""
@@ -263,11 +265,10 @@ class _Run:
             timeout=longest if limit is None or limit > longest else limit,
             dependencies=outputs or None,
         )
+        args = substitute(call.input, outputs) if outputs and call.input else call.input
         started = time.perf_counter()
         try:
-            result = await self.owner.executor.execute(
-                tool, substitute(call.input, outputs), session=self.owner.session, call=record
-            )
+            result = await self.owner.executor.execute(tool, args, session=self.owner.session, call=record)
         except PromptEvaluationError as error:  # ends an evaluation; in a plan it ends its call
             result = ToolResult.failed(str(error), recoverable=False)
         return call_result(call.tool_id, result, record, time.perf_counter() - started)
@@ -346,7 +347,7 @@ def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
     output: JsonObject = {}
     for event in events:
         if type(event) is StatePatch:
-            output = merge(output, event.patch)
+            merge_into(output, event.patch)
     if output or value is None:
         return output
     dumped = writable(value)

@@ -257,7 +257,8 @@ class ToolContext(msgspec.Struct, eq=False):
         self.emit(Log(version=PROTOCOL_VERSION, level=level, message=message, fields=fields or None))
 
     def patch(self, patch: JsonObject) -> None:
-        self.emit(StatePatch(version=PROTOCOL_VERSION, patch=patch))
+        """Change the session's state (000 §4.2). Taken as it is now: changing the object afterwards has no effect."""
+        self.emit(StatePatch(version=PROTOCOL_VERSION, patch=schema.dump(patch)))
 
     def asset(
         self,

@@ -27,6 +27,7 @@ from narratoria.events import (
     StatePatch,
     ToolEvent,
 )
+from narratoria.schema import dump
 from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.memory import Memory, MemoryDraft
 from narratoria.session.resources import ResourceContext
@@ -270,6 +271,7 @@ class Draft(msgspec.Struct, eq=False):
     def add_state_change(self, path: str, change: StateChange, value: Any = None) -> None:
         """A state effect. Tried on the state as it is seen now, so that a misfit fails the call, then evaluated
         again at the commit."""
+        value = dump(value)
         change_to_patch(self.state, path, change, value)
         self.operations.append(StateChanged(path, change, value))
 

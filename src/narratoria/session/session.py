@@ -27,6 +27,7 @@ from narratoria.events import (
     SkillHealth,
     SliceChange,
 )
+from narratoria.schema import dump
 from narratoria.session.assets import AssetStore
 from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.draft import (
@@ -91,7 +92,7 @@ class Session:
         self.id = id or uuid.uuid4().hex
         self.root = self  # a draft answers with the session it belongs to
         self.depth = 0  # of nested calls: a draft is one deeper than what it was opened on
-        self.tree: JsonObject = merge(None, state or {})
+        self.tree: JsonObject = merge(None, dump(state or {}))
         self.state = StateView(self.tree)
         self.dispatcher = Dispatcher()
         self.memory = Memory(clock)
@@ -180,7 +181,7 @@ class Session:
         self.slices.register(event_type, reducer, slice_type or event_type)
 
     def patch(self, patch: JsonObject) -> None:
-        self.commit("", [PatchMade(patch)])
+        self.commit("", [PatchMade(dump(patch))])
 
     def dispatch(self, event: Any) -> None:
         self.commit("", [Dispatched(event)])

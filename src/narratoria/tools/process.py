@@ -17,7 +17,7 @@ from narratoria.contract import PermissionPrecondition, effects_from_data, preco
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, ToolFailure
 from narratoria.events import Asset, JsonObject, StatePatch, ToolErrorEvent, ToolEvent
 from narratoria.retry import RetryPolicies, policy_from_data
-from narratoria.state import merge, plain
+from narratoria.state import merge_into, plain
 from narratoria.tool import Tool, ToolContext, ToolExample, ToolResult
 from narratoria.tools.launch import command_for
 from narratoria.tools.manifest import Manifest, load_manifest
@@ -175,7 +175,7 @@ class _Conversation:
             if kind is Asset:
                 return self._with_assets(events[index:])
             if kind is StatePatch:
-                self.output = merge(self.output, event.patch)  # type: ignore[union-attr]  # kind says it
+                merge_into(self.output, event.patch)  # type: ignore[union-attr]  # kind says it
             elif kind is ToolErrorEvent:
                 self.error = event  # type: ignore[assignment]  # kind says it
             emit(event)
