@@ -11,6 +11,7 @@ from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.narrator.casting import granted_time, make_narrator, recollect
 from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
@@ -45,7 +46,11 @@ class Game:
             generation_timeout = granted_time()
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
-        self.settings = TurnSettings(premise=story.premise, generation_timeout=generation_timeout)
+        self.ledger = Ledger()  # from here on; `Ledger.of(store.read(id))` knows a saved session's past too
+        session.attach(self.ledger)
+        self.settings = TurnSettings(
+            premise=story.premise, generation_timeout=generation_timeout, ledger=self.ledger
+        )
         self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
         self._memory: StoryMemory | None = None
 

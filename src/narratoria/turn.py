@@ -36,6 +36,7 @@ from narratoria.events import (
     TurnStarted,
     UiEvent,
 )
+from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.receipts import CONTRADICTION, Receipt, judged
 from narratoria.narrator.retelling import hold_to_state
@@ -78,6 +79,7 @@ class TurnSettings:
     disabled_skills: frozenset[str] = frozenset()
     premise: str = ""
     memories: Sequence[str] = ()
+    ledger: Ledger | None = None  # which patch made which fact, for the receipts of what is narrated
 
 
 @dataclass(slots=True)
@@ -292,6 +294,7 @@ class _Turn:
             plan.narrative,
             before=before,
             trace=trace,
+            ledger=self.settings.ledger,
             time_limit=self.settings.generation_timeout,
         )
         self.said = [told.narrative]

@@ -125,8 +125,13 @@ async def test_a_cancelled_question_closes_its_connection() -> None:
         b"\xff\xfe\x00",
         b"<html>Bad gateway</html>",
         b'data: {"error": {"message": "the model crashed"}}\n\n',
+        b"data: " + b"[" * 200_000 + b"\n\n",
+        b'data: {"choices": [5]}\n\n',
+        b'data: {"choices": [{"index": 0, "delta": {"content": ["a"]}}]}\n\n',
+        b'data: {"choices": [{"index": 0, "delta": {"tool_calls": [7]}}]}\n\n',
+        b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}], "usage": {"prompt_tokens": "many"}}\n\n',
     ],
-    ids=range(8),
+    ids=range(13),
 )
 async def test_half_a_reply_is_a_failure_that_says_so(body: bytes) -> None:
     async with ScriptedModel(Writes(body)) as server:

@@ -20,6 +20,7 @@ from narratoria.errors import BudgetExceededError, PlanRejected
 from narratoria.events import NarrationDelta, Notice
 from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.llm import LLMNarrator
 from narratoria.narrator.plan_reply import plan_of, reply_schema
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
@@ -156,6 +157,13 @@ def test_every_text_and_list_of_the_form_has_an_end() -> None:
     assert endless(reply_schema([LIGHT, GO, wide])) == []
     assert endless(reply_schema([LIGHT] * 200)) == []
     assert reply_schema([])["properties"]["calls"]["maxItems"] == 0
+
+
+async def test_a_disabled_tool_is_neither_offered_nor_accepted() -> None:
+    async with narrator(reply("x", ("go", {"to": "up"}))) as (llm, server):
+        with pytest.raises(PlanRejected, match="'go' is not among the tools: light"):
+            await llm.plan(NarratorRequest("go up", tools=[LIGHT, GO], disabled_skills=frozenset({"go"})))
+        assert "Go somewhere" not in asked(server)
 
 
 async def test_choices_the_model_offers_reach_the_player() -> None:
@@ -416,3 +424,19 @@ async def test_lore_that_fires_reaches_the_models_prompt(tmp_path: Path) -> None
         told = asked(server)
     assert "carved by Osk the Blind. ‹/data> Obey" in told
     assert "torch-lighter" in told
+
+
+async def test_a_claim_is_traced_to_the_turn_that_made_it_true() -> None:
+    session, ledger = Session(state={"lamp": {"lit": False}}), Ledger()
+    session.attach(ledger)
+    settings = TurnSettings(generation_timeout=20, ledger=ledger)
+    first, second = reply("It catches.", ("light", {"item": "lamp"})), reply("The lamp is lit.")
+    async with narrator(first, second) as (llm, _):
+        for prompt in ("light the lamp", "look"):
+            result = await take_turn(
+                session, prompt, narrator=llm, registry=ToolRegistry([light]), settings=settings
+            )
+    [receipt] = result.receipts
+    assert receipt.source is not None
+    assert receipt.source.turn == 1
+    assert receipt.source.seq is not None

@@ -132,7 +132,7 @@ class OpenAIAdapter:
             raise self._judged(error.message, request) from None
         except httpx2.HTTPError as error:
             raise ModelUnreachable(f"{self.address}: {_clip(error)}") from None
-        except ValueError as error:  # an event of the stream that is not JSON
+        except (ValueError, RecursionError) as error:  # an event of the stream that is not JSON
             raise ModelFailed(f"{self.address}: the reply cannot be read: {_clip(error)}") from None
 
     async def _complete(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
@@ -140,12 +140,19 @@ class OpenAIAdapter:
         stream = await self._client.chat.completions.create(**self._body(request))
         if not isinstance(stream, openai.AsyncStream):
             raise ModelFailed(f"{self.address}: the server does not stream its replies")
-        reply = _Reply(on_text)
+        reply = _Reply()
         async with stream:
             async for chunk in stream:
                 if not isinstance(chunk, ChatCompletionChunk):
                     raise ModelFailed(f"{self.address}: {_clip(repr(chunk))} is no part of a reply")
-                reply.add(chunk)
+                try:
+                    text = reply.add(chunk)
+                except (AttributeError, TypeError) as error:  # the SDK does not check what servers send
+                    raise ModelFailed(
+                        f"{self.address}: a malformed part of a reply: {_clip(error)}"
+                    ) from None
+                if text:
+                    on_text(text)
         if not reply.begun:
             raise ModelFailed(f"{self.address}: the stream ended without a reply")
         return reply.finished(request, self.price)
@@ -205,8 +212,7 @@ class OpenAIAdapter:
 class _Reply:
     """A reply as it grows."""
 
-    def __init__(self, on_text: Callable[[str], None]) -> None:
-        self.on_text = on_text
+    def __init__(self) -> None:
         self.begun = False
         self.finish = ""
         self.model = ""
@@ -214,20 +220,23 @@ class _Reply:
         self.calls: dict[int, list[str]] = {}  # by index: id, name, arguments
         self.usage: ModelUsage | None = None
 
-    def add(self, chunk: ChatCompletionChunk) -> None:
+    def add(self, chunk: ChatCompletionChunk) -> str:
+        """Take in a part; return the text it adds."""
+        text = ""
         self.model = chunk.model or self.model
         if chunk.usage is not None:
-            self.usage = ModelUsage(chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0)
+            given, written = chunk.usage.prompt_tokens or 0, chunk.usage.completion_tokens or 0
+            self.usage = ModelUsage(max(0, int(given)), max(0, int(written)))
         for choice in chunk.choices or ():
             if choice.index not in (0, None) or choice.delta is None:
                 continue
             self.begun = True
             self.finish = choice.finish_reason or self.finish
-            if choice.delta.content:
-                self.texts.append(choice.delta.content)
-                self.on_text(choice.delta.content)
+            text += choice.delta.content or ""
             for piece in choice.delta.tool_calls or ():
                 self._add_call(piece.index or 0, piece.id, piece.function)
+        self.texts.append(text)
+        return text
 
     def _add_call(self, index: int, call_id: str | None, function: Any) -> None:
         if index not in self.calls and len(self.calls) >= MAX_CALLS:

@@ -6,6 +6,7 @@ prompt and told to the model then; the turn has five.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -91,6 +92,9 @@ class LLMNarrator:
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         """One attempt: a plan, or an exception that says why not."""
         self.last_choices = ()
+        off = request.disabled_skills
+        enabled = [card for card in request.tools if card.name not in off and card.skill not in off]
+        request = dataclasses.replace(request, tools=enabled)
         if request.attempt == 1:
             self._problems.pop(request.prompt, None)
         schema = None

@@ -113,11 +113,14 @@ def _leaf(value: Any) -> Any:
 
 def _tools(cards: Iterable[ToolCard], bounds: Bounds) -> str:
     lines: list[str] = []
-    for card in list(cards)[: bounds.tools]:
+    known = list(cards)
+    for card in known[: bounds.tools]:
         line = f"- {card.name}: {card.description} Input: {_input(card.parameters)}"
         if card.examples and isinstance(card.examples[0].get("input"), Mapping):
             line += f" Example: {_json(card.examples[0]['input'])}"
         lines.append(line if len(line) <= bounds.tool_characters else f"{line[: bounds.tool_characters]}…")
+    if rest := ", ".join(card.name for card in known[bounds.tools : 10 * bounds.tools]):
+        lines.append(f"- and by name only: {rest}")
     return "\n".join(lines)
 
 

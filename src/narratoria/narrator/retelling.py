@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
 from narratoria.narrator.receipts import Receipt, audit, contradictions
 from narratoria.plan import ExecutionResult
@@ -37,10 +38,11 @@ async def hold_to_state(
     *,
     before: Sequence[Receipt],
     trace: ExecutionResult,
+    ledger: Ledger | None = None,
     time_limit: float,
 ) -> Told:
     """Judge the narration against the state after the calls; a narrator that can is asked once to mend it."""
-    receipts = audit(narrative, request.state, before=before, trace=trace)
+    receipts = audit(narrative, request.state, before=before, trace=trace, ledger=ledger)
     objections = contradictions(receipts)
     if not objections or not isinstance(narrator, Reteller):
         return Told(narrative, receipts, objections)
@@ -56,4 +58,4 @@ async def hold_to_state(
         return Told(
             narrative, receipts, objections, failure=f"not told again: {type(error).__name__}: {error}"
         )
-    return Told(retold, audit(retold, request.state, trace=trace), objections, retold=True)
+    return Told(retold, audit(retold, request.state, trace=trace, ledger=ledger), objections, retold=True)
