@@ -13,6 +13,7 @@ from digging import Outside, new_game, play, world
 
 from narratoria.errors import JournalError
 from narratoria.history import undo
+from narratoria.session import Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.fold import fold
 from narratoria.session.portable import export_session, import_session
@@ -115,6 +116,30 @@ async def test_a_file_that_is_not_sound_is_refused_whole(tmp_path: Path, what: s
     assert not (tmp_path / "evil").exists()
     store.close()
     elsewhere.close()
+
+
+async def test_a_file_does_not_choose_where_anything_is_written(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "home" / "sessions.db")
+    _, target, _ = await exported(store, tmp_path)
+
+    def climb(entries: dict[str, bytes]) -> None:
+        session = {
+            **json.loads(entries["session.json"])["session"],
+            "id": "../../climbed",
+            "story": "../../climbed",
+        }
+        manifest(entries, session=session)
+
+    meta = import_session(store, rewritten(target, climb))
+    assert "/" not in meta.id
+    await store.open(meta.id).close()
+    assert not list(tmp_path.rglob("climbed*")) and not (tmp_path.parent / "climbed.lock").exists()
+    strange = store.create(Session("../outside", assets=store.assets))
+    assert not list(tmp_path.rglob("outside*"))
+    await strange.close()
+    store.delete("../outside")
+    assert len(list((tmp_path / "home" / "locks").iterdir())) == 2
+    store.close()
 
 
 async def test_a_zip_bomb_is_stopped_while_it_unpacks(tmp_path: Path) -> None:

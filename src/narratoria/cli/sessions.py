@@ -23,7 +23,7 @@ from narratoria.session.portable import SUFFIX, export_session, import_session
 from narratoria.session.retention import prune, select
 from narratoria.session.salvage import salvage
 from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import SessionMeta, Store, default_store
+from narratoria.session.store import SessionMeta, Store, default_store, is_plain_id
 from narratoria.session.transcript import to_html, to_markdown
 from narratoria.story import open_story
 
@@ -126,7 +126,7 @@ def export(session: str, file: Path | None, kind: str | None, force: bool, as_js
         meta = store.find(session)
         kind = kind or {".md": "markdown", ".html": "html"}.get(file.suffix if file else "", "narratoria")
         endings = {"markdown": ".md", "html": ".html", "narratoria": SUFFIX}
-        target = file or Path(f"{meta.story or 'session'}-{meta.id[:8]}{endings[kind]}")
+        target = file or Path(f"{_file_name(meta)}{endings[kind]}")
         if str(target) != "-" and target.exists() and not force:
             raise JournalError(f"{target} exists already; --force overwrites it")
         missing: list[str] = []
@@ -144,6 +144,12 @@ def export(session: str, file: Path | None, kind: str | None, force: bool, as_js
         print_json({"session": meta.id, "file": str(target), "format": kind, "missing": missing})
     elif str(target) != "-":
         console().print(styled(("✓ ", "green"), (str(target), "")))
+
+
+def _file_name(meta: SessionMeta) -> str:
+    """A story's id may come from an imported file: it does not choose the folder."""
+    story = meta.story if meta.story and is_plain_id(meta.story) else "session"
+    return f"{story}-{meta.id[:8]}" if is_plain_id(meta.id) else story
 
 
 def _write(target: Path, text: str) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 GATHER: Final = 0.008  # seconds records may wait for company
 BATCH: Final = 512  # records that are written without waiting any longer
 ROOM: Final = 8192  # records in memory, beyond which tools are asked to pause
-SNAPSHOT_BYTES: Final = 64 * 1024  # of packed records, at least, between two snapshots ...
+SNAPSHOT_BYTES: Final = 16 * 1024  # of packed records, at least, between two snapshots ...
 SNAPSHOT_RATIO: Final = (
     4  # ... and as many times the last snapshot's size, so that they stay a fraction of the whole
 )

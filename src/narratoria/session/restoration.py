@@ -44,7 +44,10 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
     slices: list[SliceChange]
     permissions: list[str]
     assets: dict[int, AssetStored]
-    timeline: Timeline
+    timeline: Timeline  # without its turns: thousands of numbers that mostly follow each other ...
+    turns: list[tuple[int, int]] = msgspec.field(
+        default_factory=list
+    )  # ... kept as (first, last) of each run
     calls: int = 0
     turn_count: int = 0
     past: list[tuple[str, str]] = msgspec.field(default_factory=list)
@@ -62,7 +65,8 @@ def take_snapshot(session: Session, timeline: Timeline) -> bytes:
             slices=session.slices.export(),
             permissions=sorted(session.permissions),
             assets=session.asset_records,
-            timeline=timeline,
+            timeline=msgspec.structs.replace(timeline, turns=[]),
+            turns=_runs(timeline.turns),
             calls=session.calls,
             turn_count=session.turn_count,
             past=list(session.past),
@@ -106,6 +110,7 @@ class Restoration:
         session.seq = snapshot.seq
         for field in Timeline.__struct_fields__:
             setattr(self.timeline, field, getattr(snapshot.timeline, field))
+        self.timeline.turns = [turn for first, last in snapshot.turns for turn in range(first, last + 1)]
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -251,6 +256,16 @@ _STEPS: Final[dict[type, Callable[[Restoration, Record, Any], None]]] = {
     TurnUndone: lambda self, record, event: self.take_back(event.turn),
     TurnRedone: lambda self, record, event: self.make_again(event.turn),
 }
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def _told(records: list[Record]) -> tuple[str, tuple[str, str], list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import socket
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import Any, Final
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
-from narratoria.session.store import SCHEMA_VERSION
+from narratoria.session.store import SCHEMA_VERSION, is_plain_id
 from narratoria.session.tables import SCHEMA, SqlStore
 from narratoria.session.writer import Database
 
@@ -68,6 +69,10 @@ class SqliteStore(SqlStore):
     def lease(self, session_id: str) -> FileLease:
         return FileLease(self.path.with_name("locks"), session_id)
 
+    def delete(self, session_id: str) -> None:
+        super().delete(session_id)
+        (self.path.with_name("locks") / _lock_name(session_id)).unlink(missing_ok=True)
+
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
         """The file is in its place already; before the record of it is durable, so must be its content."""
         try:
@@ -82,13 +87,19 @@ class SqliteStore(SqlStore):
                 os.close(descriptor)
 
 
+def _lock_name(session_id: str) -> str:
+    """Ids are whatever a caller chose; file names are not."""
+    name = session_id if is_plain_id(session_id) else hashlib.sha256(session_id.encode()).hexdigest()
+    return f"{name}.lock"
+
+
 class FileLease:
     """An exclusive `flock` on a small file that says who holds it. The kernel drops it with the process."""
 
     def __init__(self, folder: Path, session_id: str) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{session_id}.lock"
+            path = folder / _lock_name(session_id)
             self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise JournalError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from narratoria.session.journal import Journal
 
 SCHEMA_VERSION: Final = 1
+_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+def is_plain_id(session_id: str) -> bool:
+    """Whether an id may be part of a file name as it is."""
+    return _ID.fullmatch(session_id) is not None
 
 
 class SessionUnknown(JournalError, KeyError):

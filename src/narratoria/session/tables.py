@@ -17,7 +17,7 @@ from narratoria.session.reading import SqlReader
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.restoration import take_snapshot
 from narratoria.session.session import Record, Session
-from narratoria.session.store import SessionMeta
+from narratoria.session.store import SessionMeta, is_plain_id
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import Database, Writer
 
@@ -242,7 +242,7 @@ class SqlStore(SqlReader):
 
     def adopt(self, meta: SessionMeta, records: Iterable[Record]) -> SessionMeta:
         """The session stays hidden until it is complete, so that a crash half way shows nothing."""
-        name = meta.id or uuid.uuid4().hex
+        name = meta.id if is_plain_id(meta.id) else uuid.uuid4().hex
         if self.query("SELECT 1 FROM sessions WHERE id = ?", (name,)):
             name = uuid.uuid4().hex
         key = self.writer.run(lambda database: _insert_hidden(database, name, meta))
