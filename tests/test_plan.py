@@ -174,3 +174,21 @@ def test_levels_group_what_could_run_together():
         ["d", "c"],
         ["e"],
     ]
+
+
+def test_one_reading_tells_all_that_is_wrong_shape_and_graph():
+    found = problems(plan({"toolId": "", "toolPath": "x"}, call("a"), call("a"), call("b", "ghost")))
+    assert "$.tools[0].toolId: must not be empty" in found
+    assert "$.tools[2].toolId: 'a' is already used by tools[1]" in found
+    assert "$.tools[3].dependencies[0]: no call has the toolId 'ghost'" in found
+
+
+def test_every_cycle_is_told():
+    found = problems(plan(call("a", "b"), call("b", "a"), call("c", "d"), call("d", "c")))
+    assert len(found) == 2 and all("circular" in one for one in found)
+
+
+@pytest.mark.parametrize("reference", [{"$from": 5}, {"$from": "a", "path": 5}, {"$from": "a", "path": ["x"]}])
+def test_a_reference_of_the_wrong_type_is_a_problem(reference):
+    (found,) = problems(plan(call("a"), call("b", input={"x": reference})))
+    assert found.startswith("$.tools[1].input.x.") and "expected string" in found

@@ -7,17 +7,22 @@ from typing import Any
 
 import msgspec
 
-from narratoria.contract import StateChangeEffect
+from narratoria.contract import MemoryEffect, PermissionPrecondition, StateChangeEffect
 from narratoria.errors import ArgumentsInvalid, PlanRejected
 from narratoria.plan import PlanDocument, PlannedCall, levels, references
 from narratoria.tool import Tool
 from narratoria.tools.resolve import ToolRefused, ToolResolver
 
 
+SHOWN = 8  # names in one line; the rest is counted
+EXACT = 200  # writers of one value that are compared each with each
+
+
 class Report(msgspec.Struct, kw_only=True, rename="camel"):
     """The findings. `problems` keep a plan from running at all; the others are worth knowing."""
 
     ok: bool = True
+    parallel: bool = False
     problems: list[str] = []
     levels: list[list[str]] = []
     never_run: list[str] = []
@@ -32,17 +37,15 @@ def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[s
         plan = PlanDocument.from_json(text)
     except PlanRejected as error:
         return Report(ok=False, problems=list(error.problems))
-    report = Report(levels=levels(plan))
+    report = Report(levels=levels(plan), parallel=plan.parallel)
     tools = _resolve(plan, resolver, report)
     granted = frozenset(permissions)
     for call in plan.tools:
         tool = tools.get(call.tool_id)
         if tool is None:
             continue
-        report.effects.extend(
-            f"{call.tool_id}: {type(one).__name__}: {one.description}" for one in tool.effects
-        )
-        for permission in tool.permissions:
+        report.effects.extend(f"{call.tool_id}: {one.type}: {one.description}" for one in tool.effects)
+        for permission in _permissions(tool):
             if permission not in granted:
                 report.missing_permissions.append(f"{call.tool_id}: {tool.name} needs {permission!r}")
         report.problems.extend(_argument_problems(call, tool))
@@ -64,6 +67,12 @@ def _resolve(plan: PlanDocument, resolver: ToolResolver, report: Report) -> dict
         if {tool.name, tool.skill} & set(plan.disabled_skills):
             report.problems.append(f"$.tools[{index}].toolPath: {tool.name} is in disabledSkills")
     return tools
+
+
+def _permissions(tool: Tool[Any, Any]) -> list[str]:
+    """What a tool needs granted; a manifest may say it either way."""
+    asked = [one.permission for one in tool.preconditions if isinstance(one, PermissionPrecondition)]
+    return list(dict.fromkeys([*tool.permissions, *asked]))
 
 
 def _argument_problems(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
@@ -93,41 +102,55 @@ def _conflicts(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[
     """Calls that may run at the same time and declare that they set the same state."""
     if not plan.parallel:
         return []
-    before = _ancestors(plan)
-    found = []
     writers: dict[str, list[str]] = {}
     for call in plan.tools:
         tool = tools.get(call.tool_id)
-        if tool is None or not call.async_:
-            continue
-        for path in _declared_writes(call, tool):
-            for other in writers.setdefault(path, []):
-                if other not in before[call.tool_id] and call.tool_id not in before[other]:
-                    found.append(f"{other} and {call.tool_id} may run at the same time and both set {path!r}")
-            writers[path].append(call.tool_id)
-    return found
-
-
-def _declared_writes(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
-    """The state a tool says it sets; increments add up in any order and are no conflict."""
-    declared = [
-        one.state
-        for one in tool.effects
-        if isinstance(one, StateChangeEffect) and one.change in ("set", "clear")
+        if tool is not None and call.async_:
+            for what in _declared_writes(tool):
+                writers.setdefault(what, []).append(call.tool_id)
+    return [
+        line for what, calls in writers.items() if len(calls) > 1 for line in _unordered(plan, what, calls)
     ]
-    writes = tool.parameters.get("x-writes")
-    return (
-        [*declared, *(path for path in writes if isinstance(path, str))]
-        if isinstance(writes, list)
-        else declared
-    )
 
 
-def _ancestors(plan: PlanDocument) -> dict[str, frozenset[str]]:
+def _unordered(plan: PlanDocument, what: str, calls: list[str]) -> list[str]:
+    """Those of `calls` that no dependency puts in order, in one line however many they are."""
+    if len(calls) <= EXACT:
+        before = _ancestors_among(plan, set(calls))
+        free = [
+            one
+            for one in calls
+            if any(two not in before[one] | {one} and one not in before[two] for two in calls)
+        ]
+    else:  # those of one level are surely unordered; more is not worth comparing each with each
+        wanted = set(calls)
+        free = [
+            one for level in levels(plan) if len(found := wanted.intersection(level)) > 1 for one in found
+        ]
+    if len(free) < 2:
+        return []
+    shown = ", ".join(free[:SHOWN]) + (f" and {len(free) - SHOWN} more" if len(free) > SHOWN else "")
+    return [f"{shown} may run at the same time and all set {what}"]
+
+
+def _declared_writes(tool: Tool[Any, Any]) -> list[str]:
+    """The state and memory a tool says it sets; increments add up in any order and are no conflict."""
+    declared = []
+    for one in tool.effects:
+        if isinstance(one, StateChangeEffect) and one.change in ("set", "clear"):
+            declared.append(f"the state {one.state!r}")
+        elif isinstance(one, MemoryEffect) and one.operation in ("write", "delete"):
+            declared.append(f"the {one.scope} memory {one.key!r}")
+    return declared
+
+
+def _ancestors_among(plan: PlanDocument, wanted: set[str]) -> dict[str, frozenset[str]]:
+    """For each call, which of the `wanted` ones it waits for."""
     by_id = {call.tool_id: call for call in plan.tools}
     found: dict[str, frozenset[str]] = {}
     for level in levels(plan):
         for tool_id in level:
             own = by_id[tool_id].all_dependencies
-            found[tool_id] = frozenset(own).union(*(found[one] for one in own))
+            direct = frozenset(one for one in own if one in wanted)
+            found[tool_id] = direct.union(*(found[one] for one in own)) if own else direct
     return found

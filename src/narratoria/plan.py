@@ -17,6 +17,7 @@ from narratoria.events import JsonObject, ToolEvent
 
 MAX_RETRIES: Final = 100
 MAX_BACKOFF_MS: Final = 3_600_000
+MAX_CYCLES: Final = 20  # that are told of one plan
 
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
 
@@ -50,7 +51,8 @@ class PlannedCall(_Wire, frozen=True, kw_only=True):
             return self.dependencies
         found = dict.fromkeys(self.dependencies)
         for _, reference in references(self.input):
-            found.setdefault(reference)
+            if isinstance(reference["$from"], str):
+                found.setdefault(reference["$from"])
         return list(found)
 
 
@@ -81,16 +83,15 @@ class PlanDocument(_Wire, frozen=True, kw_only=True):
     @classmethod
     def from_data(cls, document: Any) -> PlanDocument:
         """The same for a document that is already decoded."""
-        problems = list(_shape_problems(document))
+        problems = [*_shape_problems(document), *_graph_problems(_drafted(document))]
         if problems:
             raise PlanRejected(problems)
-        plan = msgspec.convert(document, cls)
-        plan.check()
+        plan: PlanDocument = msgspec.convert(document, cls)
         return plan
 
     def check(self) -> None:
         """Raise `PlanRejected` unless the calls form a graph that can be run (000 §13.4 rule 1)."""
-        problems = list(_graph_problems(self))
+        problems = list(_graph_problems([*enumerate(self.tools)]))
         if problems:
             raise PlanRejected(problems)
 
@@ -139,19 +140,15 @@ class ExecutionResult(_Wire, frozen=True, kw_only=True):
 # --- references ------------------------------------------------------------------------------------------
 
 
-def is_reference(value: Any) -> bool:
-    """`{"$from": "light1", "path": "inventory.torch.lit"}`: the output of another call, or a part of it."""
-    return isinstance(value, dict) and "$from" in value
-
-
-def references(value: Any, path: str = "input") -> Iterator[tuple[str, str]]:
-    """Every reference inside `value`, as (JSON path, toolId)."""
+def references(value: Any, path: str = "input") -> Iterator[tuple[str, JsonObject]]:
+    """Every `{"$from": "light1", "path": "inventory.torch.lit"}` inside `value`, with its JSON path: the output of another
+    call, or a part of it."""
     stack = [(path, value)]
     while stack:
         where, node = stack.pop()
         if isinstance(node, dict):
             if "$from" in node:
-                yield where, node["$from"] if isinstance(node["$from"], str) else ""
+                yield where, node
             else:
                 stack.extend((f"{where}.{key}", child) for key, child in node.items())
         elif isinstance(node, list):
@@ -194,7 +191,8 @@ def _shape_problems(document: Any) -> Iterator[str]:
     if isinstance(metadata, dict):
         yield from _integer_problems(metadata, "generationAttempt", "$.metadata", 1, 1_000_000)
         if not isinstance(metadata.get("parentPlanId"), str | None):
-            yield "$.metadata.parentPlanId: expected string or null"
+            kind = _NAMES.get(type(metadata["parentPlanId"]), "?")
+            yield f"$.metadata.parentPlanId: expected string or null, got {kind}"
     calls = document.get("tools")
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
         yield from _call_problems(call, f"$.tools[{index}]")
@@ -243,25 +241,54 @@ def _integer_problems(data: JsonObject, name: str, path: str, low: int, high: in
         yield f"{path}.{name}: {value} is outside {low}..{high}"
 
 
-def _graph_problems(plan: PlanDocument) -> Iterator[str]:
+def _drafted(document: Any) -> list[tuple[int, PlannedCall]]:
+    """The calls that are sound enough to look at their graph, also where others are not, so that one reading of a
+    plan tells all that is wrong with it."""
+    calls = document.get("tools") if isinstance(document, dict) else None
+    found = []
+    for index, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict) and isinstance(call.get("toolId"), str) and call["toolId"].strip():
+            listed = call.get("dependencies")
+            dependencies = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+            given = call.get("input")
+            given = given if isinstance(given, dict) else {}
+            one = PlannedCall(tool_id=call["toolId"], tool_path="", input=given, dependencies=dependencies)
+            found.append((index, one))
+    return found
+
+
+def _graph_problems(calls: list[tuple[int, PlannedCall]]) -> Iterator[str]:
     known: dict[str, int] = {}
-    for index, call in enumerate(plan.tools):
+    for index, call in calls:
         if not call.tool_id.strip():
             yield f"$.tools[{index}].toolId: must not be empty"
         elif call.tool_id in known:
             yield f"$.tools[{index}].toolId: {call.tool_id!r} is already used by tools[{known[call.tool_id]}]"
         else:
             known[call.tool_id] = index
-    for index, call in enumerate(plan.tools):
+    for index, call in calls:
         for position, dependency in enumerate(call.dependencies):
             if dependency not in known:
                 yield f"$.tools[{index}].dependencies[{position}]: no call has the toolId {dependency!r}"
         for path, reference in references(call.input):
-            if reference not in known:
-                yield f"$.tools[{index}].{path}.$from: no call has the toolId {reference!r}"
-    cycle = find_cycle({call.tool_id: call.all_dependencies for call in plan.tools})
-    if cycle:
+            yield from _reference_problems(f"$.tools[{index}].{path}", reference, known)
+    graph = {call.tool_id: call.all_dependencies for _, call in calls}
+    for _ in range(MAX_CYCLES):
+        cycle = find_cycle(graph)
+        if cycle is None:
+            return
         yield f"$.tools: circular dependency: {' → '.join(cycle)}"
+        graph[cycle[0]] = [one for one in graph[cycle[0]] if one != cycle[1]]
+
+
+def _reference_problems(where: str, reference: JsonObject, known: Mapping[str, int]) -> Iterator[str]:
+    source, path = reference["$from"], reference.get("path")
+    if not isinstance(source, str):
+        yield f"{where}.$from: expected string, got {_NAMES.get(type(source), '?')}"
+    elif source not in known:
+        yield f"{where}.$from: no call has the toolId {source!r}"
+    if not isinstance(path, str | None):
+        yield f"{where}.path: expected string, got {_NAMES.get(type(path), '?')}"
 
 
 def find_cycle(graph: Mapping[str, list[str]]) -> list[str] | None:

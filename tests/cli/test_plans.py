@@ -185,8 +185,8 @@ def test_lint_checks_inputs_permissions_effects_and_conflicts(narratoria, tmp_pa
     code, report = lint(narratoria, path)
     assert code == 0
     assert report["missingPermissions"] == ["a: paint needs 'door:paint'", "b: paint needs 'door:paint'"]
-    assert report["conflicts"] == ["a and b may run at the same time and both set 'door.colour'"]
-    assert report["effects"][0] == "a: StateChangeEffect: the door has a colour"
+    assert report["conflicts"] == ["a, b may run at the same time and all set the state 'door.colour'"]
+    assert report["effects"][0] == "a: state_change: the door has a colour"
     assert lint(narratoria, path, "--grant", "door:paint")[1]["missingPermissions"] == []
     ordered = write_plan(
         tmp_path, {"toolId": "a", **good}, {"toolId": "b", **good, "dependencies": ["a"]}, parallel=True

@@ -139,7 +139,12 @@ def _show(report: Report) -> None:
             for line in lines:
                 out.print(styled(("  → ", "dim"), (line, "")))
     if report.levels:
-        out.print(styled(("levels", "bold"), ("  calls of one level could run at the same time", "dim")))
+        note = (
+            "could run at the same time"
+            if report.parallel
+            else "wait for none of each other; the plan is sequential"
+        )
+        out.print(styled(("levels", "bold"), (f"  calls of one level {note}", "dim")))
         for number, level in enumerate(report.levels, 1):
             out.print(styled((f"  {number}  ", "dim"), (", ".join(level), "")))
     if report.ok:

@@ -119,14 +119,19 @@ class _Json:
         self.game = game
 
     def ask(self) -> str | None:
-        line = sys.stdin.readline()
-        return line.rstrip("\n") if line else None
+        return _read_line()
 
     def choice(self, prompt: str) -> str | None:
         return prompt if prompt in self.game.session.choices else None
 
     def show(self, result: TurnResult) -> None:
         print_json(turn_document(self.game, result))
+
+
+def _read_line() -> str | None:
+    """A prompt. Bytes that are not UTF-8 become question marks: a slip of the terminal must not end a game."""
+    line = sys.stdin.buffer.readline()
+    return line.decode("utf-8", "replace").rstrip("\r\n") if line else None
 
 
 def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
@@ -153,6 +158,9 @@ class _Table:
         self.game = game
         self.out: Console = console()
         self.width = min(88, self.out.width)
+        self.page = Console(
+            markup=False, highlight=False, width=self.width
+        )  # wraps; the other one never cuts a line
         game.session.attach(self)
         self.out.print(styled((game.story.title, "bold magenta")))
         self.out.print(
@@ -175,9 +183,8 @@ class _Table:
     def ask(self) -> str | None:
         if sys.stdin.isatty():
             self.out.print(styled(("> ", "bold cyan")), end="")
-        line = sys.stdin.readline()
-        prompt = line.rstrip("\n")
-        if not line or (sys.stdin.isatty() and not prompt.strip()):
+        prompt = _read_line()
+        if prompt is None or (sys.stdin.isatty() and not prompt.strip()):
             return None
         if not sys.stdin.isatty():
             self.out.print(styled(("> ", "bold cyan"), (prompt, "cyan")))
@@ -192,7 +199,7 @@ class _Table:
 
     def show(self, result: TurnResult) -> None:
         self.out.print()
-        self.out.print(Padding(Markdown(printable(result.narrative)), (0, 2)), width=self.width)
+        self.page.print(Padding(Markdown(printable(result.narrative)), (0, 2)))
         if result.outcome == "cancelled":
             self.out.print(styled(("  the turn was stopped", "yellow")))
         ending = self.game.ending
