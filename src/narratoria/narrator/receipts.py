@@ -3,8 +3,9 @@
 Deterministic, and modest. Two kinds of sentence are read as claims: that the player has a thing ("you carry the
 lantern"), and that a thing is so ("the door is locked", "the lamp is lit"). They are held against keys and
 values of the state. A claim that is true before or after the turn's calls holds. Speech, questions, wishes and
-comparisons are not read; a claim about something the state does not know is left alone, except possession of a
-thing where the state keeps an inventory. English only. What is not read is not judged: silence here is no proof.
+comparisons are not read; a claim about something the state does not know is left alone, except that the player
+holds, carries or now has it where the state keeps an inventory. English only. What is not read is not judged:
+silence here is no proof.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class Claim:
     thing: tuple[str, ...]
     expected: bool = True
     trait: str = ""
+    firm: bool = True  # False for "you have a visitor": only a thing the state knows can prove it wrong
 
 
 def claims(narration: str) -> list[Claim]:
@@ -127,7 +129,8 @@ def _possessions(sentence: str) -> Iterator[Claim]:
     for match in _HAS.finditer(sentence):
         words = tuple(split_name(match["thing"]))
         if words and words[-1] not in _ABSTRACT:
-            yield Claim(match[0], "has", words, match["article"].casefold() != "no")
+            firm = match["verb"].casefold() not in ("have", "own") or (match["adverb"] or "").strip() == "now"
+            yield Claim(match[0], "has", words, match["article"].casefold() != "no", firm=firm)
     for match in _HAS_NOT.finditer(sentence):
         words = tuple(split_name(match["thing"]))
         if words and words[-1] not in _ABSTRACT:
@@ -247,9 +250,9 @@ def judge(claim: Claim, facts: Facts) -> Receipt:
     if evidence:
         path, _, value = evidence[0]
         return Receipt(claim, "contradicted", path, value)
-    if claim.kind == "has" and claim.expected and facts.keeps_inventory:
-        return Receipt(claim, "contradicted")
-    return Receipt(claim, "held" if claim.kind == "has" and facts.keeps_inventory else "unknown")
+    if claim.kind == "is" or not claim.firm or not facts.keeps_inventory:
+        return Receipt(claim, "unknown")
+    return Receipt(claim, "contradicted" if claim.expected else "held")
 
 
 def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
