@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,12 @@ _COVERED: Final = 0.6  # an everyday request this near to a phrase is one the st
 # What these weigh beside likeness of meaning, which is at most 1. Chosen on evals/paraphrases/development.jsonl.
 _WORDS_IN_COMMON: Final = 0.3
 _SAME_DEED: Final = 0.3
+_OTHER_DEED: Final = 0.25  # taken off where the verb is none of the rule's and not like one of them:
+_LIKE_A_DEED: Final = 0.37  # to lick the torch is about the torch, and yet not to light it
+_OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
+_LIGHT_VERBS: Final = frozenset(
+    "make get give have set put do take go let use keep try help see look".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,16 @@ class Said:
     text: str
     vector: Vectors
     deed: Vectors
+    verb: str = ""  # its stem, where it says what is done: not of "give it a push"
+    things: frozenset[str] = frozenset()  # stems of what it speaks of
+
+    @classmethod
+    def of(cls, text: str, embed: Callable[[Sequence[str]], Vectors]) -> Said:
+        reading = read(Clause(tuple(tokenize(text))), _NO_THINGS)
+        vector, masked = embed([text, deed(text)])
+        verb = "" if reading.verb in _LIGHT_VERBS else stem(reading.verb)
+        things = {word for phrase in reading.phrases for word in stems(phrase.text)}
+        return cls(text, vector, masked, verb, frozenset(things - {verb}))
 
     @property
     def stems(self) -> set[str]:
@@ -95,9 +111,9 @@ class Meanings:
         if not self.phrases:
             return []
         deeds = self._deeds @ said.deed
-        done = {name: float(deeds[rows].max()) for name, rows in self._rows.items()}
+        aside = {name: self._aside(said, name, float(deeds[rows].max())) for name, rows in self._rows.items()}
         likes = self._vectors @ said.vector
-        likes = likes + _SAME_DEED * np.array([max(done[name] for name in own) for own in self._owners])
+        likes = likes + np.array([max(aside[name] for name in own) for own in self._owners])
         words = said.stems
         barred = {name for name, known in self._rules.items() if undoes(words, known)}
         found = []
@@ -116,6 +132,13 @@ class Meanings:
     def strangeness(self, said: Said) -> float:
         """How near the clause lies to something no rule here is for."""
         return float((self._background @ said.vector).max()) if len(self._background) else 0.0
+
+    def _aside(self, said: Said, name: str, same_deed: float) -> float:
+        """What speaks for and against a rule beside its phrases: its deed, and the things of other rules."""
+        known = self._rules[name]
+        foreign = said.verb and said.verb not in known and same_deed < _LIKE_A_DEED
+        others = sum(1 for thing in said.things - known if thing in self._rarity)
+        return _SAME_DEED * same_deed - (_OTHER_DEED if foreign else 0.0) - _OTHER_THING * min(others, 2)
 
     def _in_common(self, said: set[str], known: set[str]) -> float:
         """The share of the clause's words that the rule knows, rare ones counting more."""
