@@ -145,7 +145,33 @@ async def nonsense():
     return {"tools": "yes"}
 
 
-@pytest.mark.parametrize("answer", [ValueError("broken narrator"), hang, nonsense, NoMatch("no idea")])
+class Unreadable(Exception):
+    def __str__(self):
+        raise ValueError("not even this")
+
+
+async def swallow():
+    """Cannot be cancelled. Bounded, so that the test ends."""
+    for _ in range(50):
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            continue
+    return speak("too late")
+
+
+FAULTS = [
+    ValueError("broken narrator"),
+    Unreadable(),
+    SystemExit(3),
+    asyncio.CancelledError(),
+    hang,
+    nonsense,
+    NoMatch("no idea"),
+]
+
+
+@pytest.mark.parametrize("answer", FAULTS, ids=lambda answer: getattr(answer, "__name__", type(answer).__name__))
 async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempts_and_never_the_turn(answer):
     session = Session()
     recorder = Recorder(session)
@@ -160,6 +186,18 @@ async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempt
     ]
     assert result.outcome == "fallback" and result.narrator == "template" and result.narrative
     assert (await turn(Says(speak()), session=session)).narrative == "So it goes.", "the player can go on"
+
+
+async def test_a_narrator_that_cannot_be_cancelled_costs_little_more_than_its_time():
+    started = asyncio.get_running_loop().time()
+    result = await turn(Says(swallow), settings=TurnSettings(generation_timeout=0.05, generations=1))
+    assert asyncio.get_running_loop().time() - started < 3
+    assert result.outcome == "fallback" and "does not stop" in result.problems[0]
+
+
+async def test_text_that_json_cannot_carry_becomes_readable():
+    result = await turn(Says(speak("Light \ud800 falls.")), "look \udcff")
+    assert result.prompt == "look ?" and result.narrative == "Light ? falls."
 
 
 async def test_the_same_failing_plan_five_times_ends_in_template_narration():
@@ -313,7 +351,8 @@ async def test_a_chain_falls_through_on_no_match_failure_and_time_out():
     result = await turn(chain, session=session, settings=TurnSettings(generation_timeout=5))
     assert result.narrative == "d speaks" and result.narrator == "d"
     (chosen,) = recorder.of(NarratorChosen)
-    assert chosen.passed_over == {"a": "no", "b": "ValueError: bad", "c": "no plan in its share of 0.05 s"}
+    assert {**chosen.passed_over, "c": ""} == {"a": "no", "b": "ValueError: bad", "c": ""}
+    assert chosen.passed_over["c"].startswith("no plan within 0.0")
     assert recorder.of(PlanMade)[0].narrator == "d"
 
 

@@ -25,6 +25,15 @@ NOT_EXECUTABLE: Final = "NOT_EXECUTABLE"
 OUTPUT_LIMIT: Final = "OUTPUT_LIMIT"
 
 
+def describe(error: BaseException) -> str:
+    """An exception in words, also one whose own text cannot be had."""
+    try:
+        text = str(error)
+    except Exception as another:  # foreign code again: its __str__ may raise anything
+        text = f"its text cannot be read, {type(another).__name__}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 class NarratoriaError(Exception):
     """The root of everything this package raises on purpose."""
 

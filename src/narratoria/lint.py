@@ -13,7 +13,6 @@ from narratoria.plan import PlanDocument, PlannedCall, levels, references
 from narratoria.tool import Tool
 from narratoria.tools.resolve import ToolRefused, ToolResolver
 
-
 SHOWN = 8  # names in one line; the rest is counted
 EXACT = 200  # writers of one value that are compared each with each
 

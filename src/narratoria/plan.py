@@ -141,8 +141,8 @@ class ExecutionResult(_Wire, frozen=True, kw_only=True):
 
 
 def references(value: Any, path: str = "input") -> Iterator[tuple[str, JsonObject]]:
-    """Every `{"$from": "light1", "path": "inventory.torch.lit"}` inside `value`, with its JSON path: the output of another
-    call, or a part of it."""
+    """Every `{"$from": "light1", "path": "inventory.torch.lit"}` inside `value`, with its JSON path: the output of
+    another call, or a part of it."""
     stack = [(path, value)]
     while stack:
         where, node = stack.pop()
@@ -294,6 +294,13 @@ def _reference_problems(where: str, reference: JsonObject, known: Mapping[str, i
 def find_cycle(graph: Mapping[str, list[str]]) -> list[str] | None:
     """The path of one cycle, first node repeated at the end, or None. Iterative: a plan may be 10,000 deep."""
     finished: set[str] = set()
+    for (
+        node,
+        dependencies,
+    ) in graph.items():  # most plans name a call after those it waits for: then there is none
+        if not finished.issuperset(dependencies):
+            break
+        finished.add(node)
     for root in graph:
         if root in finished:
             continue

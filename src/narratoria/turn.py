@@ -18,6 +18,7 @@ from narratoria.errors import (
     NOT_EXECUTABLE,
     TOOL_NOT_FOUND,
     JournalError,
+    NarratoriaError,
     PlanRejected,
     SessionBusy,
 )
@@ -36,6 +37,7 @@ from narratoria.events import (
     TurnStarted,
     UiEvent,
 )
+from narratoria.narrator.asking import ask
 from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.receipts import CONTRADICTION, Receipt, judged
@@ -142,7 +144,7 @@ class _Turn:
             skill for skill, health in session.health.items() if health.health == "permanentFailure"
         }
         number = session.turn_count + 1 if resume is None else resume.turn
-        self.result = TurnResult(number, _cut(prompt))
+        self.result = TurnResult(number, _cut(_readable(prompt)))
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
         self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
@@ -201,10 +203,7 @@ class _Turn:
         """Ask the narrator once. Whatever goes wrong is a problem on record, and costs this attempt."""
         request = self._request(attempt, parent, trace)
         try:
-            async with asyncio.timeout(self.settings.generation_timeout):
-                plan = await self.narrator.plan(request)
-            if not isinstance(plan, PlanDocument):
-                raise PlanRejected([f"$: the narrator returned {type(plan).__name__}, not a PlanDocument"])
+            plan = await ask(self.narrator, request, self.settings.generation_timeout)
             plan = msgspec.structs.replace(
                 plan,
                 disabled_skills=sorted({*plan.disabled_skills, *self._failed_here()}),
@@ -214,14 +213,12 @@ class _Turn:
             )
             plan.check()
             self._check_disabled(plan)
-        except TimeoutError:
-            problems = [f"no plan within {self.settings.generation_timeout:g} s"]
         except PlanRejected as error:
             problems = list(error.problems)
         except (
-            Exception
-        ) as error:  # a narrator is foreign code; its failure is the attempt's, not the player's
-            problems = [f"{type(error).__name__}: {error}"]
+            NarratoriaError
+        ) as error:  # no match, or a narrator that failed: the attempt's, not the player's
+            problems = [str(error)]
         else:
             return plan
         self.result.problems.extend(problems)
@@ -352,7 +349,7 @@ class _Turn:
         session, result = self.session, self.result
         completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
         self.said.extend(text for one in completed if (text := _summary(one.events)))
-        result.narrative = "\n\n".join(self.said)
+        result.narrative = _readable("\n\n".join(self.said))
         result.choices = (
             _choices(completed) or [*getattr(self.narrator, "last_choices", ())] or self._standing_choices()
         )
@@ -390,6 +387,11 @@ def _find(resolver: ToolResolver, tool_path: str) -> Tool[Any, Any] | None:
         return resolver.resolve(tool_path)
     except ToolRefused:
         return None
+
+
+def _readable(text: str) -> str:
+    """What a keyboard or a model may send and JSON cannot carry, lone surrogates, as question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _cut(prompt: str) -> str:

@@ -6,17 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from narratoria.errors import NarratoriaError
+from narratoria.errors import PlanRejected
+from narratoria.narrator.asking import NarratorFailed, ask
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, Refusal
 from narratoria.narrator.retelling import Reteller
 from narratoria.plan import PlanDocument
 
 _SHARE: Final = 0.8  # of the time left, for a narrator with others behind it
 _LAST_SHARE: Final = 0.95  # for the last one: the template needs next to none
-
-
-class NarratorFailed(NarratoriaError):
-    """A narrator raised, was too slow, or gave something that is not a plan."""
 
 
 class ChainNarrator:
@@ -57,18 +54,15 @@ class ChainNarrator:
             # Whoever asks the chain waits as long as for one narrator: a slow one must leave time for the next.
             share = max(0.0, end - clock()) * (_SHARE if behind else _LAST_SHARE)
             try:
-                async with asyncio.timeout(share):
-                    plan = await narrator.plan(request)
+                plan = await ask(narrator, request, share)
             except Refusal as error:
                 if refusal is None:
                     refusal, refuser = error, narrator.name
                 self.passed_over[narrator.name] = str(error)
             except NoMatch as error:
                 self.passed_over[narrator.name] = str(error) or "no match"
-            except TimeoutError:
-                self.passed_over[narrator.name] = f"no plan in its share of {self.time_limit:g} s"
-            except Exception as error:  # a narrator is foreign code: what it raises costs its turn to speak
-                self.passed_over[narrator.name] = f"{type(error).__name__}: {error}"
+            except (NarratorFailed, PlanRejected) as error:
+                self.passed_over[narrator.name] = str(error)
             else:
                 self.last_speaker = narrator.name
                 self.last_choices = tuple(getattr(narrator, "last_choices", ()))

@@ -1,0 +1,66 @@
+"""Asking a narrator. It is foreign code: it may raise anything, hang, or refuse to be cancelled.
+
+The question is asked in a task of its own. When time is up the task is cancelled and given a moment; one that swallows
+its cancellation is left behind, and what it says later is heard by nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from narratoria.errors import NarratoriaError, PlanRejected, describe
+from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
+from narratoria.plan import PlanDocument
+
+GRACE: Final = 0.5
+_left_behind: set[asyncio.Task[Any]] = set()  # a task nobody refers to could vanish in mid-flight
+
+
+class NarratorFailed(NarratoriaError):
+    """A narrator raised, was too slow, or gave something that is not a plan."""
+
+
+async def ask(narrator: Narrator, request: NarratorRequest, seconds: float) -> PlanDocument:
+    """Its plan, within `seconds`. Raises `NoMatch` or `PlanRejected` as the narrator does, `NarratorFailed` for
+    everything else that can go wrong."""
+    speaking = asyncio.create_task(_speak(narrator, request))
+    try:
+        await asyncio.wait({speaking}, timeout=seconds)
+    finally:
+        if not speaking.done():
+            await _stop(speaking)
+    if not speaking.done():
+        raise NarratorFailed(f"no plan within {seconds:.3g} s, and it does not stop")
+    if speaking.cancelled():
+        raise NarratorFailed(f"no plan within {seconds:.3g} s")
+    plan, error = speaking.result()
+    if isinstance(error, NoMatch | PlanRejected):
+        raise error
+    if error is not None:
+        raise NarratorFailed(describe(error)) from error
+    if not isinstance(plan, PlanDocument):
+        raise NarratorFailed(f"the narrator returned {type(plan).__name__}, not a PlanDocument")
+    return plan
+
+
+async def _speak(narrator: Narrator, request: NarratorRequest) -> tuple[Any, BaseException | None]:
+    try:
+        return await narrator.plan(request), None
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return None, error
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # also SystemExit: a narrator does not end the program
+        return None, error
+
+
+async def _stop(speaking: asyncio.Task[Any]) -> None:
+    speaking.cancel()
+    await asyncio.wait({speaking}, timeout=GRACE)
+    if not speaking.done():
+        _left_behind.add(speaking)
+        speaking.add_done_callback(_left_behind.discard)
