@@ -294,10 +294,8 @@ def _reference_problems(where: str, reference: JsonObject, known: Mapping[str, i
 def find_cycle(graph: Mapping[str, list[str]]) -> list[str] | None:
     """The path of one cycle, first node repeated at the end, or None. Iterative: a plan may be 10,000 deep."""
     finished: set[str] = set()
-    for (
-        node,
-        dependencies,
-    ) in graph.items():  # most plans name a call after those it waits for: then there is none
+    # Most plans name a call after those it waits for, and then there is no cycle to look for.
+    for node, dependencies in graph.items():
         if not finished.issuperset(dependencies):
             break
         finished.add(node)

@@ -204,9 +204,10 @@ class _Run:
 
     def _ended(self, call: PlannedCall, result: CallResult) -> None:
         self.results[call.tool_id] = result
+        remaining = self.remaining
         for dependant in self.dependants[call.tool_id]:
-            self.remaining[dependant.tool_id] -= 1
-            if not self.remaining[dependant.tool_id]:
+            remaining[dependant.tool_id] = left = remaining[dependant.tool_id] - 1
+            if not left:
                 self.ready.append(dependant)
         if self.idle:
             self._wake(all_of_them=not self.active)
@@ -241,8 +242,9 @@ class _Run:
 
     def _blocked_by(self, call: PlannedCall) -> str | None:
         """000 §13.4 rule 6: a required failure stops its dependants; a skip always propagates."""
+        results = self.results
         for dependency in self.dependencies[call.tool_id]:
-            result = self.results[dependency]
+            result = results[dependency]
             if result.ok:
                 continue
             if result.state == "skipped":
@@ -252,10 +254,11 @@ class _Run:
         return None
 
     async def _run(self, call: PlannedCall, tool: Tool[Any, Any]) -> CallResult:
+        results = self.results
         outputs: dict[str, JsonObject | None] = {}
         for dependency in self.dependencies[call.tool_id]:
-            result_of_it = self.results[dependency]
-            outputs[dependency] = result_of_it.output if result_of_it.ok else None
+            earlier = results[dependency]
+            outputs[dependency] = earlier.output if earlier.ok else None
         longest, limit = self.owner.call_timeout, tool.timeout
         record = Call(
             call_id=f"{self.plan.request_id}:{call.tool_id}",
