@@ -52,6 +52,10 @@ def make_narrator(
         narrator = makers[name]()
         if narrator is not None:
             chosen.append(narrator)
+        if name == "paraphrase" and defers:
+            chosen.append(
+                story.scripted_narrator()
+            )  # while the model is not ready, part of it is better than nothing
     return ChainNarrator(chosen, last_resort=TemplateNarrator(), time_limit=time_limit)
 
 

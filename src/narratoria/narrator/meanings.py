@@ -17,7 +17,7 @@ from narratoria.narrator.phrases import read
 from narratoria.narrator.rules import Rule, Rules
 from narratoria.narrator.vectors import Vectors, np
 from narratoria.narrator.wording import phrases
-from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem
+from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem, word_set
 
 PHRASES_PER_RULE: Final = 16
 SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
@@ -29,9 +29,7 @@ _SAME_DEED: Final = 0.3
 _OTHER_DEED: Final = 0.25  # taken off where the verb is none of the rule's and not like one of them:
 _LIKE_A_DEED: Final = 0.37  # to lick the torch is about the torch, and yet not to light it
 _OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
-_LIGHT_VERBS: Final = frozenset(
-    "make get give have set put do take go let use keep try help see look".split()
-)
+_LIGHT_VERBS: Final = word_set("make get give have set put do take go let use keep try help see look")
 
 
 @dataclass(frozen=True, slots=True)
