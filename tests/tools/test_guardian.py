@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools.test_hostile import UNMARKED
 
 HOST = """
 import asyncio, os, sys
@@ -34,11 +35,13 @@ while :; do sleep 1; done
 
 
 @contextmanager
-def host(trial: Any, tool: str, program: str = HOST, **options: Any) -> Iterator[subprocess.Popen[str]]:
+def host(
+    trial: Any, tool: str, program: str = HOST, *, temporary: Path | None = None, **options: Any
+) -> Iterator[subprocess.Popen[str]]:
     """A runtime of its own, running `tool`, from the moment the tool has said it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-c", program, *trial.script(tool, "tool.sh")],
-        env={**os.environ, "TRIAL_MARK": trial.mark},
+        env={**os.environ, "TRIAL_MARK": trial.mark, **({"TMPDIR": str(temporary)} if temporary else {})},
         stdout=subprocess.PIPE,
         text=True,
         **options,
@@ -98,6 +101,55 @@ def test_a_tool_that_cleared_its_environment_dies_with_its_group(trial: Any) -> 
         runtime.kill()
         runtime.wait(5)
         assert trial.eventually(lambda: not any(runs(pid) for pid in children), within=2)
+
+
+@pytest.mark.parametrize("unmarked", UNMARKED.values(), ids=list(UNMARKED))
+def test_a_daemon_without_environment_and_group_dies_with_the_runtime(trial: Any, unmarked: str) -> None:
+    pid_file = trial.folder / "pid"
+    tool = f"{unmarked.format(pid=pid_file, python=sys.executable)}; {READY}; sleep 60"
+    with host(trial, tool) as runtime:
+        pid = int(pid_file.read_text())
+        assert runs(pid)
+        runtime.kill()
+        runtime.wait(5)
+        assert trial.eventually(lambda: not runs(pid), within=2)
+
+
+def test_a_guardian_killed_while_a_call_runs_is_replaced_at_once(trial: Any) -> None:
+    with host(trial, f"{READY}; exec env -i sleep 60") as runtime:
+        (first,) = guardians(trial)
+        (tool,) = set(children_of(runtime.pid)) - {first}
+        os.kill(first, signal.SIGKILL)
+        assert trial.eventually(lambda: guardians(trial) not in ([], [first]), within=2)
+        runtime.kill()
+        runtime.wait(5)
+        assert trial.eventually(lambda: not runs(tool), within=2)
+
+
+def test_scratch_folders_are_gone_after_the_runtime_was_killed(trial: Any, tmp_path: Path) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    program = (
+        "import asyncio, sys\n"
+        "from narratoria.tools.process import process_tool\n"
+        "from narratoria.registry import ToolRegistry\n"
+        "from narratoria.session import Session\n"
+        "class Ear:\n"
+        "    full = False\n"
+        "    async def wait(self): pass\n"
+        "    def push(self, record):\n"
+        "        if 'ready' in str(record.event): print('ready', flush=True)\n"
+        "async def main():\n"
+        "    session = Session(); session.attach(Ear())\n"
+        "    await ToolRegistry().executor.execute(process_tool(sys.argv[2]), {}, session=session)\n"
+        "asyncio.run(main())\n"
+    )
+    source = f"#!/bin/bash\necho kept >$TMPDIR/file; {READY}; sleep 60"
+    with host(trial, source, program, temporary=temporary) as runtime:
+        assert len(list(temporary.glob("narratoria-*/call-*/file"))) == 1
+        runtime.kill()
+        runtime.wait(5)
+        assert trial.eventually(lambda: not list(temporary.iterdir()), within=3)
 
 
 def test_ctrl_c_ends_the_runtime_in_order_and_the_guardian_is_not_hit(trial: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -173,16 +175,93 @@ async def test_a_double_forked_daemon_is_found(trial: Any) -> None:
     assert await trial.orphans() == []
 
 
-async def test_daemons_are_swept_without_being_asked(trial: Any) -> None:
-    import asyncio
+UNMARKED = {
+    "environment cleared": "env -i setsid sleep 60 >/dev/null 2>&1 </dev/null & echo $! >{pid}",
+    "title written over the environment": (
+        "{python} -S -c 'import os; os.setsid()\n"
+        'here = open("/proc/self/stat").read().rsplit(")", 1)[1].split()\n'
+        "start, end = map(int, here[47:49])\n"
+        'memory = open("/proc/self/mem", "r+b", 0); memory.seek(start)\n'
+        'memory.write(b"x" * (end - start)); memory.close()\n'
+        'open("{pid}", "w").write(str(os.getpid())); import time; time.sleep(60)\' >/dev/null 2>&1 & '
+        "until [ -s {pid} ]; do sleep 0.01; done"
+    ),
+    "double fork without environment": (
+        "(env -i setsid bash -c 'echo $$ >{pid}; exec sleep 60' >/dev/null 2>&1 </dev/null &); "
+        "until [ -s {pid} ]; do sleep 0.01; done"
+    ),
+}
 
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("how", UNMARKED)
+async def test_a_daemon_without_environment_and_group_is_found(trial: Any, tmp_path: Path, how: str) -> None:
+    daemon = UNMARKED[how].format(pid=tmp_path / "pid", python=sys.executable)
+    outcome = await trial.bash(f"{daemon}; echo '{DONE}'")
+    assert outcome.done is not None
+    await trial.orphans()
+    pid = int((tmp_path / "pid").read_text())
+    assert await asyncio.to_thread(trial.eventually, lambda: not runs(pid), within=1)
+
+
+async def test_a_daemon_without_environment_is_spared_while_its_call_may_run(
+    trial: Any, tmp_path: Path
+) -> None:
+    go, pid_file = tmp_path / "go", tmp_path / "pid"
+    daemon = UNMARKED["double fork without environment"].format(pid=pid_file)
+    running = asyncio.create_task(
+        trial.bash(f"{daemon}; until [ -e {go} ]; do sleep 0.01; done; echo '{DONE}'")
+    )
+    assert await asyncio.to_thread(
+        trial.eventually, lambda: pid_file.exists() and pid_file.read_text().strip()
+    )
+    pid = int(pid_file.read_text())
+    await trial.run(["/bin/true"])  # a call that began and ended meanwhile takes nobody along
+    await trial.orphans()
+    assert runs(pid)
+    go.touch()
+    assert (await running).done is not None
+    await trial.orphans()
+    assert await asyncio.to_thread(trial.eventually, lambda: not runs(pid), within=1)
+
+
+async def test_a_daemon_without_environment_dies_though_a_younger_call_runs(
+    trial: Any, tmp_path: Path
+) -> None:
+    daemon = UNMARKED["double fork without environment"].format(pid=tmp_path / "pid")
+    go = tmp_path / "go"
+    # Ticks of the kernel's clock: two calls within one cannot be told apart by the age of a process.
+    await trial.bash(f"{daemon}; sleep 0.05; echo '{DONE}'")
+    younger = asyncio.create_task(
+        trial.run(trial.script(f"until [ -e {go} ]; do sleep 0.01; done; echo '{DONE}'", "younger.sh"))
+    )
+    pid = int((tmp_path / "pid").read_text())
+    assert await asyncio.to_thread(trial.eventually, lambda: not runs(pid), within=2)
+    go.touch()
+    assert (await younger).done is not None
+
+
+async def test_a_child_of_the_hosts_own_is_no_stray(trial: Any) -> None:
+    own = await asyncio.create_subprocess_exec("sleep", "60")
+    await trial.bash(f"echo '{DONE}'")
+    await trial.orphans()
+    assert own.returncode is None and runs(own.pid)
+    own.kill()
+    await own.wait()
+
+
+async def test_daemons_are_swept_without_being_asked(trial: Any) -> None:
     await trial.bash(f"setsid sleep 60 >/dev/null 2>&1 & echo '{DONE}'")
     assert await asyncio.to_thread(trial.eventually, lambda: not trial.alive())
 
 
 async def test_a_daemon_of_a_running_call_is_left_alone(trial: Any, tmp_path: Path) -> None:
-    import asyncio
-
     go = tmp_path / "go"
     running = asyncio.create_task(
         trial.bash(f"setsid sleep 60 >/dev/null 2>&1 & until [ -e {go} ]; do sleep 0.01; done; echo '{DONE}'")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from narratoria.events import Log, ToolEvent
-from narratoria.tools import platform
+from narratoria.tools import marks, platform
 from narratoria.tools.launch import LaunchRefused, NotExecutable, ToolMissing
 from narratoria.tools.ndjson import Limits
 from narratoria.tools.supervisor import run_process
@@ -94,7 +94,7 @@ async def test_the_environment_and_folder_are_the_callers_plus_our_cookie(trial:
     assert Path(log.fields["cwd"]) == trial.folder.resolve()
     assert log.fields["pgid"] is True
     env = {name: value for name, value in log.fields["env"].items() if not name.startswith("LC_")}
-    assert env.pop(platform.COOKIE)
+    assert env.pop(marks.COOKIE)
     assert env == {"ONLY": "this"}
 
 

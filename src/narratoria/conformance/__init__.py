@@ -7,7 +7,9 @@ rules, which `saying` and `ending` judge.
 
 from __future__ import annotations
 
-import tempfile
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,7 @@ from narratoria.conformance.verdicts import FAIL, Judgement, Subject, judge
 from narratoria.errors import ToolValidationError
 from narratoria.events import Done, JsonObject
 from narratoria.session.assets import AssetStore
+from narratoria.tools.custody import custody
 from narratoria.tools.launch import LaunchRefused, command_for
 from narratoria.tools.manifest import Manifest, default_name, load_manifest, manifest_path
 from narratoria.tools.ndjson import Limits
@@ -93,7 +96,7 @@ def _run_all(
 ) -> None:
     if given is None:
         given = manifest.examples[0].input if manifest and manifest.examples else {}
-    with tempfile.TemporaryDirectory(prefix="narratoria-check-", ignore_cleanup_errors=True) as folder:
+    with _folder() as folder:
         store = AssetStore(Path(folder) / "assets")
         scratch = Path(folder) / "tmp"
         scratch.mkdir()
@@ -113,6 +116,15 @@ def _run_all(
             # What breaks on a good request breaks on the others too; they would say nothing new.
             if request.rule is None and rudeness(seen) is not None:
                 return
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    folder = custody().scratch_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _said_no(seen: Observation) -> bool:

@@ -20,7 +20,7 @@ from typing import IO, Final
 from narratoria.conformance.lines import Line, read_line
 from narratoria.events import Asset, Done
 from narratoria.session.assets import AssetStore
-from narratoria.tools import platform
+from narratoria.tools import marks, platform
 from narratoria.tools.custody import custody
 from narratoria.tools.launch import refused
 from narratoria.tools.ndjson import EXCERPT_BYTES, Limits
@@ -89,7 +89,7 @@ def observe(
 ) -> Observation:
     """Run a tool to its end; raises `LaunchRefused` when it cannot be started. `folder` is its TMPDIR."""
     call, cookie = custody().begin()
-    env = {**os.environ, platform.COOKIE: cookie, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
+    env = {**os.environ, marks.COOKIE: cookie, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
     try:
         watch = _Watch(argv, stdin, env, Observation(label, request_id), tool, store, limits)
     except BaseException:
@@ -126,14 +126,15 @@ class _Watch:
         self.seen, self.tool, self.store, self.limits = seen, tool, store, limits
         self.stdout, write_end, seen.writes_seen = _packet_pipe()
         try:
-            self.process = subprocess.Popen(
-                list(argv),
-                stdin=subprocess.PIPE,
-                stdout=write_end,
-                stderr=subprocess.PIPE,
-                env=env,
-                start_new_session=True,
-            )
+            with marks.Tagged(custody().tag):
+                self.process = subprocess.Popen(
+                    list(argv),
+                    stdin=subprocess.PIPE,
+                    stdout=write_end,
+                    stderr=subprocess.PIPE,
+                    env=env,
+                    start_new_session=True,
+                )
         except OSError as error:
             os.close(self.stdout)
             raise refused(argv, error) from error
@@ -301,7 +302,7 @@ def _left_behind(call: int, group: int) -> list[str]:
     """What still runs of a call whose process has ended, after a moment in which a pipeline may run dry."""
     until = time.monotonic() + LINGER / 2
     while True:
-        alive = [pid for pid, owner in platform.carriers(custody().runtime) if owner == call and pid != group]
+        alive = [pid for pid in custody().belonging_to(call) if pid != group]
         if not alive or time.monotonic() > until:
             return [_command_of(pid) for pid in alive]
         time.sleep(_TICK)

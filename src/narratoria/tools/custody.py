@@ -1,10 +1,15 @@
 """Custody of the processes our tools start: which calls run, and an end to whoever outlives its call.
 
-Every tool gets a cookie in its environment, this runtime's id and the number of the call, and its children
-inherit it. A group is killed with its leader; a daemon that left the group still has the cookie, and a sweep
-of `/proc`, shared by all calls that end within a moment, finds it. If we die ourselves, the guardian does it.
+Every tool gets two marks that its children inherit (`marks.py`): a cookie in its environment, this runtime's id
+and the number of the call, and on Linux a tag of this runtime among its resource limits. A group is killed with
+its leader; a daemon that left the group still has its marks, and a sweep of `/proc`, shared by all calls that end
+within a moment, finds it. If we die ourselves, the guardian does it.
 
-A process that leaves its group *and* clears its environment escapes; only a container would hold it.
+The tag tells the runtime, not the call. A daemon that has nothing else left, having cleared or overwritten its
+environment, is killed once no call runs that could have started it.
+
+What escapes: a process that resets that limit on purpose, one that became another user's, and, on systems
+without `/proc`, any that left its group. Only a container would hold those.
 """
 
 from __future__ import annotations
@@ -14,17 +19,24 @@ import atexit
 import contextlib
 import os
 import sys
+import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from narratoria.tools import guardian, platform
+from narratoria.tools import guardian, marks, platform
 from narratoria.tools.launch import LaunchRefused
 
 SWEEP_DELAY: Final = 0.05
 SWEEP_PATIENCE: Final = 2.0
+_GENERATIONS: Final = 64
+
+
+def _since_boot() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if marks.LINUX else 0.0
 
 
 class Custody:
@@ -33,30 +45,36 @@ class Custody:
     def __init__(self) -> None:
         self.runtime = os.urandom(8).hex()
         # A tool may itself run narratoria: its tools are ours as well.
-        outer = os.environ.get(platform.COOKIE)
+        outer = os.environ.get(marks.COOKIE)
+        self.tag = marks.new_tag()
+        self.scratch = os.path.join(tempfile.gettempdir(), f"narratoria-{self.runtime}")  # noqa: PTH118
         self._prefix = f"{outer}/{self.runtime}." if outer else f"{self.runtime}."
         self._lock = threading.Lock()
         self._last_call = 0
         self._slots: dict[int, int] = {}  # call → its slot in the ledger
         self._groups: dict[int, int] = {}  # call → its process group
+        self._began: dict[int, float] = {}  # call → seconds since boot
         self._free: list[int] = []
         self._unreaped: list[int] = []
-        self._seen: dict[int, int] = {}
+        self._seen: set[int] = set()
         self._guardian = 0
+        self._guardian_watch: tuple[weakref.ref[asyncio.AbstractEventLoop], platform.Watch] | None = None
         self._lifeline = -1
         self._ledger = -1
         self._sweeping: weakref.ref[asyncio.AbstractEventLoop] | None = None
 
     # --- calls ----------------------------------------------------------------------------------------
 
-    def begin(self) -> tuple[int, str]:
+    def begin(self, loop: asyncio.AbstractEventLoop | None = None) -> tuple[int, str]:
         """A new call: its number and its cookie. Starts the guardian when there is none."""
         with self._lock:
-            if not self._guardian or not platform.runs(self._guardian):
-                self._start_guardian()
+            self._ensure_guardian()
+            if loop is not None:
+                self._watch_guardian(loop)
             self._last_call += 1
             call = self._last_call
             self._slots[call] = self._free.pop() if self._free else len(self._slots)
+            self._began[call] = _since_boot()
         return call, f"{self._prefix}{call}"
 
     def entrust(self, call: int, group: int) -> None:
@@ -74,6 +92,7 @@ class Custody:
             if unreaped is not None:
                 self._unreaped.append(unreaped)
             slot = self._slots.pop(call)
+            del self._began[call]
             if self._groups.pop(call, None) is not None:
                 self._note(slot, 0)
             self._free.append(slot)
@@ -91,11 +110,42 @@ class Custody:
             if thorough:
                 self._seen.clear()
             self._unreaped = [pid for pid in self._unreaped if platform.reap(pid) is None]
-            found = platform.carriers(self.runtime, self._seen)
-            strays = [pid for pid, call in found if call not in self._slots]
+            strays = [
+                pid
+                for pid, call in marks.carriers(self.runtime, self.tag, self._seen)
+                if not (self._may_run(pid) if call is None else call in self._slots)
+            ]
         for pid in strays:
             platform.kill(pid)
         return strays
+
+    def belonging_to(self, call: int) -> list[int]:
+        """The processes of a running call, its leader included; in doubt, those that could be its own."""
+        with self._lock:
+            others = self._began.keys() - {call}
+            return [
+                pid
+                for pid, owner in marks.carriers(self.runtime, self.tag)
+                if owner == call or (owner is None and not (others and self._may_run(pid, others)))
+            ]
+
+    def _may_run(self, pid: int, calls: Collection[int] | None = None) -> bool:
+        """Whether a process with our tag alone may be of a running call (or of these), by its kin and its age."""
+        calls = self._began.keys() if calls is None else calls
+        groups = {self._groups.get(call) for call in calls}
+        this = marks.kin(pid)
+        if this is None or (this.group == os.getpgrp() and this.parent == os.getpid()):
+            return True  # gone; or no tool's, but a child of our host's that was started beside one
+        ancestor: marks.Kin | None = this
+        for _ in range(_GENERATIONS):
+            if ancestor is None or ancestor.parent <= 1:
+                break
+            if ancestor.group in groups:
+                return True
+            ancestor = marks.kin(ancestor.parent)
+        # An orphan does not tell its parent; but nobody is older than its ancestors.
+        born = this.start + marks.tick()
+        return any(self._began[call] <= born for call in calls)
 
     def sweep_soon(self, loop: asyncio.AbstractEventLoop) -> None:
         """Sweep a moment later, once for all calls that end until then."""
@@ -121,11 +171,13 @@ class Custody:
         self.forget_guardian()
         self._ledger = platform.nameless_file()
         read_end, self._lifeline = platform.pipe()
-        env = {name: value for name, value in os.environ.items() if name != platform.COOKIE}
-        argv = [sys.executable, "-I", "-S", str(Path(guardian.__file__).absolute()), self.runtime]
+        env = {name: value for name, value in os.environ.items() if name != marks.COOKIE}
+        program = str(Path(guardian.__file__).absolute())
+        argv = [sys.executable, "-I", "-S", program, self.runtime, str(self.tag), self.scratch]
         try:
             ours = {guardian.LIFELINE: read_end, guardian.LEDGER: self._ledger}
-            self._guardian = platform.spawn_apart(argv, env, ours)
+            with marks.Tagged(marks.UNTAGGED):  # of a runtime inside a tool, it must outlive that tool's end
+                self._guardian = platform.spawn_apart(argv, env, ours)
         except OSError as error:
             raise LaunchRefused(
                 f"the guardian, without which no tool is run, could not be started: {error}; "
@@ -135,6 +187,35 @@ class Custody:
             os.close(read_end)
         for call, group in self._groups.items():
             self._note(self._slots[call], group)
+
+    def _watch_guardian(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start another as soon as ours is killed, not only at the next call; one open loop listens for all."""
+        if self._guardian_watch is not None:
+            listening, watch = self._guardian_watch[0](), self._guardian_watch[1]
+            if listening is not None and not listening.is_closed():
+                return
+            watch.close()
+        # Not in the callback itself: it would listen to new descriptors, which callbacks must not.
+        watch = platform.watch_exit(loop, self._guardian, lambda: loop.call_soon(self._guardian_ended, loop))
+        self._guardian_watch = weakref.ref(loop), watch
+
+    def _guardian_ended(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            if self._guardian_watch is not None:
+                self._guardian_watch[1].close()
+                self._guardian_watch = None
+            if self._slots:  # else the next call starts one
+                self._ensure_guardian()
+                self._watch_guardian(loop)
+
+    def _ensure_guardian(self) -> None:
+        if not self._guardian or not platform.runs(self._guardian):
+            self._start_guardian()
+
+    def scratch_folder(self) -> str:
+        """A new folder that is gone after us whatever happens: the guardian removes what lies above it."""
+        os.makedirs(self.scratch, mode=0o700, exist_ok=True)  # noqa: PTH103 - it is on the path of every launch
+        return tempfile.mkdtemp(prefix="call-", dir=self.scratch)
 
     def forget_guardian(self, farewell: bytes = b"") -> None:
         """Let go of the pipe, which sends the guardian on its last round."""
@@ -148,6 +229,10 @@ class Custody:
 
     def leave(self) -> None:
         """The interpreter ends: the guardian looks once more and goes."""
+        with contextlib.suppress(
+            OSError
+        ):  # there is none, or not everything is gone: the guardian sees to it
+            os.rmdir(self.scratch)  # noqa: PTH106
         self.forget_guardian(b"" if self._slots else guardian.FAREWELL)
 
 
@@ -177,6 +262,7 @@ def _forked() -> None:
     global _ours, _starting
     if _ours is not None:
         _ours.forget_guardian()
+        marks.forked()
         _ours = None
         atexit.unregister(_leave)
     _starting = threading.Lock()

@@ -2,10 +2,10 @@
 
 It holds the read end of a pipe whose write end only we hold. When we die, even by `kill -9`, the kernel
 closes our end, the guardian wakes, and kills every process group in the ledger and, on Linux, every process
-whose environment carries our cookie, daemons in their own session included. It looks again until nothing is
-left.
+that carries one of our marks (`marks.py`), daemons in their own session included. It looks again until nothing
+is left, and removes the scratch folders.
 
-This file is run by its path (`python -I -S guardian.py RUNTIME`), never imported by the runtime: the package
+This file is run by its path (`python -I -S guardian.py RUNTIME TAG FOLDER`), never imported by the runtime: the package
 is not importable there, and importing it would be slow. `custody.py` is the other side of the pipe.
 """
 
@@ -31,8 +31,8 @@ CLEAN_LOOKS = (0.0, 0.05, 0.25)
 """Pauses before the looks that must all find nothing: a process may be between fork and exec."""
 
 
-def main(runtime: str) -> None:
-    platform = _neighbour("platform.py")
+def main(runtime: str, tag: int, folder: str) -> None:
+    platform, marks = _neighbour("platform.py"), _neighbour("marks.py")
     os.chdir("/")  # do not keep a folder busy
     said = b""
     while part := os.read(LIFELINE, 4096):
@@ -44,10 +44,19 @@ def main(runtime: str) -> None:
     clean = 0
     while clean < len(looks) and time.monotonic() < until:
         time.sleep(looks[clean])
-        found = [pid for pid, _ in platform.carriers(runtime)]
+        found = [pid for pid, _ in marks.carriers(runtime, tag)]
         for pid in found:
             platform.kill(pid)
         clean = 0 if found else clean + 1
+    remove(folder)
+
+
+def remove(folder: str) -> None:
+    """The scratch folders of calls that did not come to their end."""
+    if os.path.isdir(folder):  # noqa: PTH112 - importing pathlib would cost more than all the rest
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_ledger(fd: int) -> list[int]:
@@ -70,4 +79,4 @@ def _neighbour(name: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -1,8 +1,8 @@
-"""What differs between systems: starting a process, learning of its end, finding who it left behind.
+"""What differs between systems: starting a process, learning of its end, ending it.
 
-Linux has the best of each: a pidfd that becomes readable at the exit, and `/proc/PID/environ`, which shows
-whose call a process belongs to even after it left its group. Elsewhere on POSIX the end is polled for and
-a process that leaves its group is lost; both kinds are tried by the tests.
+Linux has the best of each: a pidfd that becomes readable at the exit, and `/proc`, in which `marks.py` finds a
+process that left its group. Elsewhere on POSIX the end is polled for and a process that leaves its group is
+lost; both kinds are tried by the tests.
 
 The guardian loads this file by its path, without the package around it: only the standard library here, and
 only what starts fast.
@@ -16,17 +16,16 @@ import select
 import signal
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import asyncio
 
-LINUX = sys.platform.startswith("linux")
-COOKIE = "NARRATORIA_CALL"
-"""The environment variable which tells whose call a process is: `RUNTIME.CALL`, nested ones joined by `/`."""
+    from narratoria.tools.marks import Environment
 
+LINUX = sys.platform.startswith("linux")
 PIPE_BYTES = 64 * 1024
 """What a pipe holds, and what is read at once: larger pieces fall out of the cache and cost a third more."""
 
@@ -45,20 +44,6 @@ class Child:
         self.unsent = unsent
         self.stdout = stdout
         self.stderr = stderr
-
-
-Environment = Mapping[str, str] | Mapping[bytes, bytes]
-
-
-def environment(cookie: str, given: Mapping[str, str] | None) -> Environment:
-    """The environment of a tool: what is given, or ours, and the cookie."""
-    if given is not None:
-        return {**given, COOKIE: cookie}
-    # On POSIX os.environ keeps encoded bytes and decodes each at every look, a fifth of the cost of a launch.
-    raw = getattr(os.environ, "_data", None)
-    if isinstance(raw, dict) and os.name == "posix":
-        return {**raw, COOKIE.encode(): cookie.encode()}
-    return {**os.environ, COOKIE: cookie}
 
 
 def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None) -> Child:
@@ -304,7 +289,7 @@ def runs(pid: int) -> bool:
 class PidfdWatch:
     """Calls back once the process has ended; Linux only."""
 
-    def __init__(self, ears: LoopEars | EpollEars, pid: int, ended: Callable[[], None]) -> None:
+    def __init__(self, ears: LoopEars | EpollEars, pid: int, ended: Callable[[], object]) -> None:
         self._ears = ears
         self._fd = os.pidfd_open(pid)
         self._ended = ended
@@ -334,7 +319,7 @@ class PollingWatch:
     FIRST = 0.001
     SLOWEST = 0.02
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], object]) -> None:
         self._loop = loop
         self._pid = pid
         self._ended = ended
@@ -371,9 +356,10 @@ def has_ended(pid: int) -> bool:
     return not state.strip() or state.lstrip().startswith(b"Z")
 
 
-def watch_exit(
-    loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], None]
-) -> PidfdWatch | PollingWatch:
+Watch = PidfdWatch | PollingWatch
+
+
+def watch_exit(loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], object]) -> Watch:
     """Call `ended` in the loop when the child is over."""
     if hasattr(os, "pidfd_open"):
         try:
@@ -382,57 +368,3 @@ def watch_exit(
             if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EINVAL):
                 raise
     return PollingWatch(loop, pid, ended)
-
-
-# --- finding -------------------------------------------------------------------------------------------
-
-
-def carriers(runtime: str, seen: dict[int, int] | None = None) -> Iterator[tuple[int, int]]:
-    """Processes of this user that carry a runtime's cookie, as (pid, call); nothing where /proc is missing.
-
-    `seen` remembers who is foreign, so that looking again costs one directory listing and the newcomers. A
-    process without environment (a kernel thread, or one in the middle of exec) is foreign the second time.
-    """
-    if not LINUX:
-        return
-    marker = f"{runtime}.".encode()
-    pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208
-    pids.discard(os.getpid())
-    if seen is None:
-        seen = {}
-    for pid in seen.keys() - pids:
-        del seen[pid]
-    user = os.geteuid()
-    for pid in pids:
-        if seen.get(pid, 0) >= 2:
-            continue
-        environ = _environ(pid, user)
-        if environ is None:
-            continue
-        at = environ.find(marker)
-        if at < 0:
-            seen[pid] = 2 if environ else seen.get(pid, 0) + 1
-            continue
-        digits = environ[at + len(marker) : at + len(marker) + 20]
-        yield pid, int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))] or b"0")
-
-
-def _environ(pid: int, user: int) -> bytes | None:
-    """The environment a process was started with; a word for it when it is not ours, None when it is gone."""
-    try:
-        if os.stat(f"/proc/{pid}").st_uid != user:  # noqa: PTH116
-            return b"foreign"
-        fd = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    except PermissionError:
-        return b"foreign"  # it changed its user, or may not be traced: nothing we could signal
-    try:
-        parts = []
-        while part := os.read(fd, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
-    except OSError:
-        return None  # it ended while being read
-    finally:
-        os.close(fd)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from narratoria.events import Asset, JsonObject, StatePatch, ToolErrorEvent, Too
 from narratoria.retry import RetryPolicies, policy_from_data
 from narratoria.state import merge_into, plain
 from narratoria.tool import Tool, ToolContext, ToolExample, ToolResult
+from narratoria.tools.custody import custody
 from narratoria.tools.launch import command_for
 from narratoria.tools.manifest import Manifest, load_manifest
 from narratoria.tools.ndjson import Limits
@@ -149,7 +149,7 @@ class _Process:
 @asynccontextmanager
 async def _scratch_folder() -> AsyncIterator[str]:
     """The platform's temporary folder, as this call sees it: gone when the call ends, assets having been copied."""
-    scratch = tempfile.mkdtemp(prefix="narratoria-call-")
+    scratch = custody().scratch_folder()
     try:
         yield scratch
     finally:
@@ -169,16 +169,16 @@ class _Conversation:
 
     def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
         """Hand events to the draft; the supervisor reads no further while the returned wait lasts."""
-        emit = self.context.emit
         for index, event in enumerate(events):
             kind = type(event)
             if kind is Asset:
+                self.context.emit_all(events[:index])
                 return self._with_assets(events[index:])
             if kind is StatePatch:
                 merge_into(self.output, event.patch)  # type: ignore[union-attr]  # kind says it
             elif kind is ToolErrorEvent:
                 self.error = event  # type: ignore[assignment]  # kind says it
-            emit(event)
+        self.context.emit_all(events)
         return self.context.session.drain() if self.context.session.congested else None
 
     async def _with_assets(self, events: list[ToolEvent]) -> None:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final
 
 from narratoria.events import Done, ToolEvent
-from narratoria.tools import platform
+from narratoria.tools import marks, platform
 from narratoria.tools.custody import custody, sweep
 from narratoria.tools.launch import refused
 from narratoria.tools.ndjson import Decoder, Limits, ProtocolFailure
@@ -76,10 +76,10 @@ async def run_process(
     `on_events` raises, the group is ended and reaped before the exception goes on.
     """
     started = time.monotonic()
-    call, cookie = custody().begin()
+    call, cookie = custody().begin(asyncio.get_running_loop())
     try:
         ears = _ears(argv)
-        child = await _spawn(list(argv), stdin, platform.environment(cookie, env), cwd)
+        child = await _spawn(list(argv), stdin, marks.environment(cookie, env), cwd)
     except BaseException:
         custody().end(call)
         raise
@@ -97,12 +97,11 @@ def _ears(argv: Sequence[str]) -> platform.LoopEars | platform.EpollEars:
         raise refused(argv, error) from error
 
 
-async def _spawn(
-    argv: list[str], stdin: bytes, env: platform.Environment, cwd: Path | None
-) -> platform.Child:
+async def _spawn(argv: list[str], stdin: bytes, env: marks.Environment, cwd: Path | None) -> platform.Child:
     for last in (*[False] * _BUSY_TRIES, True):
         try:
-            return platform.spawn(argv, stdin, env, None if cwd is None else str(cwd))
+            with marks.Tagged(custody().tag):
+                return platform.spawn(argv, stdin, env, None if cwd is None else str(cwd))
         except OSError as error:
             # A fork elsewhere may still hold a file that was just written; that passes.
             if error.errno != errno.ETXTBSY or last:
@@ -134,7 +133,7 @@ class _Supervision:
         self._linger = linger
         self._waker: asyncio.Future[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._watch: platform.PidfdWatch | platform.PollingWatch | None = None
+        self._watch: platform.Watch | None = None
         self._inbox: bytes | None = None
         self._stderr = bytearray()
         self._exited = False

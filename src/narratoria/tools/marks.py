@@ -1,0 +1,204 @@
+"""The two marks by which our tools' processes are known, wherever they went.
+
+The first is a cookie in the environment, which tells the call. A process loses it when it clears its environment
+or writes a title over it. The second, on Linux, is a resource limit: `RLIMIT_LOCKS`, which no kernel has enforced
+since 2.4, set to a number of this runtime's own. Every descendant inherits it through fork, exec and setsid, and
+`/proc/PID/limits` shows it; it tells the runtime, but not the call. Elsewhere there is only the process group.
+
+The guardian loads this file by its path: only the standard library, and only what starts fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+
+LINUX = sys.platform.startswith("linux")
+COOKIE = "NARRATORIA_CALL"
+"""The environment variable which tells whose call a process is: `RUNTIME.CALL`, nested ones joined by `/`."""
+UNTAGGED = -1
+"""The tag of a process that is nobody's: no limit (RLIM_INFINITY)."""
+
+_RLIMIT_LOCKS = 10  # the same on every architecture; the module `resource` does not name it
+_TAG_BITS = 62
+_LEAST_ROOM = 1 << 32
+_ceiling = -1
+if LINUX:
+    import resource
+
+    _ceiling = resource.getrlimit(_RLIMIT_LOCKS)[1]  # -1: there is none
+
+Environment = Mapping[str, str] | Mapping[bytes, bytes]
+
+
+def environment(cookie: str, given: Mapping[str, str] | None) -> Environment:
+    """The environment of a tool: what is given, or ours, and the cookie."""
+    if given is not None:
+        return {**given, COOKIE: cookie}
+    # On POSIX os.environ keeps encoded bytes and decodes each at every look, a fifth of the cost of a launch.
+    raw = getattr(os.environ, "_data", None)
+    if isinstance(raw, dict) and os.name == "posix":
+        return {**raw, COOKIE.encode(): cookie.encode()}
+    return {**os.environ, COOKIE: cookie}
+
+
+# --- the tag -------------------------------------------------------------------------------------------
+
+
+def new_tag() -> int:
+    """A number no other runtime has; `UNTAGGED` where there is no such limit, or no room below its ceiling."""
+    if not LINUX:
+        return UNTAGGED
+    room = min(_ceiling, 1 << _TAG_BITS) if _ceiling >= 0 else 1 << _TAG_BITS
+    if room < _LEAST_ROOM:
+        return UNTAGGED
+    return _LEAST_ROOM // 2 + int.from_bytes(os.urandom(8), "little") % (room - _LEAST_ROOM // 2)
+
+
+class Tagged:
+    """While this lasts, what this process starts inherits the tag.
+
+    Set before the start, since a tool may fork before anyone could set it after. posix_spawn keeps the interpreter
+    to itself, so hardly anything else of the host's can start meanwhile; what does, stays in our own process
+    group and is told apart by that.
+    """
+
+    __slots__ = ("_before", "_tag")
+    _one_at_a_time = threading.Lock()
+
+    def __init__(self, tag: int) -> None:
+        self._tag = tag
+        self._before: tuple[int, int] | None = None
+
+    def __enter__(self) -> None:
+        if LINUX:
+            Tagged._one_at_a_time.acquire()
+            self._before = _limit(_ceiling if self._tag == UNTAGGED else self._tag, _ceiling)
+
+    def __exit__(self, *details: object) -> None:
+        if LINUX:
+            if self._before is not None:
+                _limit(*self._before)
+            Tagged._one_at_a_time.release()
+
+
+def _limit(soft: int, hard: int) -> tuple[int, int] | None:
+    """Set our own limit and return what it was; None where the system forbids it: cookie and group remain."""
+    try:
+        return resource.prlimit(0, _RLIMIT_LOCKS, (soft, hard))
+    except (OSError, ValueError):
+        return None
+
+
+def forked() -> None:
+    """In a fork: another thread may have held the lock."""
+    Tagged._one_at_a_time = threading.Lock()
+
+
+# --- finding -------------------------------------------------------------------------------------------
+
+
+def carriers(runtime: str, tag: int, seen: set[int] | None = None) -> Iterator[tuple[int, int | None]]:
+    """Processes of this user that carry a mark of a runtime, as (pid, call); the call is None where only the tag
+    is left. Nothing where /proc is missing.
+
+    `seen` remembers who is foreign, so that looking again costs one directory listing and the newcomers. Where
+    somebody vanished during the look, it may have forked first: then whoever is new is looked at too.
+    """
+    if not LINUX:
+        return
+    seen = set() if seen is None else seen
+    looked: set[int] = {os.getpid()}
+    user = os.geteuid()
+    for _ in range(50):
+        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208
+        seen &= pids
+        vanished = False
+        for pid in pids - looked:
+            looked.add(pid)
+            if pid in seen:
+                continue
+            found = _mark_of(pid, user, runtime, tag)
+            if found is _FOREIGN:
+                seen.add(pid)
+            elif found is _GONE:
+                vanished = True
+            elif isinstance(found, int) or found is None:
+                yield pid, found
+        if not vanished:
+            return
+
+
+_FOREIGN = object()
+_GONE = object()
+_STARTING = object()
+
+
+def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
+    """The number of the call, None for the tag alone, or why there is neither."""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != user:  # noqa: PTH116
+            return _FOREIGN
+        environ = _contents(f"/proc/{pid}/environ")
+        marker = f"{runtime}.".encode()
+        at = environ.find(marker)
+        if at >= 0:
+            digits = environ[at + len(marker) : at + len(marker) + 20]
+            return int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))] or b"0")
+        if tag == UNTAGGED:
+            # No environment: a kernel thread, or one in the middle of exec.
+            return _FOREIGN if environ else _STARTING
+        if b" %d " % tag not in _contents(f"/proc/{pid}/limits"):
+            return _FOREIGN
+    except (FileNotFoundError, ProcessLookupError):
+        return _GONE
+    except PermissionError:
+        return _FOREIGN  # it changed its user, or may not be traced: nothing we could signal
+    except OSError:
+        return _GONE  # it ended while being read
+    relations = kin(pid)
+    return None if relations is not None and relations.alive else _STARTING
+
+
+def _contents(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        parts = []
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
+class Kin:
+    """Where a process stands: its parent, its group, its start in seconds since boot."""
+
+    __slots__ = ("alive", "group", "parent", "start")
+
+    def __init__(self, alive: bool, parent: int, group: int, start: float) -> None:
+        self.alive = alive
+        self.parent = parent
+        self.group = group
+        self.start = start
+
+
+def kin(pid: int) -> Kin | None:
+    """None when it is gone."""
+    try:
+        # The name stands in parentheses and may hold any character, parentheses included.
+        fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return Kin(fields[0] not in (b"Z", b"X"), int(fields[1]), int(fields[2]), int(fields[19]) / _ticks())
+
+
+def _ticks() -> int:
+    return os.sysconf("SC_CLK_TCK")
+
+
+def tick() -> float:
+    """How exact `Kin.start` is."""
+    return 1 / _ticks()
