@@ -419,3 +419,66 @@ async def test_the_loop_is_not_starved_by_calls_that_never_wait():
     await run(shop, plan(*(call(str(n)) for n in range(2_000))))
     ticking.cancel()
     assert turns > 20
+
+
+async def test_a_call_cut_short_by_the_plans_time_tells_what_it_had_said():
+    shop = Workshop()
+    shop.gates["stuck"] = asyncio.Event()
+    result = await run(shop, plan(call("stuck", patch={"x": 1})), plan_timeout=0.1)
+    (one,) = result.tool_results
+    assert one.execution_time >= 50 and [type(event).__name__ for event in one.events] == [
+        "Log",
+        "StatePatch",
+    ]
+
+
+async def test_a_call_that_will_not_stop_does_not_hold_the_plan():
+    @tool(description="Never stops.", name="never")
+    async def never(params: Job, *, context: ToolContext) -> ToolResult[None]:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                continue
+
+    shop = Workshop()
+    shop.registry.register(never)
+    result = await asyncio.wait_for(
+        run(shop, plan({"toolId": "a", "toolPath": "never"}), plan_timeout=0.1), 10
+    )
+    assert not result.success and result.tool_results[0].state == "timeout"
+
+
+# --- what is handed on ----------------------------------------------------------------------------------------
+
+
+async def test_a_value_that_json_cannot_carry_does_not_break_the_plan():
+    @dataclass(frozen=True)
+    class Nothing:
+        pass
+
+    @tool(description="Opens a page.", name="opens")
+    async def opens(params: Nothing, *, context: ToolContext) -> ToolResult[object]:
+        return ToolResult.ok(object())
+
+    document = PlanDocument.from_data({"requestId": "p", "tools": [{"toolId": "a", "toolPath": "opens"}]})
+    result = await PlanExecutor(ToolRegistry([opens]), Session()).execute(document)
+    assert result.success and result.result_of("a").output == {"notJson": "object"}
+
+
+async def test_ten_thousand_patches_of_one_call_make_its_output():
+    @dataclass(frozen=True)
+    class Nothing:
+        pass
+
+    @tool(description="Counts.", name="counts")
+    async def counts(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        for number in range(10_000):
+            context.patch({"seen": {f"n{number}": number}, "last": number})
+        return ToolResult.ok(None)
+
+    document = PlanDocument.from_data({"requestId": "p", "tools": [{"toolId": "a", "toolPath": "counts"}]})
+    session = Session()
+    result = await PlanExecutor(ToolRegistry([counts]), session).execute(document)
+    output = result.result_of("a").output
+    assert output["last"] == 9_999 and len(output["seen"]) == 10_000 and session.state == output
