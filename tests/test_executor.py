@@ -934,3 +934,133 @@ async def test_a_patch_that_is_not_json_fails_the_call_and_leaves_nothing():
     result = await run(nonsense, session=session)
     assert not result.success and "cannot be written as JSON" in result.message
     assert untouched(session)
+
+
+# --- handlers that will not stop, or cannot say why ---------------------------------------------------------
+
+
+async def test_a_handler_that_swallows_its_cancellation_is_a_timeout_and_its_late_result_is_dropped():
+    @tool(description="Goes on.", timeout=0.05)
+    async def stubborn(params: Nothing, *, context: ToolContext) -> ToolResult[str]:
+        context.patch({"touched": True})
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+        return ToolResult.ok("late")
+
+    session = Session()
+    result = await run(stubborn, session=session)
+    assert result.error.code == "TIMEOUT" and untouched(session)
+
+
+async def test_a_handler_that_never_stops_is_closed_after_its_second_cancellation():
+    @tool(description="Never stops.", timeout=0.05)
+    async def never(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                continue
+
+    session = Session()
+    result = await asyncio.wait_for(run(never, session=session), 10)
+    assert result.error.code == "TIMEOUT"
+
+
+class Unreadable(Exception):
+    def __str__(self):
+        raise ValueError("not even this")
+
+
+@pytest.mark.parametrize("error", [Unreadable(), GeneratorExit()])
+async def test_even_an_error_without_words_is_a_structured_failure(error):
+    session = Session()
+    result = await run(failing(error), session=session)
+    assert result.error.code == "EXECUTION_FAILED" and untouched(session)
+
+
+async def test_a_precondition_that_exits_is_a_structured_failure():
+    def leave(context):
+        raise SystemExit(1)
+
+    @tool(
+        description="Never runs.",
+        preconditions=[CustomPrecondition(description="leaves", id="x", check=leave, critical=True)],
+    )
+    async def act(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        raise AssertionError
+
+    assert not (await run(act)).success
+
+
+# --- taking back over several levels ------------------------------------------------------------------------
+
+
+def outside(name, log, *, fails=False):
+    def apply(context, result):
+        if fails:
+            raise OSError("boom")
+        log.append(name)
+
+    return NotificationEffect(
+        description=name,
+        event=name,
+        reversible=True,
+        apply=apply,
+        rollback=lambda context: log.append(f"undo {name}"),
+    )
+
+
+async def test_effects_of_a_cascade_are_taken_back_before_those_that_came_before_it():
+    log = []
+
+    @tool(description="Kid.", effects=[outside("kid", log)])
+    async def kid(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    @tool(
+        description="Parent.",
+        effects=[
+            outside("first", log),
+            CascadeEffect(description="kid", trigger_tool="kid", reversible=True),
+            outside("last", log, fails=True),
+        ],
+    )
+    async def parent(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    result = await ToolRegistry([kid, parent]).execute("parent", {})
+    assert result.error.code == "EFFECT_FAILED"
+    assert log == ["first", "kid", "undo kid", "undo first"]
+
+
+async def test_a_rollback_in_a_composed_call_can_still_use_resources():
+    from narratoria.tools.compose import sequence
+
+    class Box:
+        def __init__(self):
+            self.items = []
+
+    box = Box()
+    session = Session()
+    session.resources.provide(Box, box)
+
+    def put(context, result):
+        context.resources.get(Box).items.append("paid")
+
+    def take(context):
+        context.resources.get(Box).items.remove("paid")
+
+    paid = NotificationEffect(description="paid", event="paid", reversible=True, apply=put, rollback=take)
+
+    @tool(description="Pays.", effects=[paid])
+    async def pay(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    @tool(description="Fails.")
+    async def boom(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.error("boom")
+
+    result = await run(sequence([pay, boom], stop_on_error=True), session=session)
+    assert not result.success and box.items == []

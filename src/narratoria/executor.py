@@ -11,9 +11,11 @@ only for the others returns what is left to await.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import types
-from collections.abc import Awaitable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from functools import partial
 from time import perf_counter, time
 from typing import Any, Final
 
@@ -27,10 +29,9 @@ from narratoria.errors import (
     BudgetExceededError,
     DeadlineExceededError,
 )
-from narratoria.events import CallRetrying, CallStarted, EffectApplied, JsonObject, ToolEvent
+from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicy, pause
-from narratoria.schema import dump
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.threads import run_in_thread
 from narratoria.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
@@ -38,9 +39,12 @@ from narratoria.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolRe
 AnyTool = Tool[Any, Any]
 AnyResult = ToolResult[Any]
 
+logger = logging.getLogger("narratoria")
+
 MAX_DEPTH: Final = 16  # of calls within calls
 MAX_CASCADES: Final = 8  # of effects that trigger tools whose effects trigger tools
 _SCOPE: Final = CallScope()
+STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
 _OPENTELEMETRY: Final = "opentelemetry.trace"
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
@@ -59,12 +63,10 @@ class Call(msgspec.Struct, eq=False):
     committed: list[ToolEvent] = []  # those of the attempt that succeeded
     attempts: int = 0
 
-    def note(self, draft: Draft, result: AnyResult) -> None:
+    def note(self, draft: Draft) -> None:
         """An attempt is over."""
         self.attempts += 1
         self.events.extend(draft.events)
-        if result.success:
-            self.committed = draft.events
 
 
 class ToolExecutor:
@@ -137,7 +139,12 @@ class ToolExecutor:
             return refusal, ()
         session.root.has_tool = self.registry.has
         context = ToolContext(tool, Draft.of(session), call_id, self, self.scope)
-        report = await contract.validate(tool, context)
+        try:
+            report = await contract.validate(tool, context)
+        except BaseException as error:
+            return outcomes.as_result(tool, error, None), ()
+        finally:
+            context.session.discard()  # checking changes nothing, and closes what it opened
         if not report.can_proceed:
             return outcomes.unmet_preconditions(tool, report), ()
         return None, report.suggestions
@@ -189,6 +196,8 @@ class ToolExecutor:
             running: Any = tool.handler(params, context=context)
             try:
                 waiting = running.send(None)
+            except GeneratorExit as error:
+                raise RuntimeError("the handler raised GeneratorExit") from error
             except StopIteration as finished:
                 result: AnyResult = finished.value
                 if (
@@ -206,7 +215,8 @@ class ToolExecutor:
             return self._rest(tool, params, context, call, timeout, _raising(error))
         root.completed_tools.add(tool.name)
         if call is not None:
-            call.note(draft, result)
+            call.note(draft)
+            call.committed = draft.events
         return result
 
     async def _rest(
@@ -233,8 +243,11 @@ class ToolExecutor:
             context.cancelled = True
             await self.drop(draft)
             result = outcomes.as_result(tool, error, timeout)
-        if call is not None:
-            call.note(draft, result)
+        finally:
+            if call is not None:  # also when the error passes through: a trace tells what was said by then
+                call.note(draft)
+        if call is not None and result.success:
+            call.committed = draft.events
         return result
 
     async def _may_retry(
@@ -257,8 +270,9 @@ class ToolExecutor:
 
     async def drop(self, draft: Draft) -> None:
         """Leave nothing of a failed attempt: take back what reached outside, newest first, and discard the rest."""
-        for applied, context in reversed(draft.applied):
-            await asyncio.shield(contract.rollback_effects(applied, context))
+        for one, context in reversed(draft.applied):
+            context.session = draft  # a part's own draft is over; this one still lives
+            await contract.rollback_effects([one], context)
         draft.discard()
 
     async def _apply_effects(
@@ -278,20 +292,12 @@ class ToolExecutor:
             finally:
                 draft.cascading = False
 
-        applied = await contract.apply_effects(tool.effects, context, result, params, cascade)
-        for one in applied:
+        def keep(one: contract.AppliedEffect) -> None:
+            context.session.applied.append((one, context))
             if one.effect.reaches_outside:
-                context.session.effects.append(
-                    EffectApplied(
-                        tool=tool.name,
-                        call=context.call_id,
-                        effect=one.index,
-                        description=one.effect.description,
-                        reversible=one.effect.reversible,
-                        receipt=dump(one.receipt),
-                    )
-                )
-        context.session.applied.append((applied, context))
+                context.session.effects.append(outcomes.effect_applied(tool, context, one))
+
+        await contract.apply_effects(tool.effects, context, result, params, cascade, keep)
 
     def _conclude(
         self,
@@ -366,13 +372,21 @@ async def _finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: floa
     """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
     if timeout is None:
         return await _resume(running, waiting)
-    async with asyncio.timeout(timeout):
-        return await _resume(running, waiting)
+    async with asyncio.timeout(timeout + STUBBORN), asyncio.timeout(timeout) as bound:
+        result = await _resume(running, waiting)
+    if bound.expired():  # it swallowed its cancellation: what it says now is too late
+        raise TimeoutError
+    return result
 
 
 @types.coroutine
 def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, Any, Any]:
-    """`yield from running`, for a coroutine whose first awaitable was already taken out of it (PEP 380)."""
+    """`yield from running`, for a coroutine whose first awaitable was already taken out of it (PEP 380).
+
+    One difference: a coroutine that goes on waiting after its second cancellation is closed. Tidying up may take a
+    while; refusing to stop must not.
+    """
+    cancellations = 0
     while True:
         try:
             sent = yield waiting
@@ -380,15 +394,26 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
             running.close()
             raise
         except BaseException as error:
-            try:
-                waiting = running.throw(error)
-            except StopIteration as finished:
-                return finished.value
+            cancellations += isinstance(error, asyncio.CancelledError)
+            step: Callable[[], Any] = partial(running.throw, error)
         else:
-            try:
-                waiting = running.send(sent)
-            except StopIteration as finished:
-                return finished.value
+            step = partial(running.send, sent)
+        try:
+            waiting = step()
+        except StopIteration as finished:
+            return finished.value
+        except GeneratorExit as error:
+            raise RuntimeError("the handler raised GeneratorExit") from error
+        if cancellations > 1:
+            _close(running)
+            raise asyncio.CancelledError
+
+
+def _close(running: Coroutine[Any, Any, Any]) -> None:
+    try:
+        running.close()
+    except RuntimeError:  # "coroutine ignored GeneratorExit": nothing more can be done from outside
+        logger.warning("a handler ignored its cancellation and its closing: %r", running)
 
 
 # --- records and telemetry --------------------------------------------------------------------------------

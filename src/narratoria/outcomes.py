@@ -22,10 +22,11 @@ from narratoria.errors import (
     ToolFailure,
     ToolValidationError,
     VisibilityExpansionRequired,
+    describe,
 )
-from narratoria.events import CallFinished, Notice
+from narratoria.events import CallFinished, EffectApplied, Notice
 from narratoria.schema import dump
-from narratoria.tool import Tool, ToolError, ToolResult
+from narratoria.tool import Tool, ToolContext, ToolError, ToolResult
 
 if TYPE_CHECKING:
     from narratoria.session import Session
@@ -64,7 +65,8 @@ def unmet_preconditions(tool: Tool[Any, Any], report: contract.PreconditionResul
 
 def cut_short(tool: Tool[Any, Any], error: BaseException) -> ToolResult[Any]:
     """What the journal is told of a call that an error passes through: the error itself goes on to the caller."""
-    return failure(CANCELLED, f"{tool.name}: {type(error).__name__}: {error or 'the call was cancelled'}")
+    why = "the call was cancelled" if isinstance(error, asyncio.CancelledError) else describe(error)
+    return failure(CANCELLED, f"{tool.name}: {why}")
 
 
 def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
@@ -107,7 +109,7 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
             return failure(
                 TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",)
             )
-        return failure(EXECUTION_FAILED, f"{name}: TimeoutError: {error}")
+        return failure(EXECUTION_FAILED, f"{name}: {describe(error)}")
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -117,9 +119,9 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
         raise error
     if isinstance(error, TypeError):
         return failure(
-            EXECUTION_FAILED, f"{name}: TypeError: {error}; check the handler's signature and what it returns"
+            EXECUTION_FAILED, f"{name}: {describe(error)}; check the handler's signature and what it returns"
         )
-    return failure(EXECUTION_FAILED, f"{name}: {type(error).__name__}: {error}")
+    return failure(EXECUTION_FAILED, f"{name}: {describe(error)}")
 
 
 # --- what is written down ------------------------------------------------------------------------------------
@@ -149,6 +151,18 @@ def writable(value: Any) -> Any:
         return dump(value)
     except ToolValidationError:
         return NotJson(value)
+
+
+def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.AppliedEffect) -> EffectApplied:
+    """What a later undo needs to take an outside effect back."""
+    return EffectApplied(
+        tool=tool.name,
+        call=context.call_id,
+        effect=one.index,
+        description=one.effect.description,
+        reversible=one.effect.reversible,
+        receipt=dump(one.receipt),
+    )
 
 
 def call_finished(

@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria.errors import CANCELLED, TIMEOUT, PromptEvaluationError
+from narratoria.errors import CANCELLED, TIMEOUT, PromptEvaluationError, VisibilityExpansionRequired
 from narratoria.events import CallFinished, JsonObject, PlanFinished, StatePatch, ToolEvent
-from narratoria.executor import Call, ToolExecutor
+from narratoria.executor import STUBBORN, Call, ToolExecutor
 from narratoria.outcomes import writable
 from narratoria.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
 from narratoria.registry import ToolRegistry
@@ -77,7 +77,8 @@ class PlanExecutor:
         started = time.perf_counter()
         run = _Run(self, plan, dict(completed or {}))
         try:
-            async with asyncio.timeout(self.plan_timeout):
+            # The second timer is for a handler that swallows the first one's cancellation: a second one closes it.
+            async with asyncio.timeout(self.plan_timeout + STUBBORN), asyncio.timeout(self.plan_timeout):
                 await run.go()
                 for _ in range(self.max_executions - 1):
                     if not run.worth_repeating():
@@ -137,6 +138,7 @@ class _Run:
         self.ready: deque[PlannedCall] = deque()
         self.active = 0
         self.alone = False
+        self.underway: dict[str, tuple[Call, float]] = {}
         self.idle: list[asyncio.Future[None]] = []
         self.disabled = frozenset(plan.disabled_skills)
 
@@ -270,9 +272,10 @@ class _Run:
         )
         args = substitute(call.input, outputs) if outputs and call.input else call.input
         started = time.perf_counter()
+        self.underway[call.tool_id] = (record, started)
         try:
             result = await self.owner.executor.execute(tool, args, session=self.owner.session, call=record)
-        except PromptEvaluationError as error:  # ends an evaluation; in a plan it ends its call
+        except (PromptEvaluationError, VisibilityExpansionRequired) as error:  # in a plan they end their call
             result = ToolResult.failed(str(error), recoverable=False)
         return call_result(call.tool_id, result, record, time.perf_counter() - started)
 
@@ -314,13 +317,25 @@ class _Run:
             if call.tool_id in self.kept:
                 self.results[call.tool_id] = self.kept[call.tool_id]
             elif self._was_started(call):
-                self.results[call.tool_id] = CallResult(
-                    tool_id=call.tool_id, ok=False, state=state, error=reason, error_code=code
-                )
+                self.results[call.tool_id] = self._cut_short(call, state, code, reason)
             else:
                 self.results[call.tool_id] = self._without_running(
                     call, "skipped", SKIPPED, f"not run: {reason}"
                 )
+
+    def _cut_short(self, call: PlannedCall, state: CallState, code: str, reason: str) -> CallResult:
+        """A call that was running when the plan ended: what it had said by then is part of the trace."""
+        record, started = self.underway.get(call.tool_id, (Call(), time.perf_counter()))
+        return CallResult(
+            tool_id=call.tool_id,
+            ok=False,
+            state=state,
+            execution_time=round((time.perf_counter() - started) * 1000, 3),
+            retry_count=max(0, record.attempts - 1),
+            error=reason,
+            error_code=code,
+            events=record.events,
+        )
 
     def _was_started(self, call: PlannedCall) -> bool:
         return self.remaining.get(call.tool_id) == 0 and call not in self.ready

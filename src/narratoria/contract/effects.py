@@ -279,16 +279,26 @@ class AppliedEffect:
 
 
 async def apply_effects(
-    effects: Sequence[Effect], context: ToolContext, result: ToolResult[Any], params: Any, cascade: Cascade
+    effects: Sequence[Effect],
+    context: ToolContext,
+    result: ToolResult[Any],
+    params: Any,
+    cascade: Cascade,
+    keep: Callable[[AppliedEffect], None] | None = None,
 ) -> list[AppliedEffect]:
-    """Apply in order. On a failure, take back those applied, in reverse, and raise `EffectFailed`."""
+    """Apply in order. On a failure, take back those applied, in reverse, and raise `EffectFailed`.
+
+    With `keep`, which is handed each effect as soon as it is applied, taking back is left to whoever keeps them: a
+    cascade may have applied others in between, and the order must hold over all of them.
+    """
     applied: list[AppliedEffect] = []
     a_call = _Call(context, result, params, cascade)
     for index, effect in enumerate(effects):
         try:
-            applied.append(AppliedEffect(effect, index, await effect.apply_to(a_call)))
+            one = AppliedEffect(effect, index, await effect.apply_to(a_call))
+            (keep or applied.append)(one)
             if effect.reaches_outside:
-                _check_receipt(applied[-1].receipt)
+                _check_receipt(one.receipt)
         except (PromptEvaluationError, VisibilityExpansionRequired, DeadlineExceededError):
             await rollback_effects(applied, context)
             raise  # 002, failure table: these end or redirect the evaluation
