@@ -158,6 +158,16 @@ def test_examples_must_be_of_the_declared_types():
         )
 
 
+def test_an_example_whose_values_do_not_fit_is_refused():
+    with pytest.raises(ToolValidationError, match=r"examples\[0\].input: target"):
+        Tool[Light, Lit](
+            name="light",
+            description="x",
+            handler=handler_of_light,
+            examples=(ToolExample("wrong", Light(5)),),
+        )
+
+
 def test_a_handler_without_types_is_refused_with_the_way_out():
     with pytest.raises(ToolValidationError, match="annotate the handler"):
         Tool(name="light", description="x", handler=lambda params, *, context: None)

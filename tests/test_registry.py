@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from narratoria.contract import StateChangeEffect
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.registry import ToolRegistry
+from narratoria.session import Session
 from narratoria.tool import ToolContext, ToolResult
 from narratoria.tools.function import tool
 
@@ -65,6 +67,23 @@ def test_what_is_not_a_tool_is_refused_with_the_way_to_make_one():
 
 async def test_execute_without_a_session_uses_a_fresh_one():
     assert (await ToolRegistry([make("one")]).execute("one", {})).value == "one"
+
+
+async def test_effects_can_be_applied_and_preconditions_checked_on_their_own():
+    effect = StateChangeEffect(description="count", state="hits", change="increment", reversible=True)
+
+    @tool(description="Counts.", name="count", effects=[effect])
+    async def count(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    registry = ToolRegistry([count])
+    session = Session()
+    draft = session.draft()
+    context = ToolContext(count, draft, "call", registry.executor, registry.executor.scope)
+    assert (await registry.validate_preconditions(count, context)).passed
+    await registry.apply_effects(count, ToolResult.ok(None), context)
+    draft.commit("call")
+    assert session.state == {"hits": 1}
 
 
 def test_a_package_brings_tools_by_entry_points(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from narratoria.contract import PreconditionResult, validate
+from narratoria.contract import PreconditionResult, apply_effects, validate
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.tool import Tool, ToolContext, ToolResult
 
@@ -100,6 +100,16 @@ class ToolRegistry:
     async def validate_preconditions(self, tool: Tool[Any, Any], context: ToolContext) -> PreconditionResult:
         """Check all preconditions of a tool, without running it."""
         return await validate(tool, context)
+
+    async def apply_effects(
+        self, tool: Tool[Any, Any], result: ToolResult[Any], context: ToolContext, params: Any = None
+    ) -> None:
+        """Apply a tool's effects for a result, all of them or none. The pipeline does this itself."""
+
+        async def cascade(name: str, args: dict[str, Any]) -> ToolResult[Any]:
+            return await self.executor.execute(name, args, session=context.session)
+
+        await apply_effects(tool.effects, context, result, params, cascade)
 
 
 ToolList = list[Tool[Any, Any]]  # inside the class, `list` is the method

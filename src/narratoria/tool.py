@@ -253,6 +253,11 @@ class ToolContext(msgspec.Struct, eq=False):
             return  # a worker thread that outlived its timeout must not speak for the call any more
         self.session.emit(self.call_id, event)
 
+    def emit_all(self, events: Sequence[ToolEvent]) -> None:
+        """The same for many at once, on the loop's thread, none of them an asset."""
+        if not self.cancelled:
+            self.session.emit_all(self.call_id, events)
+
     def log(self, message: str, level: LogLevel = "info", **fields: Any) -> None:
         self.emit(Log(version=PROTOCOL_VERSION, level=level, message=message, fields=fields or None))
 
@@ -397,8 +402,10 @@ class Tool(Generic[P, R]):
                     raise ToolValidationError(
                         f"{where}.{label}: expected {expected.__name__}, got {type(value).__name__}"
                     )
-            if self.params_type is Any:
-                self.parse(typing.cast(Mapping[str, Any], example.input))
+            try:
+                self.parse(schema.dump(example.input))
+            except ToolValidationError as error:
+                raise ToolValidationError(f"{where}.input: {error}") from None
 
     def __repr__(self) -> str:
         return f"<Tool {self.name} ({self.kind})>"
