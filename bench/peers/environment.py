@@ -35,7 +35,7 @@ class Peer:
 
     def measure(self, *arguments: str) -> float:
         """Microseconds per call, taken in a process of its own."""
-        command = [str(_python_with(self.package, *self.beside)), str(HERE / self.script), *arguments]
+        command = [str(python_with(self.package, *self.beside)), str(HERE / self.script), *arguments]
         done = _run(command, RUN_TIMEOUT, f"{self.script} was not done")
         return float(done.stdout.strip().rpartition("\n")[2])
 
@@ -45,7 +45,7 @@ class Peer:
         return _run([str(PYTHON), "-c", code, self.package], 30, "pip did not answer").stdout.strip()
 
 
-def _python_with(package: str, *beside: str) -> Path:
+def python_with(package: str, *beside: str) -> Path:
     """The environment's interpreter, once `package` is in it."""
     if not PYTHON.exists():
         print("making build/bench-venv for the peers …", flush=True)

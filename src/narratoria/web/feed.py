@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria.events import CallEmitted, Log, Narration, NarrationDelta
+from narratoria.events import CallEmitted, Log, Narration, NarrationDelta, TurnCommitted
 from narratoria.session import Record
 from narratoria.web.past import Past, Window
 
@@ -94,9 +94,15 @@ class Feed:
         if not self._viewers:
             return
         self._gathered.append(record)
-        if self._timer is None:
-            pause = GATHER_SECONDS + GATHER_SECONDS_PER_VIEWER * len(self._viewers)
-            self._timer = asyncio.get_running_loop().call_later(pause, self._send)
+        if isinstance(record.event, TurnCommitted):  # what somebody waits for does not wait for company
+            self._wait_at_most(0)
+        elif self._timer is None:
+            self._wait_at_most(GATHER_SECONDS + GATHER_SECONDS_PER_VIEWER * len(self._viewers))
+
+    def _wait_at_most(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._send)
 
     async def wait(self) -> None:
         return

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import tempfile
+import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -35,6 +37,7 @@ OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
 SETTINGS_KEY: Final = "player settings"
 EXCERPT: Final = 240
 GRACE_SECONDS: Final = 2.0
+SHELF_SECONDS: Final = 2.0
 
 
 class NotFound(NarratoriaError):
@@ -80,6 +83,7 @@ class Games:
         self._extra = tuple(extra)  # stories that lie on no shelf
         self._seats: dict[str, Seat] = {}
         self._opening: dict[str, asyncio.Lock] = {}
+        self._shelf: tuple[float, list[Story]] = (-math.inf, [])
         self._covers: dict[str, str | None] = {}
         self._glimpses: dict[str, tuple[int, SessionCard]] = {}
         self._tasks = asyncio.TaskGroup()
@@ -143,8 +147,13 @@ class Games:
         ]
 
     def _stories(self) -> list[Story]:
-        found = {story.id: story for story in (*find_stories(), *self._extra)}
-        return sorted(found.values(), key=lambda story: story.title)
+        """Read again after a moment: a page asks several times as it opens, and an author tries things out."""
+        read, stories = self._shelf
+        if time.monotonic() - read > SHELF_SECONDS:
+            found = {story.id: story for story in (*find_stories(), *self._extra)}
+            stories = sorted(found.values(), key=lambda story: story.title)
+            self._shelf = time.monotonic(), stories
+        return stories
 
     def _story(self, story_id: str) -> Story:
         for story in self._stories():

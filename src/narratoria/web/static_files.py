@@ -1,4 +1,4 @@
-"""The page's own files, read once and kept compressed: they are few, and a first visit asks for all."""
+"""The page's own files, read once, packed into one script and one sheet of styles, and kept compressed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from narratoria.web.packing import pack_modules
+
 ROOT: Final = Path(__file__).parent / "static"
 TYPES: Final = {
     ".css": "text/css; charset=utf-8",
@@ -18,6 +20,7 @@ TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+STYLES: Final = ("theme", "page", "story", "views")  # in the order in which they may override each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,9 @@ class StaticFile:
     etag: str
 
     @classmethod
-    def read(cls, path: Path) -> StaticFile:
-        plain = path.read_bytes()
+    def of(cls, name: str, plain: bytes) -> StaticFile:
         etag = f'"{hashlib.sha256(plain).hexdigest()[:24]}"'
-        return cls(plain, gzip.compress(plain, 9, mtime=0), TYPES[path.suffix], etag)
+        return cls(plain, gzip.compress(plain, 9, mtime=0), TYPES[Path(name).suffix], etag)
 
     def response(self, request: Request) -> Response:
         headers = {"ETag": self.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
@@ -47,11 +49,17 @@ class StaticFiles:
     """Every file below `root`; nothing else can be reached, as paths are looked up and never opened."""
 
     def __init__(self, root: Path = ROOT) -> None:
-        self._files = {
-            path.relative_to(root).as_posix(): StaticFile.read(path)
-            for path in sorted(root.rglob("*"))
-            if path.is_file()
+        found = {
+            path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
         }
+        modules = {
+            name.removeprefix("js/"): content.decode()
+            for name, content in found.items()
+            if name.startswith("js/") and name != "js/early.js"
+        }
+        found["page.js"] = pack_modules(modules, "main.js").encode()
+        found["page.css"] = b"".join(found[f"css/{name}.css"] for name in STYLES)
+        self._files = {name: StaticFile.of(name, content) for name, content in found.items()}
 
     async def page(self, request: Request) -> Response:
         """Every address of the client is one document; its script reads the address."""

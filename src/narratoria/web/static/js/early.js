@@ -12,4 +12,15 @@
   root.dataset.font = prefs.font ?? "serif";
   root.dataset.width = prefs.width ?? "medium";
   root.style.setProperty("--reading-size", `${prefs.size ?? 19}px`);
+
+  // The story is asked for while the page's own code is still on its way; `stream.js` takes this connection over.
+  const session = /^\/play\/([^/]+)\/?$/.exec(location.pathname)?.[1];
+  if (session) {
+    const source = new EventSource(`/sessions/${session}/events?turns=50`);
+    const [missed, taken] = [[], new AbortController()];
+    for (const type of ["open", "message", "snapshot", "error"]) {
+      source.addEventListener(type, (event) => missed.push(event), { signal: taken.signal });
+    }
+    window.earlyStream = { source, missed, taken };
+  }
 }

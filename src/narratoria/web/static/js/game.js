@@ -7,7 +7,7 @@ import { attempt, askText, snackbar } from "./dialogs.js";
 import { activeTurns, fold, lastTurn, newWorld } from "./fold.js";
 import { Stream } from "./stream.js";
 
-/** Turns a story opens with; older ones come when they are asked for. */
+/** Turns a story opens with, in `early.js` too; older ones come when they are asked for. */
 const FIRST_TURNS = 50;
 
 export class Game {

@@ -6,7 +6,7 @@
  */
 
 const FIRST_DELAY = 500;
-const LONGEST_DELAY = 8000;
+const LONGEST_DELAY = 2500;
 /** HTTP/1.1 allows about six streams a host: a tab nobody looks at gives its own back. */
 const HIDDEN_GRACE = 60_000;
 
@@ -49,18 +49,22 @@ export class Stream {
   #open(anew = false) {
     const after = this.listener.after();
     const seen = after && !anew ? `&after=${after}` : "";
-    const source = new EventSource(`/sessions/${encodeURIComponent(this.session)}/events?turns=${this.listener.turns()}${seen}`);
+    const { earlyStream } = window;
+    delete window.earlyStream;
+    const source = earlyStream?.source ?? new EventSource(`/sessions/${encodeURIComponent(this.session)}/events?turns=${this.listener.turns()}${seen}`);
     this.source = source;
-    source.onopen = () => {
-      this.delay = FIRST_DELAY;
-      this.listener.status("live");
+    const handlers = {
+      open: () => {
+        this.delay = FIRST_DELAY;
+        this.listener.status("live");
+      },
+      message: (message) => this.listener.records(JSON.parse(message.data)),
+      snapshot: (message) => this.listener.snapshot(JSON.parse(message.data)),
+      error: () => this.#broken(),
     };
-    source.onmessage = (message) => {
-      const data = JSON.parse(message.data);
-      this.listener.records(Array.isArray(data) ? data : [data]);
-    };
-    source.addEventListener("snapshot", (message) => this.listener.snapshot(JSON.parse(message.data)));
-    source.onerror = () => this.#broken();
+    for (const [type, handle] of Object.entries(handlers)) source.addEventListener(type, (event) => this.source === source && handle(event));
+    earlyStream?.taken.abort();
+    for (const event of earlyStream?.missed ?? []) handlers[event.type](event);
   }
 
   #close() {

@@ -1,0 +1,42 @@
+"""The page's modules in one file. Thirty requests of a first visit cost more than all the code in them.
+
+Ours are few and plain, so this reads only what they use: `import { a, b } from "./x.js";` and `export` before a
+declaration or a list of names. Anything else is refused when the server starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_IMPORT: Final = re.compile(r'^import \{ ([\w$, ]+) \} from "\./([\w.]+)";$', re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([\w$]+))", re.MULTILINE)
+_EXPORT_LIST: Final = re.compile(r"^export \{ ([\w$, ]+) \};$", re.MULTILINE)
+_OTHER: Final = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
+
+
+def pack_modules(sources: Mapping[str, str], entry: str) -> str:
+    """One script that does what importing the module `entry` would do."""
+    packed: dict[str, str] = {}
+    _pack(entry, sources, packed, ())
+    return "const modules = {};\n" + "".join(packed.values())
+
+
+def _pack(name: str, sources: Mapping[str, str], packed: dict[str, str], importers: tuple[str, ...]) -> None:
+    if name in importers:
+        raise ValueError(f"modules import each other in a circle: {' → '.join((*importers, name))}")
+    if name in packed:
+        return
+    source = sources[name]
+    for _, imported in _IMPORT.findall(source):
+        _pack(imported, sources, packed, (*importers, name))
+    names = _EXPORT.findall(source)
+    for listed in _EXPORT_LIST.findall(source):
+        names += listed.split(", ")
+    body = _IMPORT.sub(r'const { \1 } = modules["\2"];', source)
+    body = _EXPORT_LIST.sub("", _EXPORT.sub("", body))
+    strange = _OTHER.search(body)
+    if strange:
+        raise ValueError(f"{name}: {strange[0]!r} is not understood here; write it as the other modules do")
+    packed[name] = f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {", ".join(names)} }};\n}})();\n'
