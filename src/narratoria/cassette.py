@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict, deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ from narratoria.session.draft import PatchMade
 from narratoria.session.fold import SessionView, TurnView, fold
 from narratoria.session.portable import import_session
 from narratoria.session.sqlite import SqliteStore
+from narratoria.state import patch_at
 from narratoria.tool import Tool, ToolContext, ToolResult
 
 NOT_RECORDED: Final = "NOT_RECORDED"
@@ -70,6 +72,7 @@ class _Take(msgspec.Struct):
     events: list[ToolEvent] = msgspec.field(default_factory=list)
     assets: list[AssetStored] = msgspec.field(default_factory=list)
     changes: list[Any] = msgspec.field(default_factory=list)
+    before: dict[Any, Any] = msgspec.field(default_factory=dict)  # what stood at each place it changed
     finished: CallFinished | None = None
 
 
@@ -174,13 +177,38 @@ class _Player:
 
 def _commit_others(take: _Take, context: ToolContext) -> None:
     """What the call committed beside its patches: effects already evaluated, memory, permissions."""
+    before = dict(take.before)
     for change in take.changes:
         if isinstance(change, PatchChange):
-            context.session.operations.append(PatchMade(change.patch))
+            _repeat(change.patch, before, context)
         elif isinstance(change, MemoryChange):
             context.session.operations.append(change)
         elif isinstance(change, PermissionChange):
             (context.session.grant if change.granted else context.session.revoke)(change.permission)
+
+
+def _repeat(patch: JsonObject, before: dict[Any, Any], context: ToolContext) -> None:
+    """An evaluated effect. A number is moved by as much as it was then, so that calls that ran at the same time, and
+    commit in another order now, still add up."""
+    for path, value in _leaves(patch):
+        old = before.get(path)
+        if _is_number(value) and _is_number(old) and not any("." in key for key in path):
+            context.session.add_state_change(".".join(path), "increment", value - old)
+        else:
+            context.session.operations.append(PatchMade(patch_at(path, value)))
+        before[path] = value
+
+
+def _leaves(patch: JsonObject, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in patch.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _takes(records: list[Record]) -> dict[str, list[_Take]]:
@@ -200,7 +228,11 @@ def _takes(records: list[Record]) -> dict[str, list[_Take]]:
         elif isinstance(event, AssetStored) and event.call in calls:
             calls[event.call].assets.append(event)
         elif isinstance(event, Committed) and event.call in calls:
-            calls[event.call].changes = [change for change in event.changes if not isinstance(change, int)]
+            take = calls[event.call]
+            take.changes = [change for change in event.changes if not isinstance(change, int)]
+            for inverse in event.inverse:  # the last one for a place holds what stood there before the call
+                if isinstance(inverse, PatchChange):
+                    take.before.update(_leaves(inverse.patch))
         elif isinstance(event, CallFinished) and event.call in calls:
             calls[event.call].finished = event
     return dict(found)

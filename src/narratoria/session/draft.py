@@ -8,7 +8,7 @@ discarding forgets them. Nothing is ever restored as a whole, so no sibling's wo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,14 +40,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class PatchMade:
+class PatchMade(msgspec.Struct, gc=False):
     """A patch, and the record that carries it in the journal (0 where there is none)."""
 
-    __slots__ = ("patch", "seq")
-
-    def __init__(self, patch: JsonObject) -> None:
-        self.patch = patch
-        self.seq = 0
+    patch: JsonObject
+    seq: int = 0
 
 
 class StateChanged:
@@ -218,6 +215,17 @@ class Draft(msgspec.Struct, eq=False):
             operation = PatchMade(event.patch)
             self.operations.append(operation)
         self._publish(call_id, event, operation)
+
+    def emit_all(self, call_id: str, events: Sequence[ToolEvent]) -> None:
+        """The same for many at once, on the loop's thread, none of them an asset: what a process wrote."""
+        self.events.extend(events)
+        if not self.root.recording:
+            self.operations.extend(PatchMade(one.patch) for one in events if type(one) is StatePatch)
+            return
+        first = self.root.record_all([CallEmitted(call=call_id, event=one) for one in events])
+        self.operations.extend(
+            PatchMade(one.patch, seq) for seq, one in enumerate(events, first) if type(one) is StatePatch
+        )
 
     def _publish(self, call_id: str, event: ToolEvent, operation: PatchMade | None = None) -> None:
         self.events.append(event)

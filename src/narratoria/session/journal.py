@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import JournalError
-from narratoria.events import CallEmitted, CallFinished, PlanMade, TurnCommitted, TurnStarted
+from narratoria.events import CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.restoration import Restoration, take_snapshot
 from narratoria.session.session import Record, Session, Sink
 from narratoria.session.timeline import Timeline
@@ -77,14 +77,18 @@ class Journal:
 
     def push(self, record: Record) -> None:
         self._pending.append(record)
-        if type(record.event) is not CallEmitted:  # by far the most, and nothing of the game's course
-            self.timeline.apply(record)
-            hurry = type(record.event) in _PROMPT
-        else:
-            hurry = len(self._pending) >= BATCH
+        self.timeline.apply(record)
+        self._wake_up(type(record.event) in _PROMPT)
+
+    def push_all(self, records: Sequence[Record]) -> None:
+        """Many at once: what a tool emitted, which tells nothing of the game's course."""
+        self._pending += records
+        self._wake_up(False)
+
+    def _wake_up(self, at_once: bool) -> None:
         if self._scheduled is None:
             self._schedule(GATHER)
-        if hurry and not self._hurried:
+        if not self._hurried and (at_once or len(self._pending) >= BATCH):
             self._hurried = True
             self._schedule(0)
 

@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -50,7 +50,7 @@ T = TypeVar("T")
 PAST_TURNS: Final = 32
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One entry of the journal: what happened, when, and in which turn."""
 
     seq: int
@@ -138,6 +138,21 @@ class Session:
             for sink in self._sinks:
                 sink.push(record)
         return self.seq
+
+    def record_all(self, events: Sequence[AnyRuntimeEvent]) -> int:
+        """Put events of one moment on the stream and return the sequence number of the first."""
+        first, now, turn = self.seq + 1, self.clock(), self.turn
+        self.seq += len(events)
+        if self._sinks:
+            records = [Record(seq, now, turn, event) for seq, event in enumerate(events, first)]
+            for sink in self._sinks:
+                push_all = getattr(sink, "push_all", None)  # a sink that can take many at once says so
+                if push_all is not None:
+                    push_all(records)
+                else:
+                    for record in records:
+                        sink.push(record)
+        return first
 
     @property
     def congested(self) -> bool:

@@ -36,13 +36,13 @@ def process_tool(
 ) -> Tool[Any, JsonObject]:
     """A tool from an executable and the manifest beside it.
 
-    `checks` holds, by id, the functions behind the manifest's `custom` preconditions. Raises `ToolMissing`,
+    `limits` are the defaults; the manifest's own caps come before them. `checks` holds, by id, the functions behind the manifest's `custom` preconditions. Raises `ToolMissing`,
     `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
     command = command_for(path)
     manifest = manifest or load_manifest(path)
-    process = _Process(manifest, command, limits)
+    process = _Process(manifest, command, limits.with_manifest(manifest.limits))
     permissions = tuple(
         PermissionPrecondition(description=f"the permission {name!r} must be granted", permission=name)
         for name in manifest.permissions
