@@ -409,7 +409,7 @@ def test_a_small_folder_is_a_story(tmp_path: Path) -> None:
         ("titel = 'x'\n" + STORY, RULES, ["'titel'", "did you mean 'title'"]),
         ("id = 'A B'\n" + STORY, RULES, ["'id'", "small letters"]),
         ("language = 'klingon!'\n" + STORY, RULES, ["'language'", "en or pt-BR"]),
-        ("narrator = ['oracle']\n" + STORY, RULES, ["'narrator'", "'oracle'", "rules, local, llm, template"]),
+        ("narrator = ['oracle']\n" + STORY, RULES, ["'narrator'", "'oracle'", "rules, paraphrase, local, llm"]),
         ("permissions = [1]\n" + STORY, RULES, ["'permissions'", "list of strings"]),
         (STORY + "[cover]\npicture = '../x.png'", RULES, ["'cover.picture'", "inside the story's folder"]),
         (STORY + "[cover]\ntool = 'draw'", RULES, ["'cover.tool'", "tools/draw does not exist"]),

@@ -168,7 +168,8 @@ class _Thought:
         by_words = self._answer(text)
         if by_words is not None and not by_words.rule.fallback:
             return by_words
-        return self._mean(text, reading) or by_words
+        meant = self._mean(text, reading)
+        return by_words if by_words is not None and (meant is None or meant.rule.fallback) else meant
 
     def _resolved(self, reading: Reading) -> str:
         """The clause with "it" replaced by what was spoken of before."""

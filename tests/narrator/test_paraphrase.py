@@ -1,0 +1,245 @@
+"""Meaning leads to a rule, never past it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers")
+
+from narratoria.narrator.casting import make_narrator
+from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.paraphrase import LEFT_BE, ParaphraseNarrator
+from narratoria.narrator.patterns import Pattern
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.rules import Rules
+from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.narrator.wording import phrases, readable
+from narratoria.state import merge
+from narratoria.story import Story
+
+ROOT = Path(__file__).parents[2]
+STORIES = ROOT / "stories"
+PARAPHRASES = ROOT / "evals" / "paraphrases"
+TOOLS = sorted(
+    path
+    for path in STORIES.glob("*/tools/*")
+    if path.is_file() and path.with_name(path.name + ".tool.json").is_file()
+)
+READY: Mapping[str, Any] = {
+    "place": {"id": "lantern"},
+    "inventory": {"oil": "oil", "wick": "wick", "matches": "matches"},
+}
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> CachedEmbedder:
+    return CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors"))
+
+
+@pytest.fixture(scope="module")
+def narrators(embedder: CachedEmbedder) -> dict[str, ParaphraseNarrator]:
+    stories = {name: Story.load(STORIES / name) for name in ("lighthouse", "torch")}
+    return {
+        name: ParaphraseNarrator(story.scripted_narrator(), embedder, refusal=story.refusal)
+        for name, story in stories.items()
+    }
+
+
+@pytest.fixture
+def lighthouse(narrators: dict[str, ParaphraseNarrator]) -> ParaphraseNarrator:
+    return narrators["lighthouse"]
+
+
+def request(prompt: str, change: Mapping[str, Any] | None = None, **more: Any) -> NarratorRequest:
+    state = Story.load(STORIES / "lighthouse").state
+    return NarratorRequest(prompt=prompt, state=merge(state, dict(change or {})), **more)
+
+
+def rules_of(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[str]:
+    return [action.rule.id for action in narrator.understand(asked)[0]]
+
+
+def tools_of(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[str]:
+    return [call.tool_path.rpartition("/")[2] for call in narrator.plan_now(asked).tools]
+
+
+def test_other_words_for_a_deed_reach_its_rule(lighthouse: ParaphraseNarrator) -> None:
+    asked = request("have a read of the logbook", {"place": {"id": "watch"}})
+    with pytest.raises(NoMatch):
+        asyncio.run(Story.load(STORIES / "lighthouse").scripted_narrator().plan(asked))
+    assert "read-log" in tools_of(lighthouse, asked)
+
+
+def test_meaning_does_not_light_a_lamp_without_wick_and_oil(lighthouse: ParaphraseNarrator) -> None:
+    bare = request("get a flame going in the lamp", {"place": {"id": "lantern"}})
+    assert "strike-match" not in tools_of(lighthouse, bare)
+    filled = request("get a flame going in the lamp", {**READY, "lamp": {"oil": True, "wick": True}})
+    assert "strike-match" in tools_of(lighthouse, filled)
+
+
+def test_oil_put_into_the_can_never_calls_the_lamps_tools(lighthouse: ParaphraseNarrator) -> None:
+    called = tools_of(lighthouse, request("put oil into the can", {"place": {"id": "store"}}))
+    assert "take" in called and not {"fill-lamp", "strike-match"} & set(called)
+
+
+def test_each_clause_leads_to_its_own_rule_and_sees_what_the_one_before_leaves(
+    lighthouse: ParaphraseNarrator,
+) -> None:
+    asked = request("pour the oil into the lamp, put the new wick in and make the lamp burn", READY)
+    assert rules_of(lighthouse, asked) == ["fill-lamp", "fit-wick", "light-lamp"]
+    assert "strike-match" in tools_of(lighthouse, asked)
+
+
+def test_what_is_ruled_out_is_not_done(lighthouse: ParaphraseNarrator) -> None:
+    plan = lighthouse.plan_now(request("don't ring the bell", {"place": {"id": "watch"}}))
+    assert (plan.narrative, plan.tools) == (LEFT_BE, [])
+
+
+def test_what_undoes_a_deed_is_not_taken_for_it(narrators: dict[str, ParaphraseNarrator]) -> None:
+    with pytest.raises(Refusal):
+        narrators["torch"].plan_now(NarratorRequest(prompt="extinguish the torch"))
+
+
+def test_a_refusal_speaks_in_the_storys_tone_and_offers_what_is_offered_now(
+    lighthouse: ParaphraseNarrator,
+) -> None:
+    with pytest.raises(Refusal) as refused:
+        lighthouse.plan_now(request("order a taxi by phone", choices=("Go inside", "Listen")))
+    assert refused.value.narrative in Story.load(STORIES / "lighthouse").refusal
+    assert refused.value.choices == ("Go inside", "Listen")
+
+
+def test_without_choices_a_refusal_offers_phrases_the_rules_answer(
+    narrators: dict[str, ParaphraseNarrator],
+) -> None:
+    torch = narrators["torch"]
+    asked = NarratorRequest(prompt="order a taxi by phone")
+    with pytest.raises(Refusal) as refused:
+        torch.plan_now(asked)
+    assert 2 <= len(refused.value.choices) <= 3
+    assert all(torch.scripted.answer(choice, asked, {}) is not None for choice in refused.value.choices)
+
+
+def test_a_choice_on_offer_is_understood_in_other_words(embedder: CachedEmbedder, tmp_path: Path) -> None:
+    rules = _rules(tmp_path, patterns=["press on ..."], narrative="You press on.")
+    narrator = ParaphraseNarrator(ScriptedNarrator(rules), embedder)
+    prompt = "walk on through the marsh"
+    offered = NarratorRequest(prompt=prompt, choices=("Press on through the marsh",))
+    assert rules_of(narrator, NarratorRequest(prompt=prompt)) == []
+    assert rules_of(narrator, offered) == ["only"]
+
+
+def test_groups_are_filled_with_the_players_own_words(embedder: CachedEmbedder, tmp_path: Path) -> None:
+    rules = _rules(
+        tmp_path,
+        patterns=["give {gift} to {who:keeper|child}"],
+        narrative="{gift} for {who}",
+    )
+    narrator = ParaphraseNarrator(ScriptedNarrator(rules), embedder)
+    (action,) = narrator.understand(NarratorRequest(prompt="hand the lantern over to the child"))[0]
+    assert action.groups == {"gift": "lantern", "who": "child"}
+
+
+def test_a_typo_is_mended_before_the_rules_are_asked(lighthouse: ParaphraseNarrator) -> None:
+    assert rules_of(lighthouse, request("examin the barometr", {"place": {"id": "watch"}})) == ["barometer"]
+
+
+def test_a_rule_of_last_resort_leaves_the_word_to_meaning(lighthouse: ParaphraseNarrator) -> None:
+    asked = request("get a replacement wick out of the drawer", {"place": {"id": "watch"}})
+    assert rules_of(lighthouse, asked) == ["take-wick"]
+    assert rules_of(lighthouse, request("take the moon", {"place": {"id": "watch"}})) == ["take-other"]
+
+
+def test_the_first_page_does_not_wait_for_the_model() -> None:
+    code = (
+        "import sys; from narratoria.story import Story; from narratoria.narrator.casting import make_narrator;"
+        f"chain = make_narrator(Story.load({str(STORIES / 'lighthouse')!r}));"
+        "print([one.name for one in chain.narrators], 'numpy' in sys.modules, 'tokenizers' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "['rules', 'paraphrase', 'rules'] False False"
+
+
+def test_a_chain_hands_on_what_the_rules_understand_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
+    chain = make_narrator(Story.load(STORIES / "torch"), ["rules", "paraphrase"], time_limit=60)
+    plan = asyncio.run(chain.plan(NarratorRequest(prompt="make the torch burn and examine the door")))
+    assert [call.tool_path for call in plan.tools] == ["tools/torch-lighter", "tools/door-examiner"]
+    assert chain.last_speaker == "paraphrase"
+
+
+@pytest.mark.parametrize(
+    "source", ["(light|kindle) [up] <lamp> [with {tool}]", "go {way:up|down} ...", "[a] b"]
+)
+def test_every_phrase_made_from_a_pattern_fits_it(source: str) -> None:
+    pattern = Pattern(source, {"lamp": ["lamp", "big beacon"]})
+    made = phrases([pattern], 40)
+    assert made and len(set(made)) == len(made)
+    assert all(pattern.match(phrase.replace("{", "").replace("}", "").split()) is not None for phrase in made)
+
+
+def test_phrases_bring_every_word_of_a_list_and_stay_within_their_bound() -> None:
+    pattern = Pattern("<go> [back] to <place>", {"go": ["go", "walk", "run"], "place": ["kitchen", "store"]})
+    made = phrases([pattern], 5)
+    assert len(made) == 5
+    assert {word for phrase in made for word in phrase.split()} >= {"go", "walk", "run", "kitchen", "store"}
+
+
+def test_phrases_read_as_offers() -> None:
+    assert [readable(text) for text in ("wind clockwork", "go kitchen", "look at door")] == [
+        "Wind the clockwork",
+        "Go to the kitchen",
+        "Look at the door",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "least_rules", "least_refusals"), [("development", 0.75, 0.8), ("held-out", 0.65, 0.75)]
+)
+def test_paraphrases_reach_their_rules(
+    narrators: dict[str, ParaphraseNarrator], name: str, least_rules: float, least_refusals: float
+) -> None:
+    """The bounds are what was measured, less a little; docs/narrators.md tells the figures."""
+    hits: dict[bool, list[bool]] = {True: [], False: []}
+    spent = []
+    for line in (PARAPHRASES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+        item = json.loads(line)
+        narrator = narrators[item["story"]]
+        place = {"place": {"id": item["at"]}} if "at" in item else {}
+        state = merge(merge(Story.load(STORIES / item["story"]).state, item.get("state", {})), place)
+        narrator.meanings  # noqa: B018  (warm)
+        start = time.process_time()
+        actions = narrator.understand(NarratorRequest(prompt=item["prompt"], state=state))[0]
+        spent.append(time.process_time() - start)
+        expected = [action.rule.id for action in actions] == item["rules"]
+        harmless = all(action.rule.fallback for action in actions)
+        hits[bool(item["rules"])].append(expected if item["rules"] else harmless)
+    assert sum(hits[True]) >= least_rules * len(hits[True])
+    assert sum(hits[False]) >= least_refusals * len(hits[False])
+    assert sorted(spent)[len(spent) // 2] < 0.1
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda path: f"{path.parents[1].name}-{path.name}")
+def test_every_tool_of_a_shipped_story_keeps_the_whole_protocol(tool: Path) -> None:
+    command = [sys.executable, "-m", "narratoria", "check", str(tool), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    report = json.loads(done.stdout)
+    assert report["conforms"] and done.returncode == 0
+    assert [rule for rule in report["rules"] if rule["verdict"] == "fail"] == []
+
+
+def _rules(folder: Path, **rule: Any) -> Rules:
+    return Rules.from_toml({"rule": [{"id": "only", **rule}]}, folder / "narrator.toml")
