@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     return 0;
 }
 """
-LIMITS = Limits(max_events=100_000_000, max_bytes=1 << 40)
+LIMITS = Limits(max_events=100_000_000, max_bytes=1 << 40, max_values=1 << 40)
 READ = 1 << 16
 
 

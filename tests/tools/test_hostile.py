@@ -84,7 +84,7 @@ async def test_bad_output_stops_a_tool_that_would_go_on(trial: Any, output: str,
 async def test_ten_gigabytes_on_one_line(trial: Any) -> None:
     outcome = await trial.bash("head -c 10G /dev/zero | tr '\\0' x")
     assert outcome.failure is not None and outcome.failure.code == OUTPUT_LIMIT
-    assert "line is longer than 4,194,304 bytes" in str(outcome.failure)
+    assert "line is longer than 1,048,576 bytes" in str(outcome.failure)
     assert len(str(outcome.failure)) < 1000
     assert await trial.orphans() == []
 
@@ -110,6 +110,43 @@ async def test_a_million_logs_pass_the_limit_clearly(trial: Any) -> None:
     assert await trial.orphans() == []
 
 
+LISTS = """
+import sys
+for _ in range({lines}):
+    print('{{"version":"0","type":"{kind}","{field}":{{"a":[' + '[],' * {count} + '0]}}}}')
+"""
+
+
+@pytest.mark.parametrize(("kind", "field"), [("log", "fields"), ("state_patch", "patch")])
+async def test_small_bytes_that_become_large_values_are_limited(trial: Any, kind: str, field: str) -> None:
+    """Three bytes, `[],`, take sixty in memory: what is kept is counted by values as well as by bytes."""
+    source = LISTS.format(lines=60, kind=kind, field=field, count=300_000)
+    outcome = await trial.python(source.replace('"log",', '"log","level":"info","message":"",'))
+    assert outcome.failure is not None and outcome.failure.code == OUTPUT_LIMIT
+    assert "more than 2,000,000 values" in str(outcome.failure)
+    assert len(trial.events) < 5
+
+
+async def test_what_is_kept_of_long_texts_is_bounded(trial: Any) -> None:
+    text = '{"version":"0","type":"log","level":"info","message":"' + "x" * 900_000 + '"}'
+    outcome = await trial.python(f"while True: print({text!r})")
+    assert outcome.failure is not None and outcome.failure.code == OUTPUT_LIMIT
+    assert "more than 33,554,432 bytes" in str(outcome.failure)
+
+
+async def test_a_hundred_thousand_logs_are_taken_by_default(trial: Any) -> None:
+    line = '{"version":"0","type":"log","level":"info","message":"step","fields":{"progress":0.5,"n":[1,2]}}'
+    counted = 0
+
+    def count(events: list[object]) -> None:
+        nonlocal counted
+        counted += len(events)
+
+    outcome = await trial.bash(f"yes '{line}' | head -n 100000; echo '{DONE}'", on_events=count)
+    assert outcome.failure is None and outcome.done is not None
+    assert counted == 100_001
+
+
 async def test_a_million_logs_are_taken_when_allowed_in_constant_memory(trial: Any) -> None:
     counted = 0
 
@@ -119,7 +156,9 @@ async def test_a_million_logs_are_taken_when_allowed_in_constant_memory(trial: A
 
     line = '{"version":"0","type":"log","level":"info","message":"again"}'
     outcome = await trial.bash(
-        f"yes '{line}' | head -n 1000000; echo '{DONE}'", on_events=count, limits=Limits(max_events=2_000_000)
+        f"yes '{line}' | head -n 1000000; echo '{DONE}'",
+        on_events=count,
+        limits=Limits(max_events=2_000_000, max_bytes=1 << 30, max_values=1 << 30),
     )
     assert outcome.failure is None and outcome.done is not None
     assert counted == 1_000_001
@@ -152,7 +191,9 @@ async def test_a_daemon_that_holds_stdout_does_not_hold_us(trial: Any) -> None:
 async def test_a_daemon_that_goes_on_writing_does_not_hold_us(trial: Any) -> None:
     line = '{"version":"0","type":"log","level":"info","message":"still here"}'
     outcome = await trial.bash(
-        f"setsid yes '{line}' & sleep 0.1; exit 0", on_events=lambda _: None, limits=Limits(max_events=10**9)
+        f"setsid yes '{line}' & sleep 0.1; exit 0",
+        on_events=lambda _: None,
+        limits=Limits(max_events=10**9, max_bytes=1 << 40, max_values=1 << 40),
     )
     assert outcome.exit_code == 0 and outcome.done is None
     assert outcome.duration < 5

@@ -121,8 +121,25 @@ def test_after_done_nothing_is_parsed_only_counted() -> None:
         (b'{"version":"1","type":"done","ok":true}', "version"),
         (b'{"type":"done","ok":true}', "version"),
         (b'{"version":"0","type":"done"}', "`ok`"),
-        (b'{"version":"0","type":"done","ok":1}', r"\$.ok"),
-        (b'{"version":"0","type":"log","level":"loud","message":""}', r"\$.level"),
+        (b'{"version":"0","type":"done","ok":1}', r"\$.ok.*fix: `ok` must be true or false"),
+        (b'{"version":"0","type":"log","level":"loud","message":""}', r"\$.level.*debug, info, warn, error"),
+        (b'{"version":"0","type":"log","level":"info"}', "fix: add `message`"),
+        (b'{"version":"0","type":"log","level":"info","message":7}', "`message` must be a string"),
+        (b'{"version":"0","type":"state_patch","patch":{"a":1e999}}', "number out of range in `patch`"),
+        (
+            b'{"version":"0","type":"state_patch","patch":{"a":' + b"9" * 6000 + b"}}",
+            "larger ones as strings",
+        ),
+        (
+            rb'{"version":"0","type":"log","level":"info","message":"a\ud83db"}',
+            r"\\ud83d is half of a surrog",
+        ),
+        (
+            rb'{"version":"0","type":"log","level":"info","message":"a\ude00b"}',
+            r"\\ude00 is half of a surrog",
+        ),
+        (DONE.decode().strip().encode("utf-16-le"), "UTF-16, not UTF-8.*encode as UTF-8"),
+        (b"\xff\xfe" + DONE.decode().strip().encode("utf-16-le"), "UTF-16.*encode as UTF-8"),
         (b'{"version":"0","type":"state_patch","patch":[]}', r"\$.patch"),
         (b'{"version":"0","type":"log","level":"info","message":"a\x01b"}', "not valid JSON"),
     ],
@@ -207,6 +224,29 @@ def test_the_number_of_events_is_limited_and_those_within_are_kept() -> None:
         decoder.feed(log() * 100)
     assert caught.value.code == OUTPUT_LIMIT
     assert len(caught.value.events) == 10
+
+
+def test_the_number_of_values_is_limited_however_they_are_written() -> None:
+    line = b'{"version":"0","type":"state_patch","patch":{"a":[%s]}}\n'
+    for content in (b",".join([b"1"] * 200), b",".join([b"[]"] * 200), b"[" * 50 + b"]" * 50 + b",{}" * 200):
+        failure = fault(log() + line % content, Limits(max_values=150))
+        assert (failure.code, failure.line) == (OUTPUT_LIMIT, 2)
+        assert "more than 150 values" in str(failure)
+    assert len(Decoder("t", Limits(max_values=1000)).feed(log() * 250)) == 250
+    assert "more than 1,000 values" in str(fault(log() * 260, Limits(max_values=1000)))
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"":', b"}]")])
+def test_a_hundred_levels_are_taken_and_one_more_is_not(opening: bytes, closing: bytes) -> None:
+    each = opening.count(b"[") + opening.count(b"{")
+    line = b'{"version":"0","type":"state_patch","patch":{"x":"]]}}[[","a":%s}}\n'
+    for levels, taken in ((98 // each, True), (98 // each + 1, False)):
+        data = line % (opening * levels + b"1" + closing * levels)
+        if taken:
+            assert len(Decoder("t").feed(data)) == 1
+        else:
+            assert "nested too deeply (more than 100 levels)" in str(fault(data))
+            assert "nested too deeply" in str(fault(log() + data + log()))
 
 
 def test_the_number_of_bytes_is_limited_blank_lines_included() -> None:

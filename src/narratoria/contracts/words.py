@@ -39,6 +39,7 @@ TITLES: Final = {
     "Manifest": "What a tool says of itself, in the file <tool>.tool.json beside it. Times are in "
     "seconds. Beyond this "
     "schema: `parameters` refers to nothing outside itself.",
+    "ManifestLimits": "Caps on what one invocation may write. Passing one fails the call with OUTPUT_LIMIT.",
     "Example": "An input to try: the conformance kit starts with the first.",
     "Retry": "When a failed call is tried again.",
     "NoBackoff": "Try again at once.",
@@ -126,6 +127,11 @@ FIELDS: Final = {
     "skill": "The skill this tool belongs to.",
     "Manifest.examples": "Inputs to try.",
     "Manifest.operation": "What the request says under `operation`.",
+    "Manifest.limits": "Caps on the output, where the runtime's defaults do not suit.",
+    "maxLineBytes": "Bytes in one line; by default 1 MiB.",
+    "maxEvents": "Events in all; by default 200,000.",
+    "maxBytes": "Bytes in all; by default 32 MiB.",
+    "maxValues": "Members of objects and elements of arrays in all events; by default 2,000,000.",
     "Example.description": "What the example shows.",
     "Example.input": "The input of the example.",
     "backoff": "How long to wait.",

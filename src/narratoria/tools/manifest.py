@@ -20,6 +20,18 @@ class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     input: JsonObject = msgspec.field(default_factory=dict)
 
 
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+
+
+class ManifestLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Caps on what one invocation may write; what is left out has the runtime's default."""
+
+    max_line_bytes: Positive | None = None
+    max_events: Positive | None = None
+    max_bytes: Positive | None = None
+    max_values: Positive | None = None
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The keys of a manifest. Times are in seconds."""
 
@@ -38,6 +50,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     skill: str | None = None
     examples: list[ManifestExample] = msgspec.field(default_factory=list)
     operation: str = "run"
+    limits: ManifestLimits | None = None
 
 
 _parse: Any = schema.parser_for(Manifest)

@@ -8,36 +8,50 @@ bytes and the likely fix, and carries the events that came before.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
 
 import msgspec
 
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR, NarratoriaError
-from narratoria.events import TOOL_EVENT_TYPES, Done, ToolEvent, decode_tool_event, encode
+from narratoria.events import Done, ToolEvent, decode_tool_event, encode
+from narratoria.tools.faults import (
+    EXCERPT_BYTES,
+    DuplicateKey,
+    diagnose,
+    is_cut_short,
+    nests_deeper,
+    printable,
+)
+from narratoria.tools.manifest import ManifestLimits
 
 KiB: Final = 1024
 MiB: Final = 1024 * 1024
-EXCERPT_BYTES: Final = 160
-_BOM: Final = b"\xef\xbb\xbf"
-_TO_STDERR: Final = (
-    "stdout carries only events, one JSON object a line; send everything else to stderr "
-    "(Python: print(..., file=sys.stderr); shell: >&2)"
-)
 _decode_any: Final = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Caps on what one invocation may write; passing one fails the call, it does not hang it."""
+    """Caps on what one invocation may write; passing one fails the call, it does not hang it.
 
-    max_line_bytes: int = 4 * MiB
+    Events are kept until the call ends. What they take in memory follows from the bytes, at most four for one
+    (text outside ASCII), and from the values: three bytes, `[],`, make a list of sixty.
+    """
+
+    max_line_bytes: int = 1 * MiB
     max_events: int = 200_000
-    max_bytes: int = 256 * MiB
+    max_bytes: int = 32 * MiB
+    max_values: int = 2_000_000
+    """Members of objects and elements of arrays, in all."""
+    max_depth: int = 100
     stderr_bytes: int = 64 * KiB
+
+    def with_manifest(self, asked: ManifestLimits | None) -> Limits:
+        """These, with what a tool's manifest asks for in their place."""
+        given = {} if asked is None else msgspec.structs.asdict(asked)
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
 class ProtocolFailure(NarratoriaError):
@@ -66,13 +80,6 @@ class ProtocolFailure(NarratoriaError):
         super().__init__(f"{where}: {message}{shown}" + (f" (fix: {fix})" if fix else ""))
 
 
-def printable(raw: bytes, limit: int = EXCERPT_BYTES) -> str:
-    """Bytes as one line that is safe on a terminal; what is not printable is escaped."""
-    text = raw[:limit].decode("utf-8", "backslashreplace")
-    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return f"`{safe}`" + (f"… ({len(raw):,} bytes)" if len(raw) > limit else "")
-
-
 class Decoder:
     """The state of one tool's output. Not shared between invocations."""
 
@@ -87,6 +94,7 @@ class Decoder:
         self.lines = 0
         self.events = 0
         self.bytes = 0
+        self.values = 0
         self._partial: list[bytes] = []
         self._partial_bytes = 0
 
@@ -134,7 +142,7 @@ class Decoder:
         try:
             return self._lines(last)
         except ProtocolFailure as failure:
-            if failure.code != PROTOCOL_ERROR or not _is_cut_short(last):
+            if failure.code != PROTOCOL_ERROR or not is_cut_short(last):
                 raise
             raise ProtocolFailure(
                 self.tool,
@@ -155,9 +163,14 @@ class Decoder:
         lines = block.split(b"\n")
         if not lines[-1]:
             lines.pop()
+        limits = self.limits
+        colons = block.count(b":")
+        values = _values(block, colons)
         if (
-            len(block) <= self.limits.max_line_bytes
-            and self.events + len(lines) <= self.limits.max_events
+            len(block) <= limits.max_line_bytes
+            and self.events + len(lines) <= limits.max_events
+            and self.values + values <= limits.max_values
+            and not _nest_deeper(lines, limits.max_depth, arrays=b"[" in block)
             and b"\r" not in block
             and _is_utf8(block)
         ):
@@ -166,9 +179,10 @@ class Decoder:
             except (msgspec.DecodeError, RecursionError):
                 pass  # said properly below, with its line
             else:
-                if Done not in map(type, events[:-1]) and _nothing_dropped(block, events):
+                if Done not in map(type, events[:-1]) and _nothing_dropped(block, colons, events):
                     self.lines += len(lines)
                     self.events += len(events)
+                    self.values += values
                     last = events[-1]
                     if type(last) is Done:
                         self.done = last
@@ -187,15 +201,10 @@ class Decoder:
                 self.lines -= 1
                 self._refuse_length(line, events)
             if self.events >= self.limits.max_events:
-                raise ProtocolFailure(
-                    self.tool,
-                    f"wrote more than {self.limits.max_events:,} events",
-                    code=OUTPUT_LIMIT,
-                    line=self.lines,
-                    excerpt=line,
-                    fix="log less, or raise the limit",
-                    events=events,
-                )
+                self._refuse(f"wrote more than {self.limits.max_events:,} events", line, events)
+            self.values += _values(line, line.count(b":"))
+            if self.values > self.limits.max_values:
+                self._refuse(f"wrote more than {self.limits.max_values:,} values in its events", line, events)
             event = self._decode(line, events)
             self.events += 1
             events.append(event)
@@ -210,16 +219,30 @@ class Decoder:
         try:
             if not line.isascii():
                 line.decode()
+            if nests_deeper(line, self.limits.max_depth):
+                raise RecursionError
             event: ToolEvent = decode_tool_event(line)
-            if not _nothing_dropped(line, [event]):
+            if not _nothing_dropped(line, line.count(b":"), [event]):
                 _check_whole(line)
         except (ValueError, RecursionError) as error:
             # Of json, UTF-8 and msgspec alike the errors are ValueErrors.
-            message, fix = _diagnose(line, error)
+            message, fix = diagnose(line, error, self.limits.max_depth)
             raise ProtocolFailure(
                 self.tool, message, line=self.lines, excerpt=line, fix=fix, events=before
             ) from error
         return event
+
+    def _refuse(self, message: str, line: bytes, before: list[ToolEvent]) -> NoReturn:
+        raise ProtocolFailure(
+            self.tool,
+            message,
+            code=OUTPUT_LIMIT,
+            line=self.lines,
+            excerpt=line,
+            fix="say less, write large data to a file and announce it with an `asset`, or raise the limit "
+            "(`limits` in the manifest)",
+            events=before,
+        )
 
     def _refuse_length(self, line: bytes, before: list[ToolEvent]) -> NoReturn:
         self._partial, self._partial_bytes = [], 0
@@ -232,6 +255,19 @@ class Decoder:
             fix="end every event with a newline; write large data to a file and announce an `asset`",
             events=before,
         )
+
+
+def _values(raw: bytes, colons: int) -> int:
+    """How many values there are at most. Members of objects have a colon each; elements are rarer."""
+    return colons if b"[" not in raw else colons + raw.count(b",") + raw.count(b"[")
+
+
+def _nest_deeper(lines: list[bytes], depth: int, *, arrays: bool) -> bool:
+    # A level takes two bytes, `[]`, or five, `{"":}`: ordinary lines are too short to nest that deeply.
+    short = depth * (2 if arrays else 5)
+    return max(map(len, lines)) > short and any(
+        nests_deeper(line, depth) for line in lines if len(line) > short
+    )
 
 
 def _is_utf8(raw: bytes) -> bool:
@@ -250,25 +286,21 @@ def _is_utf8(raw: bytes) -> bool:
 # costs one colon, and what was kept can be written again: as many colons in both, and nothing was dropped.
 
 
-def _nothing_dropped(source: bytes, kept: object) -> bool:
-    """Whether every key of `source` is in `kept`. False says only: look closer."""
+def _nothing_dropped(source: bytes, colons: int, kept: object) -> bool:
+    """Whether every key of `source`, which has so many colons, is in `kept`. False says only: look closer."""
     if b"\\" in source and (b"\\u003a" in source or b"\\u003A" in source):
         return False  # an escaped colon is one that only the copy shows
-    return source.count(b":") == encode(kept).count(b":")
+    return colons == encode(kept).count(b":")
 
 
 def _check_whole(line: bytes) -> None:
     """Check what the typed decoder skipped, unknown fields; raise ValueError for a duplicate or bad JSON."""
     try:
-        if _nothing_dropped(line, _decode_any(line)):
+        if _nothing_dropped(line, line.count(b":"), _decode_any(line)):
             return
     except msgspec.DecodeError:
         pass  # a number out of range in an ignored field is still JSON: the slow reader decides
     json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=str, parse_float=str)
-
-
-class _DuplicateKey(ValueError):
-    pass
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -276,79 +308,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _DuplicateKey(f"the key {json.dumps(twice)} appears twice in one object")
+        raise DuplicateKey(f"the key {json.dumps(twice)} appears twice in one object")
     return found
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-# --- what went wrong -----------------------------------------------------------------------------------
-
-
-def _diagnose(line: bytes, error: BaseException) -> tuple[str, str]:
-    """A fault in the words of the protocol, and the likely fix."""
-    if line.startswith(_BOM):
-        return "starts with a byte order mark", "write UTF-8 without a BOM (Python: encoding='utf-8')"
-    if isinstance(error, RecursionError):
-        return "is nested too deeply", "flatten the data, or write it to a file and announce an `asset`"
-    if isinstance(error, _DuplicateKey):
-        return str(error), "write each key once"
-    if isinstance(error, UnicodeDecodeError):
-        return f"is not UTF-8 at byte {error.start}", "encode stdout as UTF-8; put binary data in a file"
-    if isinstance(error, msgspec.ValidationError):
-        return _diagnose_event(line, str(error))
-    return _diagnose_json(line.strip(), str(error))
-
-
-def _diagnose_json(line: bytes, reason: str) -> tuple[str, str]:
-    if b"\0" in line[:EXCERPT_BYTES]:
-        return "is binary data, not JSON", "put binary data in a file and announce it with an `asset` event"
-    if not line.startswith(b"{"):
-        return "is not a JSON object", _TO_STDERR
-    if any(word in line for word in (b"NaN", b"Infinity")):
-        return "is not JSON: NaN and Infinity do not exist in it", "send null or a string instead"
-    if line.startswith((b"{'", b"{ '")):
-        return "is not JSON: keys need double quotes", "print json.dumps(event), not the dict itself"
-    if line == b"{" or line.endswith((b",", b"[")):
-        return "is not a complete JSON object", "write each event on one line, without indentation"
-    if "trailing" in reason:
-        return "has more than one JSON value", "write one object a line, each ended by a newline"
-    return f"is not valid JSON ({reason})", "encode events with a JSON library, one object a line"
-
-
-def _diagnose_event(line: bytes, reason: str) -> tuple[str, str]:
-    if reason.startswith("Expected `object`, got"):
-        if " - at " not in reason:
-            return "is JSON, but not an object", _TO_STDERR
-        return f"has a wrong field: {reason}", "see 001 §4 for the fields of each event"
-    if "`type`" in reason or reason.endswith("at `$.type`"):
-        known = ", ".join(TOOL_EVENT_TYPES)
-        given = _field(line, "type")
-        near = difflib.get_close_matches(str(given), TOOL_EVENT_TYPES, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        what = "has no `type`" if given is None else f"has the unknown type {str(given)[:60]!r}"
-        return what, f"{hint}`type` is one of {known}"
-    if "`version`" in reason or reason.endswith("at `$.version`"):
-        return f'must have `"version": "0"` ({reason})', 'add "version": "0", a string, to every event'
-    return f"has a wrong or missing field: {reason}", "see 001 §4 for the fields of each event"
-
-
-def _field(line: bytes, name: str) -> object:
-    try:
-        found = _decode_any(line)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return found.get(name) if isinstance(found, dict) else None
-
-
-def _is_cut_short(line: bytes) -> bool:
-    """Whether a line without newline is the beginning of an object rather than something else."""
-    try:
-        _decode_any(line)
-    except msgspec.DecodeError as error:
-        return line.lstrip().startswith(b"{") and "truncated" in str(error)
-    except RecursionError:
-        return False
-    return False

@@ -36,7 +36,8 @@ def process_tool(
 ) -> Tool[Any, JsonObject]:
     """A tool from an executable and the manifest beside it.
 
-    `limits` are the defaults; the manifest's own caps come before them. `checks` holds, by id, the functions behind the manifest's `custom` preconditions. Raises `ToolMissing`,
+    `limits` are the defaults; the manifest's own caps come before them.
+    `checks` holds, by id, the functions behind the manifest's `custom` preconditions. Raises `ToolMissing`,
     `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
