@@ -28,7 +28,7 @@ def test_the_program_on_the_page_prints_what_the_page_says() -> None:
 
 
 def test_the_lore_file_on_the_page_fires_as_described() -> None:
-    text = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[1]
+    [text] = re.findall(r"```markdown\n(.*?)```", PAGE, re.DOTALL)
     _, [entry] = read_lore("page", text, lambda part: len(part.split()))
     assert entry.fires("climb to the lamp room", {})
     assert not entry.fires("climb to the lamp room", {"lamp": {"lit": True}})
