@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ def test_the_same_content_is_kept_once(tmp_path: Path, store: AssetStore) -> Non
 def test_a_link_to_a_file_and_an_empty_file_are_fine(tmp_path: Path, store: AssetStore) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "link").symlink_to(tmp_path / "empty")
-    assert store.accept("call", asset(tmp_path / "link")).size == 0
+    assert store.accept("call", asset(tmp_path / "link", kind="text", media_type="text/plain")).size == 0
 
 
 def test_a_relative_path_is_resolved_from_the_working_directory(
@@ -81,7 +82,85 @@ def test_a_relative_path_is_resolved_from_the_working_directory(
 
 def test_a_file_of_exactly_the_cap_is_accepted(tmp_path: Path, store: AssetStore) -> None:
     (tmp_path / "full").write_bytes(b"x" * store.cap)
-    assert store.accept("call", asset(tmp_path / "full")).size == store.cap
+    assert store.accept("call", asset(tmp_path / "full", media_type="text/plain")).size == store.cap
+
+
+# --- what the file is --------------------------------------------------------------------------------------
+
+PNG, JPEG, GIF = b"\x89PNG\r\n\x1a\n....", b"\xff\xd8\xff\xe0....", b"GIF89a...."
+AGREE = [
+    ("image/png", PNG),
+    ("image/jpeg", JPEG),
+    ("image/gif", GIF),
+    ("image/webp", b"RIFF....WEBPVP8 "),
+    ("image/svg+xml", b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>'),
+    ("image/svg+xml; charset=utf-8", b"  <svg/>"),
+    ("audio/wav", b"RIFF....WAVEfmt "),
+    ("audio/x-wav", b"RIFF....WAVEfmt "),
+    ("audio/mpeg", b"ID3\x04"),
+    ("audio/mpeg", b"\xff\xfb\x90\x00"),
+    ("audio/ogg", b"OggS\x00"),
+    ("video/ogg", b"OggS\x00"),
+    ("video/mp4", b"\x00\x00\x00\x18ftypisom"),
+    ("audio/mp4", b"\x00\x00\x00\x18ftypM4A "),
+    ("video/webm", b"\x1aE\xdf\xa3"),
+    ("application/pdf", b"%PDF-1.7"),
+    ("application/json", b' {"a": 1}'),
+    ("application/geo+json", b"[]"),
+    ("text/plain", "Grüße".encode()),
+    ("text/plain", b""),
+    ("text/plain", b"%PDF- is how such files begin"),
+    ("IMAGE/PNG", PNG),
+    ("model/gltf-binary", b"glTF\x00"),
+    ("application/octet-stream", PNG),
+]
+DISAGREE = [
+    ("image/png", JPEG, "is image/jpeg, not image/png"),
+    ("image/jpeg", b"words", "does not begin like image/jpeg"),
+    ("image/png; charset=x", b"words", "does not begin like image/png"),
+    ("image/png", b"", "is empty, which no image/png is"),
+    ("video/x-unheard-of", b"", "is empty"),
+    ("image/svg+xml", b"<html><script>", "does not begin like image/svg"),
+    ("audio/mpeg", b"RIFF....WAVEfmt ", "is audio/wav, not audio/mpeg"),
+    ("text/plain", b"a\x00b", "is binary, not text/plain"),
+    ("application/json", b"<html>", "does not begin like application/json"),
+]
+
+
+@pytest.mark.parametrize(("media_type", "content"), AGREE)
+def test_content_that_agrees_with_its_media_type_is_accepted(
+    tmp_path: Path, store: AssetStore, media_type: str, content: bytes
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert store.accept("call", asset(tmp_path / "file", media_type=media_type)).size == len(content)
+
+
+@pytest.mark.parametrize(("media_type", "content", "says"), DISAGREE)
+def test_content_that_contradicts_its_media_type_is_refused_and_said_so(
+    tmp_path: Path, store: AssetStore, media_type: str, content: bytes, says: str
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(AssetRefused, match=re.escape(says)):
+        store.accept("call", asset(tmp_path / "file", media_type=media_type))
+    assert list(store) == [] and leftovers(store) == []
+
+
+@pytest.mark.parametrize("path", ["/proc/self/status", "/sys/kernel/notes", "/proc/self/../self/environ"])
+def test_files_of_the_system_are_refused(store: AssetStore, path: str) -> None:
+    with pytest.raises(AssetRefused, match="the system's"):
+        store.accept("call", asset(path, media_type="application/octet-stream"))
+
+
+def test_a_link_to_a_file_of_the_system_is_refused(tmp_path: Path, store: AssetStore) -> None:
+    (tmp_path / "mine").symlink_to("/proc/self/environ")
+    with pytest.raises(AssetRefused, match="the system's"):
+        store.accept("call", asset(tmp_path / "mine", media_type="application/octet-stream"))
+
+
+def test_a_path_too_long_to_read_is_cut_in_the_message(store: AssetStore) -> None:
+    with pytest.raises(AssetRefused) as caught:
+        store.accept("call", asset("/" + "a" * 6000))
+    assert len(str(caught.value)) < 400 and "6,001 characters" in str(caught.value)
 
 
 # --- refused -----------------------------------------------------------------------------------------------
@@ -251,7 +330,7 @@ async def test_refusing_an_asset_is_said_and_does_not_fail_the_call(
 
 async def test_a_repeated_id_is_refused_and_the_first_stands(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        (tmp_path / name).write_text(name)
+        (tmp_path / name).write_bytes(CONTENT + name.encode())
     result, _, heard = await call(
         tmp_path, asset(tmp_path / "one"), asset(tmp_path / "two"), asset(tmp_path / "two", asset_id="other")
     )

@@ -303,7 +303,7 @@ async def test_what_a_tool_leaves_in_its_temporary_folder_goes_with_the_call_and
 ) -> None:
     source = """
     folder=$(mktemp -d)
-    printf 'not much of a picture' > "$folder/dusk.png"
+    printf '\\x89PNG\\r\\n\\x1a\\nnot much of a picture' > "$folder/dusk.png"
     printf '{"version":"0","type":"asset","assetId":"dusk","kind":"image","mediaType":"image/png","path":"%s"}\\n' \
       "$folder/dusk.png"
     printf '{"version":"0","type":"state_patch","patch":{"folder":"%s"}}\\n' "$folder"
@@ -313,4 +313,4 @@ async def test_what_a_tool_leaves_in_its_temporary_folder_goes_with_the_call_and
     assert result.success
     assert not Path(session.state["folder"]).exists()
     (asset,) = session.asset_records.values()
-    assert session.assets.path_of(asset.hash).read_bytes() == b"not much of a picture"
+    assert session.assets.path_of(asset.hash).read_bytes() == b"\x89PNG\r\n\x1a\nnot much of a picture"

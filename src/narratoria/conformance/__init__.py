@@ -63,7 +63,8 @@ def check_tool(
         if manifest is not None:
             subject.name = manifest.name
         seconds = timeout or (manifest.timeout if manifest else DEFAULT_TIMEOUT)
-        _run_all(subject, command, manifest, input, seconds, limits)
+        caps = limits.with_manifest(manifest.limits if manifest else None)
+        _run_all(subject, command, manifest, input, seconds, caps)
     except LaunchRefused as refusal:
         subject.refusal = refusal
     first = subject.runs[0] if subject.runs else None

@@ -10,7 +10,9 @@ import msgspec
 from narratoria.errors import AssetRefused
 from narratoria.events import TOOL_EVENT_TYPES, Asset, Log, StatePatch, ToolEvent
 from narratoria.session.assets import AssetStore
-from narratoria.tools.ndjson import EXCERPT_BYTES, Decoder, Limits, ProtocolFailure, printable
+from narratoria.session.media import HEAD_BYTES, contradiction
+from narratoria.tools.faults import EXCERPT_BYTES, printable
+from narratoria.tools.ndjson import Decoder, Limits, ProtocolFailure
 
 _FIELDS_RULE: Final = {
     "log": "log-fields",
@@ -21,21 +23,7 @@ _FIELDS_RULE: Final = {
     "done": "done-fields",
 }
 # Whoever watches the run keeps the caps; here a line is only read.
-_NO_LIMITS: Final = Limits(max_line_bytes=1 << 40, max_events=1 << 40, max_bytes=1 << 40)
-_SIGNATURES: Final = {
-    "image/png": (0, b"\x89PNG\r\n\x1a\n"),
-    "image/jpeg": (0, b"\xff\xd8\xff"),
-    "image/gif": (0, b"GIF8"),
-    "image/webp": (8, b"WEBP"),
-    "audio/wav": (8, b"WAVE"),
-    "audio/x-wav": (8, b"WAVE"),
-    "audio/ogg": (0, b"OggS"),
-    "video/ogg": (0, b"OggS"),
-    "video/mp4": (4, b"ftyp"),
-    "video/webm": (0, b"\x1aE\xdf\xa3"),
-    "application/pdf": (0, b"%PDF-"),
-    "application/zip": (0, b"PK"),
-}
+_NO_LIMITS: Final = Limits(max_line_bytes=1 << 40, max_events=1 << 40, max_bytes=1 << 40, max_values=1 << 40)
 
 
 @dataclass
@@ -53,6 +41,8 @@ class Line:
     fix: str = ""
     file_problem: str | None = None
     content_problem: str | None = None
+    values: int = 0
+    """Members and elements, as the runtime counts them."""
 
     @property
     def excerpt(self) -> str:
@@ -77,12 +67,10 @@ class Line:
         except AssetRefused as refusal:
             self.file_problem = str(refusal)
             return
-        kind = asset.media_type.partition(";")[0].strip().lower()
-        at, expected = _SIGNATURES.get(kind, (0, b""))
         with store.path_of(stored.hash).open("rb") as file:
-            head = file.read(at + len(expected))
-        if head[at:] != expected:
-            self.content_problem = f"{asset.path} begins with {printable(head)}, which is not {kind}"
+            problem = contradiction(asset.media_type, file.read(HEAD_BYTES))
+        if problem is not None:
+            self.content_problem = f"{asset.path} {problem}"
 
 
 def read_line(tool: str, number: int, raw: bytes, *, complete: bool) -> Line:
@@ -96,7 +84,7 @@ def read_line(tool: str, number: int, raw: bytes, *, complete: bool) -> Line:
     except ProtocolFailure as failure:
         rule = _broken_rule(raw, failure, complete=complete)
         return Line(number, head, len(raw), None, crlf, rule, failure.message, failure.fix)
-    return Line(number, head, len(raw), events[0] if events else None, crlf)
+    return Line(number, head, len(raw), events[0] if events else None, crlf, values=decoder.values)
 
 
 def _broken_rule(raw: bytes, failure: ProtocolFailure, *, complete: bool) -> str:

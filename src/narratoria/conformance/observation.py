@@ -22,8 +22,9 @@ from narratoria.events import Asset, Done
 from narratoria.session.assets import AssetStore
 from narratoria.tools import marks, platform
 from narratoria.tools.custody import custody
+from narratoria.tools.faults import EXCERPT_BYTES
 from narratoria.tools.launch import refused
-from narratoria.tools.ndjson import EXCERPT_BYTES, Limits
+from narratoria.tools.ndjson import Limits
 
 LINGER: Final = 1.0
 GRACE: Final = 1.0
@@ -145,6 +146,7 @@ class _Watch:
         self.partial = bytearray()
         self.number = 0
         self.events = 0
+        self.values = 0
         self.bytes = 0
         self.error_tail = bytearray()
         self.done_at: float | None = None
@@ -237,6 +239,10 @@ class _Watch:
         self.events += 1
         if self.events > self.limits.max_events:
             self.seen.over = f"wrote more than {self.limits.max_events:,} events"
+            return None
+        self.values += line.values
+        if self.values > self.limits.max_values:
+            self.seen.over = f"line {self.number}: more than {self.limits.max_values:,} values in its events"
             return None
         self.seen.kinds.add(type(line.event))
         self.seen.fault_count += line.fault is not None

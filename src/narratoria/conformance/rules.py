@@ -77,7 +77,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "asset-content",
         "4.3",
-        "SHOULD",
+        "MUST",
         "the file is what mediaType says",
         saying.each_asset(saying.asset_content),
     ),

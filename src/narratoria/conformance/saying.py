@@ -10,7 +10,7 @@ from narratoria.conformance.lines import Line
 from narratoria.conformance.observation import Observation
 from narratoria.conformance.verdicts import Finding, Subject, failed, idle, passed
 from narratoria.events import Asset, Done, ToolErrorEvent, UiEvent
-from narratoria.session.assets import is_media_type
+from narratoria.session.media import is_media_type
 
 # --- lines ---------------------------------------------------------------------------------------------
 

@@ -18,19 +18,12 @@ from typing import BinaryIO, Final
 
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
+from narratoria.session.media import HEAD_BYTES, contradiction, is_media_type
 
-# RFC 6838 §4.2 restricted names; parameters may follow.
-_MEDIA_TYPE: Final = re.compile(
-    r"(application|audio|font|haptics|image|message|model|multipart|text|video|x-[a-z0-9-]+)"
-    r"/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
-    r"(\s*;\s*[A-Za-z0-9!#$&^_.+-]+=(\"[^\"\\]*\"|[A-Za-z0-9!#$&^_.+-]+))*"
-)
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 DEFAULT_CAP: Final = 256 * 1024 * 1024
-
-
-def is_media_type(text: str) -> bool:
-    return _MEDIA_TYPE.fullmatch(text) is not None
+_OF_THE_SYSTEM: Final = ("/proc", "/sys", "/dev")
+_PATH_SHOWN: Final = 200
 
 
 class AssetStore:
@@ -84,7 +77,7 @@ class AssetStore:
                 f"asset {asset.asset_id!r}: {asset.media_type!r} is not a media type; use one like image/png"
             )
         path = Path(asset.path) if base is None else base / asset.path
-        digest, size = self._copy(asset.asset_id, path)
+        digest, size = self._copy(asset.asset_id, path, asset.media_type)
         return AssetStored(
             call=call,
             asset_id=asset.asset_id,
@@ -105,7 +98,8 @@ class AssetStore:
             self._settle(Path(copy.name), digest)
         return digest
 
-    def _copy(self, asset_id: str, path: Path) -> tuple[str, int]:
+    def _copy(self, asset_id: str, path: Path, media_type: str) -> tuple[str, int]:
+        where = f"asset {asset_id!r}: {shown(path)}"
         # O_NONBLOCK: opening a FIFO nobody writes to must not hang; it is then refused as not a regular file.
         try:
             source = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
@@ -115,22 +109,27 @@ class AssetStore:
         if not stat.S_ISREG(status.st_mode):
             os.close(source)  # not through a file object: Python makes none of a directory
             what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise AssetRefused(f"asset {asset_id!r}: {path} is {what}; write a file and name it")
+            raise AssetRefused(f"{where} is {what}; write a file and name it")
+        if _is_of_the_system(path):
+            os.close(source)
+            raise AssetRefused(f"{where} is the system's, not a file of the tool's; write a file and name it")
         with os.fdopen(source, "rb", buffering=0) as reader:
             if status.st_size > self.cap:
-                said = f"{path} has {status.st_size:,} bytes, more than the cap of {self.cap:,}"
-                raise AssetRefused(f"asset {asset_id!r}: {said}")
+                raise AssetRefused(f"{where} has {status.st_size:,} bytes, more than the cap of {self.cap:,}")
+            head = _read(reader, where, HEAD_BYTES)
+            if problem := contradiction(media_type, head):
+                raise AssetRefused(f"{where} {problem}; let mediaType say what the file is")
             hasher, size = hashlib.sha256(), 0
             with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
                 try:
-                    while chunk := _read(reader, asset_id, path):
+                    chunk = head
+                    while chunk:
                         size += len(chunk)
                         if size > self.cap:
-                            raise AssetRefused(
-                                f"asset {asset_id!r}: {path} grew past the cap of {self.cap:,} bytes"
-                            )
+                            raise AssetRefused(f"{where} grew past the cap of {self.cap:,} bytes")
                         hasher.update(chunk)
                         copy.write(chunk)
+                        chunk = _read(reader, where, 1 << 20)
                 except BaseException:
                     Path(copy.name).unlink(missing_ok=True)
                     raise
@@ -149,11 +148,24 @@ class AssetStore:
         copy.replace(target)  # atomic: a reader sees the whole file or none
 
 
-def _read(reader: BinaryIO, asset_id: str, path: Path) -> bytes:
+def shown(path: Path) -> str:
+    """A path as it is told: one that is too long to be read is cut."""
+    text = str(path)
+    return text if len(text) <= _PATH_SHOWN else f"{text[:_PATH_SHOWN]}… ({len(text):,} characters)"
+
+
+def _is_of_the_system(path: Path) -> bool:
+    """Whether it lies, after all links, where the kernel shows itself; shared memory is a place for files."""
+    real = os.path.realpath(path)
+    shared = real.startswith("/dev/shm/")  # noqa: S108 - not used, only told apart
+    return real.startswith(tuple(f"{root}/" for root in _OF_THE_SYSTEM)) and not shared
+
+
+def _read(reader: BinaryIO, where: str, size: int) -> bytes:
     try:
-        return reader.read(1 << 20)
+        return reader.read(size)
     except OSError as error:  # a bad disk, a file of the system's own
-        raise AssetRefused(f"asset {asset_id!r}: {path} cannot be read: {error.strerror}") from None
+        raise AssetRefused(f"{where} cannot be read: {error.strerror}") from None
 
 
 def _why_unreadable(asset_id: str, path: Path, error: OSError | ValueError) -> str:
@@ -163,4 +175,4 @@ def _why_unreadable(asset_id: str, path: Path, error: OSError | ValueError) -> s
         IsADirectoryError: "is a directory; name a file",
     }
     reason = reasons.get(type(error), f"cannot be opened: {getattr(error, 'strerror', None) or error}")
-    return f"asset {asset_id!r}: {path} {reason}"
+    return f"asset {asset_id!r}: {shown(path)} {reason}"
