@@ -143,8 +143,9 @@ def fresh_server(make_server: Callable[[], RunningServer]) -> RunningServer:
     return make_server()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """One browser for a module. Playwright keeps an event loop running, and modules with loops of their own follow."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="the tests of the page need playwright")
     if not Path(CHROMIUM).exists():
         pytest.skip(f"no Chromium at {CHROMIUM}; install it, or set NARRATORIA_CHROMIUM")

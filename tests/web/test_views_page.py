@@ -34,7 +34,8 @@ def played(server: RunningServer, open_page: Open, *prompts: str, **options: Any
     for number, prompt in enumerate(prompts, 1):
         expect(status).to_have_text("Your turn")
         say(page, prompt)
-        expect(page.get_by_role("region", name=f"Turn {number}")).not_to_have_attribute("aria-busy", "true")
+        turn = page.get_by_role("region", name=f"Turn {number}")
+        expect(turn).not_to_have_attribute("aria-busy", "true", timeout=30_000)
         expect(status).to_have_text("Your turn")
     return page
 

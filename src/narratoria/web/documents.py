@@ -38,9 +38,9 @@ class Retry(Request, frozen=True, kw_only=True):
 
 
 class BranchPoint(Request, frozen=True, kw_only=True):
-    """The last turn the new session shares with this one."""
+    """The last turn the new session shares with this one; the newest, when it is not named."""
 
-    turn: int
+    turn: int | None = None
 
 
 class SettingsChange(Request, frozen=True, kw_only=True):

@@ -264,11 +264,14 @@ class Games:
         await asyncio.to_thread(self._meta, session_id)
         await asyncio.to_thread(self.store.rename, session_id, title)
 
-    async def branch(self, session_id: str, turn: int) -> str:
-        """A session that shares the past up to the end of `turn`; returns its id."""
-        seat = self._seats.get(session_id)
+    async def branch(self, session_id: str, turn: int | None = None) -> str:
+        """A session that shares the past up to the end of `turn`, or of the newest; returns its id."""
+        seat = self._seats.get(session_id) if turn is not None else await self.open(session_id)
         if seat is not None:
             await seat.journal.flush()
+            turn = seat.journal.timeline.last if turn is None else turn
+        if turn is None:
+            raise Refused("there is no turn to branch from yet")
         title = f"{(await self.card(session_id)).title} (from turn {turn})"
         with _refusing():
             meta = await asyncio.to_thread(self.store.branch, session_id, turn, title=title)

@@ -42,7 +42,7 @@ export const api = {
   undo: (id) => call("POST", `${at(id)}/undo`, {}),
   redo: (id) => call("POST", `${at(id)}/redo`, {}),
   retry: (id, prompt) => call("POST", `${at(id)}/retry`, prompt === undefined ? {} : { prompt }),
-  branch: (id, turn) => call("POST", `${at(id)}/branch`, { turn }),
+  branch: (id, turn) => call("POST", `${at(id)}/branch`, turn === undefined ? {} : { turn }),
   settings: (id) => call("GET", `${at(id)}/settings`),
   saveSettings: (id, settings) => call("PUT", `${at(id)}/settings`, settings),
 };

@@ -1,6 +1,6 @@
 /** Where the player writes, and the actions on the newest turn. */
 import { h, setText } from "./dom.js";
-import { activeTurns, lastTurn } from "./fold.js";
+import { activeTurns, endingOf, lastTurn } from "./fold.js";
 import { icon } from "./icons.js";
 
 export class Composer {
@@ -46,7 +46,7 @@ export class Composer {
 
   async #send() {
     const text = this.field.value.trim();
-    const choices = lastTurn(this.game.world)?.choices ?? [];
+    const choices = endingOf(this.game.world) ? [] : lastTurn(this.game.world)?.choices ?? [];
     const picked = /^[1-9]$/.test(text) ? choices[text - 1] : choices.find((choice) => choice === text);
     if (!text || this.game.busy) return;
     this.field.value = "";
@@ -89,7 +89,7 @@ function action(name, label, run) {
 function statusText(game, last) {
   const { world } = game;
   if (game.connection === "offline") return "Offline";
-  if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : game.connection === "connecting" ? "Opening the story…" : "Your turn";
+  if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : game.connection === "connecting" ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
   const running = last?.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null) ?? [];
   if (running.length) return running.map((call) => (call.status === "retrying" ? `${call.tool} tries again` : `${call.tool} is at work`)).slice(0, 2).join(", ");
   return "The narrator is thinking…";

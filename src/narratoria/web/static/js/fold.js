@@ -70,6 +70,12 @@ export function lastTurn(world) {
   return activeTurns(world).findLast((turn) => turn.turn > 0 || turn.items.length) ?? null;
 }
 
+/** A story says that it is over by `ending` in its state. @param {World} world @returns {string} its title, or "" */
+export function endingOf(world) {
+  const ending = lastTurn(world)?.outcome ? world.state.ending : null;
+  return typeof ending?.id === "string" ? String(ending.title ?? ending.id) : "";
+}
+
 /** What the state would be if every running call succeeded. */
 export function provisionalState(world) {
   let state = world.state;

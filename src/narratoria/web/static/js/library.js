@@ -86,7 +86,7 @@ export class LibraryView {
   }
 
   async #branch(saved) {
-    const made = await attempt(() => api.branch(saved.id, saved.turns));
+    const made = await attempt(() => api.branch(saved.id));
     if (made) open(made.id);
   }
 

@@ -109,6 +109,13 @@ class Row {
     this.node.className = `log-line ${line.level}`;
     setText(this.time, clockTime(line.ts));
     setText(this.message, line.message);
-    setText(this.extra, line.fields ? JSON.stringify(line.fields) : "");
+    setText(this.extra, fieldText(line.fields));
   }
+}
+
+/** Progress is a bar already. */
+function fieldText(fields) {
+  if (!fields) return "";
+  const { progress, ...rest } = fields;
+  return Object.keys(rest).length ? JSON.stringify(rest) : "";
 }

@@ -47,7 +47,7 @@ function image(asset, url, title, open) {
 }
 
 function player(tag, asset, url, title) {
-  const element = h(tag, { src: url, controls: true, preload: tag === "video" ? "metadata" : "none", "aria-label": title });
+  const element = h(tag, { src: url, controls: true, preload: "metadata", "aria-label": title });
   element.addEventListener("error", () => broken(element, asset, url, title));
   return element;
 }

@@ -1,7 +1,8 @@
 /** The story: turns with their narration, pictures, cards, notices and, at the end, the choices. */
 import { h, Keyed, setAttribute, setText } from "./dom.js";
-import { openMenu } from "./dialogs.js";
-import { activeTurns } from "./fold.js";
+import { api } from "./api.js";
+import { attempt, openMenu } from "./dialogs.js";
+import { activeTurns, endingOf } from "./fold.js";
 import { icon } from "./icons.js";
 import { kindOf, media, openLightbox, titleOf } from "./media.js";
 import { calm } from "./prefs.js";
@@ -11,14 +12,17 @@ const NEAR = 56;
 const MARGIN_ABOVE_TURN = 24;
 /** Characters from which a text can carry an initial over two lines. */
 const LONG = 160;
+const MURMUR = 70;
 
 export class StoryView {
   /** @param {import("./game.js").Game} game */
   constructor(game) {
     this.game = game;
     this.page = h("div", { class: "page" });
-    this.ending = h("div", { class: "ending", hidden: true }, icon("spark"), h("p", { class: "ending-title", dir: "auto" }),
-      h("p", { class: "quiet", text: "This is an ending. Undo goes back to before it, Branch keeps it and tries another way." }));
+    this.ending = h("section", { class: "ending", "aria-label": "Ending", hidden: true }, icon("spark"), h("p", { class: "ending-title", dir: "auto" }),
+      h("p", { class: "quiet", text: "This is an ending. Undo goes back to before it, Branch keeps it and tries another way." }),
+      h("div", { class: "ending-actions" }, h("button", { class: "button tonal", text: "Begin again", on: { click: () => this.#beginAgain() } }),
+        h("a", { class: "button text", href: "/", text: "To the library" })));
     this.earlier = h("button", { class: "button text earlier", hidden: true, on: { click: () => this.#showEarlier() } });
     this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.earlier, this.page, this.ending);
     this.jump = h("button", { class: "fab", hidden: true, "aria-label": "Go to the newest text", on: { click: () => this.follow(true) } }, icon("down"));
@@ -45,18 +49,22 @@ export class StoryView {
       this.empty = null;
       this.turns.show(shown, (turn) => `${turn.turn} ${turn.ts}`, (turn) => new TurnPart(this, turn));
     }
-    this.#showEnding(last);
+    this.#showEnding();
     this.#offerEarlier();
-    for (const part of blank ? [] : this.turns.parts.values()) part.setLast(part.turn === last, this.game.busy);
+    for (const part of blank ? [] : this.turns.parts.values()) part.setLast(part.turn === last, this.game.busy || !this.ending.hidden);
     if (this.following) this.follow();
   }
 
-  /** A story says that it is over by `ending` in its state; one may still go back, or simply go on. */
-  #showEnding(last) {
-    const ending = last?.outcome ? this.game.world.state.ending : null;
-    const title = typeof ending?.id === "string" ? String(ending.title ?? ending.id) : "";
+  /** One may still go back, or simply go on. */
+  #showEnding() {
+    const title = endingOf(this.game.world);
     this.ending.hidden = !title;
     setText(this.ending.children[1], title);
+  }
+
+  async #beginAgain() {
+    const made = await attempt(() => api.create(this.game.world.session.story));
+    if (made) location.assign(`/play/${encodeURIComponent(made.id)}#narrative`);
   }
 
   #offerEarlier() {
@@ -139,6 +147,7 @@ class TurnPart {
     this.pulse = h("div", { class: "pulse", "aria-hidden": "true" }, h("i"), h("i"), h("i"), h("span"));
     this.ending = h("p", { class: "turn-ending quiet", hidden: true });
     this.choices = h("div", { class: "choices", role: "group", "aria-label": "Choices", hidden: true });
+    this.teller = h("span", { class: "teller quiet" });
     this.node = h("section", { class: "turn", "aria-label": turn.turn ? `Turn ${turn.turn}` : "Prologue" },
       this.#head(), this.body, this.pulse, this.ending, this.choices);
   }
@@ -155,7 +164,13 @@ class TurnPart {
     ]));
     const said = turn.prompt && turn.origin !== "opening";
     return h("header", { class: said ? "turn-head" : "turn-head opening" },
-      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt }) : h("span"), turn.turn ? more : "");
+      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt }) : h("span"), this.teller, turn.turn ? more : "");
+  }
+
+  #showTeller({ narrator, passedOver, turn }) {
+    setText(this.teller, narrator && turn ? `told by ${narrator}` : "");
+    const why = Object.entries(passedOver).map(([name, reason]) => `${name}: ${reason}`).join("\n");
+    setAttribute(this.teller, "title", why ? `Passed over:\n${why}` : null);
   }
 
   update(turn) {
@@ -166,6 +181,7 @@ class TurnPart {
     this.items.show(items, (item) => item.id, (item) => this.#make(item));
     const narrating = turn.outcome === null && items.some((item) => item.kind === "narration" && !item.final);
     this.node.classList.toggle("narrating", narrating);
+    this.#showTeller(turn);
     this.#showPulse(turn);
     const ending = { cancelled: "You stopped this turn. What had not finished was taken back.", fallback: "The narrator found no plan that worked; this is the plain telling." }[turn.outcome];
     this.ending.hidden = !ending;
@@ -177,12 +193,13 @@ class TurnPart {
     this.pulse.hidden = !running;
     setAttribute(this.node, "aria-busy", running ? "true" : null);
     const calls = turn.calls.map((id) => this.view.game.world.calls.get(id)).filter((call) => call && call.ended === null);
-    setText(this.pulse.lastElementChild, calls.map((call) => call.tool).join(", "));
+    setText(this.pulse.lastElementChild, calls.slice(0, 3).map(activity).join("   "));
   }
 
-  setLast(last, busy) {
+  /** What a turn offered is over with the story, and while the next one is told. */
+  setLast(last, over) {
     const { turn, choices } = this;
-    const show = last && turn.outcome !== null && !busy;
+    const show = last && turn.outcome !== null && !over;
     choices.hidden = !show || !turn.choices.length;
     this.node.classList.toggle("last", last);
     const offered = choices.hidden ? [] : turn.choices;
@@ -190,7 +207,7 @@ class TurnPart {
     this.offered = offered;
     choices.replaceChildren(...offered.map((text, index) =>
       h("button", { class: "choice", on: { click: () => this.view.game.send(text, "choice") } },
-        h("span", { class: "key", "aria-hidden": "true", text: index < 9 ? String(index + 1) : "·" }), h("span", { dir: "auto", text }))));
+        h("span", { class: "key", "aria-hidden": "true", text: index < 9 ? String(index + 1) : "·" }), h("span", { class: "choice-text", dir: "auto", text }), icon("chevron"))));
   }
 
   #make(item) {
@@ -234,6 +251,12 @@ class TurnPart {
         details, h("div", { class: "notice-actions" }, again, this.#dismissButton(item))));
     return { node };
   }
+}
+
+/** What a running tool is doing, in its own words. */
+function activity({ tool, progress, log }) {
+  const said = log.at(-1)?.message.slice(0, MURMUR) ?? "";
+  return [tool, progress === null ? "" : `${Math.round(100 * progress)} %`, said].filter(Boolean).join(" · ");
 }
 
 function narration() {

@@ -1,0 +1,60 @@
+"""The story we ship, played through in the page: what a visitor sees, and the pictures of it we look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import RunningServer
+
+expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Any]
+Shoot = Callable[[Any, str], None]
+WALK = Path(__file__).parents[2] / "stories" / "lighthouse" / "walkthroughs" / "the-light-kept.txt"
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+def play(server: RunningServer, session: str, page: Any, prompts: list[str], first: int) -> None:
+    for number, prompt in enumerate(prompts, first):
+        with server.client() as client:
+            client.post(f"/sessions/{session}/prompt", json={"prompt": prompt}).raise_for_status()
+        turn = page.get_by_role("region", name=f"Turn {number}", exact=True)
+        expect(turn).to_be_attached(timeout=20_000)
+        expect(turn).not_to_have_attribute("aria-busy", "true", timeout=20_000)
+        expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_hidden()
+
+
+def test_the_lighthouse_is_played_to_an_ending(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    session = server.new_session("lighthouse")
+    page = open_page(server.at(f"/play/{session}"))
+    expect(page.get_by_role("button", name="Look up at the tower", exact=True)).to_be_visible()
+    shoot(page, "lighthouse-opening")
+    prompts = WALK.read_text().split("\n")
+    prompts = [prompt for prompt in prompts if prompt.strip()]
+    play(server, session, page, prompts[:2], 1)
+    shoot(page, "lighthouse-early")
+    play(server, session, page, prompts[2:-1], 3)
+    shoot(page, "lighthouse-middle")
+    phone = open_page(server.at(f"/play/{session}"), **PHONE)
+    expect(phone.locator(".turn").last).to_be_visible()
+    shoot(phone, "lighthouse-phone")
+    light = open_page(server.at(f"/play/{session}"), theme="light")
+    expect(light.locator(".turn").last).to_be_visible()
+    shoot(light, "lighthouse-light")
+    play(server, session, page, prompts[-1:], len(prompts))
+    ending = page.locator(".ending")
+    expect(ending).to_be_visible()
+    page.get_by_role("log", name="Story").evaluate("node => { node.scrollTop = node.scrollHeight }")
+    expect(ending).to_be_in_viewport()
+    shoot(page, "lighthouse-ending")
+    for view in ("Tools", "Assets", "State"):
+        page.get_by_role("link", name=view, exact=True).click()
+        expect(page.get_by_role("heading", name=view, exact=True)).to_be_visible()
+        shoot(page, f"lighthouse-{view.lower()}")
+    page.goto(server.origin)
+    expect(page.locator(".saved-card").first).to_be_visible()
+    shoot(page, "lighthouse-library")
