@@ -24,7 +24,7 @@ from narratoria.events import Done, JsonObject
 from narratoria.session.assets import AssetStore
 from narratoria.tools.custody import custody
 from narratoria.tools.launch import LaunchRefused, command_for
-from narratoria.tools.manifest import Manifest, default_name, load_manifest, manifest_path
+from narratoria.tools.manifest import Manifest, default_name, has_manifest, load_manifest
 from narratoria.tools.ndjson import Limits
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -78,7 +78,7 @@ def check_tool(
 
 def _read_manifest(path: Path, subject: Subject) -> Manifest | None:
     """The manifest, if there is one that can be read; what is wrong with it is for a rule to say."""
-    if not manifest_path(path).is_file():
+    if not has_manifest(path):
         return None
     try:
         subject.manifest = load_manifest(path)

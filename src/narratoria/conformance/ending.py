@@ -8,6 +8,7 @@ from typing import Final
 from narratoria.conformance.observation import LINGER, Observation
 from narratoria.conformance.verdicts import Finding, Subject, failed, idle, passed
 from narratoria.events import Done
+from narratoria.tools.faults import escaped
 
 _CRASH_MARKS: Final = ("Traceback (most recent", "panicked at", "Segmentation fault", "    at Object.")
 
@@ -18,6 +19,8 @@ def done_once(subject: Subject) -> Finding:
     run = subject.runs[0]
     if not run.dones and not run.ended_by_itself:
         return idle("it was ended before it came to that")
+    if not run.dones and any(b'"done"' in line.head for line in run.faults):
+        return idle("a line that was to be one has another fault: mend that first")
     if not run.dones:
         fix = 'write {"version":"0","type":"done","ok":true} as the last line, and flush it'
         return failed(run, "there was no `done` event (MISSING_DONE)", fix)
@@ -47,16 +50,17 @@ def exit_status(subject: Subject) -> Finding:
     if not run.ended_by_itself:
         return idle("it had to be ended")
     if run.signal is not None:
-        return failed(run, f"the process was ended by signal {run.signal}", f"{_last_words(run)}")
+        problem = f"the process was ended by signal {run.signal}; {_last_words(run)}"
+        return failed(run, problem, "find out what ended it, and exit 0")
     if run.exit_code:
-        fix = f"exit 0 and say what went wrong in `error` and `done`; {_last_words(run)}"
-        return failed(run, f"the process exited with status {run.exit_code} (NON_ZERO_EXIT)", fix)
+        problem = f"the process exited with status {run.exit_code} (NON_ZERO_EXIT); {_last_words(run)}"
+        return failed(run, problem, "exit 0 and say what went wrong in `error` and `done`")
     return passed("0")
 
 
 def _last_words(run: Observation) -> str:
-    last = run.stderr.strip().rpartition("\n")[2][:200]
-    return f"stderr ends: {last}" if last else "stderr says nothing"
+    last = escaped(run.stderr.strip().rpartition("\n")[2][:200])
+    return f"stderr ends: {last}" if last else "its stderr is empty"
 
 
 def ends(subject: Subject) -> Finding:

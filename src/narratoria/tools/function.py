@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from narratoria.retry import RetryPolicies, RetryPolicy
-from narratoria.tool import DEFAULT_TIMEOUT, Tool, ToolExample
+from narratoria.retry import RetryPolicy
+from narratoria.tool import Tool, ToolExample
 
 if TYPE_CHECKING:
     from narratoria.contract import Effect, Precondition
+
+
+class ToolOptions(TypedDict, total=False):
+    """What a tool may be given beside its handler; the defaults are those of `Tool`."""
+
+    examples: Sequence[ToolExample[Any, Any]]
+    accepts_overrides: bool
+    timeout: float | None
+    retry: RetryPolicy
+    preconditions: Sequence[Precondition]
+    effects: Sequence[Effect]
+    inline: bool
+    skill: str | None
 
 
 def function_tool(
@@ -18,14 +31,7 @@ def function_tool(
     *,
     description: str | None = None,
     name: str | None = None,
-    examples: Sequence[ToolExample[Any, Any]] = (),
-    accepts_overrides: bool = True,
-    timeout: float | None = DEFAULT_TIMEOUT,
-    retry: RetryPolicy = RetryPolicies.NONE,
-    preconditions: Sequence[Precondition] = (),
-    effects: Sequence[Effect] = (),
-    inline: bool = False,
-    skill: str | None = None,
+    **options: Unpack[ToolOptions],
 ) -> Tool[Any, Any]:
     """A tool whose params and result types are the handler's annotations.
 
@@ -35,45 +41,16 @@ def function_tool(
         name or str(getattr(handler, "__name__", type(handler).__name__)),
         description or (inspect.getdoc(handler) or "").partition("\n")[0],
         handler,
-        examples,
-        accepts_overrides,
-        timeout=timeout,
-        retry=retry,
-        preconditions=preconditions,
-        effects=effects,
-        inline=inline,
-        skill=skill,
+        **options,
     )
 
 
 def tool(
-    *,
-    description: str | None = None,
-    name: str | None = None,
-    examples: Sequence[ToolExample[Any, Any]] = (),
-    accepts_overrides: bool = True,
-    timeout: float | None = DEFAULT_TIMEOUT,
-    retry: RetryPolicy = RetryPolicies.NONE,
-    preconditions: Sequence[Precondition] = (),
-    effects: Sequence[Effect] = (),
-    inline: bool = False,
-    skill: str | None = None,
+    *, description: str | None = None, name: str | None = None, **options: Unpack[ToolOptions]
 ) -> Callable[[Callable[..., Any]], Tool[Any, Any]]:
     """Decorate a handler to make it a tool: `@tool(description="Light something that burns.")`."""
 
     def decorate(handler: Callable[..., Any]) -> Tool[Any, Any]:
-        return function_tool(
-            handler,
-            description=description,
-            name=name,
-            examples=examples,
-            accepts_overrides=accepts_overrides,
-            timeout=timeout,
-            retry=retry,
-            preconditions=preconditions,
-            effects=effects,
-            inline=inline,
-            skill=skill,
-        )
+        return function_tool(handler, description=description, name=name, **options)
 
     return decorate

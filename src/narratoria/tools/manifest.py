@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,6 +63,11 @@ def manifest_path(executable: Path) -> Path:
     return whole if whole.exists() else executable.with_name(f"{executable.stem}.tool.json")
 
 
+def has_manifest(executable: Path) -> bool:
+    """Whether there is anything where the manifest would be: what cannot be read is a fault, not an absence."""
+    return os.path.lexists(manifest_path(executable))
+
+
 def default_name(executable: Path) -> str:
     """A tool name from a file name: what is not allowed in names becomes a hyphen."""
     return re.sub(r"[^a-z0-9_-]+", "-", executable.stem.lower()).strip("-")[:64] or "tool"
@@ -70,13 +76,17 @@ def default_name(executable: Path) -> str:
 def load_manifest(executable: Path) -> Manifest:
     """The manifest beside `executable`, or what can be said without one."""
     path = manifest_path(executable)
-    if not path.is_file():
+    if not has_manifest(executable):
         name = default_name(executable)
         return Manifest(name=name, description=f"The executable {executable.name}."[:200])
     try:
         data = msgspec.json.decode(path.read_bytes())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ToolValidationError(f"{path}: not JSON: {error}") from None
+    except OSError as error:
+        raise ToolValidationError(
+            f"{path}: the manifest cannot be read: {error.strerror}; make it a file that you may read"
+        ) from None
     return parse_manifest(data, where=str(path))
 
 

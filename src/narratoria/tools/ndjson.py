@@ -89,6 +89,8 @@ class Decoder:
         self.done: Done | None = None
         self.after_done = 0
         """Bytes that came after `done`: not parsed, only counted."""
+        self.after_done_head = b""
+        """How they begin."""
         self.crlf = False
         """Whether a line ended in CR LF: JSON allows it as white space, 001 §2.3 does not."""
         self.lines = 0
@@ -101,7 +103,7 @@ class Decoder:
     def feed(self, data: bytes) -> list[ToolEvent]:
         """Take what was read; return the events of the lines it completes."""
         if self.done is not None:
-            self.after_done += len(data)
+            self._ignore(data)
             return []
         self.bytes += len(data)
         over = self.bytes - self.limits.max_bytes
@@ -115,7 +117,8 @@ class Decoder:
             self._partial, self._partial_bytes = [], 0
             events = self._lines(block)
         if events and type(events[-1]) is Done:
-            self.after_done += len(data) - end + max(over, 0)
+            self._ignore(data[end:])
+            self.after_done += max(over, 0)
             return events
         if end < len(data):
             self._partial.append(data[end:] if end else data)
@@ -210,8 +213,7 @@ class Decoder:
             events.append(event)
             if type(event) is Done:
                 self.done = event
-                rest = lines[at + 1 :]
-                self.after_done += sum(map(len, rest)) + len(rest)
+                self._ignore(b"".join(rest + b"\n" for rest in lines[at + 1 :]))
                 break
         return events
 
@@ -223,7 +225,7 @@ class Decoder:
                 raise RecursionError
             event: ToolEvent = decode_tool_event(line)
             if not _nothing_dropped(line, line.count(b":"), [event]):
-                _check_whole(line)
+                check_whole(line)
         except (ValueError, RecursionError) as error:
             # Of json, UTF-8 and msgspec alike the errors are ValueErrors.
             message, fix = diagnose(line, error, self.limits.max_depth)
@@ -231,6 +233,11 @@ class Decoder:
                 self.tool, message, line=self.lines, excerpt=line, fix=fix, events=before
             ) from error
         return event
+
+    def _ignore(self, data: bytes) -> None:
+        self.after_done += len(data)
+        if len(self.after_done_head) < EXCERPT_BYTES:
+            self.after_done_head = (self.after_done_head + data[:EXCERPT_BYTES]).partition(b"\n")[0]
 
     def _refuse(self, message: str, line: bytes, before: list[ToolEvent]) -> NoReturn:
         raise ProtocolFailure(
@@ -293,7 +300,7 @@ def _nothing_dropped(source: bytes, colons: int, kept: object) -> bool:
     return colons == encode(kept).count(b":")
 
 
-def _check_whole(line: bytes) -> None:
+def check_whole(line: bytes) -> None:
     """Check what the typed decoder skipped, unknown fields; raise ValueError for a duplicate or bad JSON."""
     try:
         if _nothing_dropped(line, line.count(b":"), _decode_any(line)):

@@ -19,11 +19,14 @@ from narratoria.retry import RetryPolicies, policy_from_data
 from narratoria.state import merge_into, plain
 from narratoria.tool import Tool, ToolContext, ToolExample, ToolResult
 from narratoria.tools.custody import custody
-from narratoria.tools.launch import command_for
+from narratoria.tools.faults import escaped, printable
+from narratoria.tools.launch import LaunchRefused, command_for
 from narratoria.tools.manifest import Manifest, load_manifest
 from narratoria.tools.ndjson import Limits
 from narratoria.tools.supervisor import ProcessOutcome, run_process
 
+_CLOSED: Final = "it had closed its standard output, and lived on"
+_LAYOUT: Final = "\n\t"
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -83,15 +86,18 @@ class _Process:
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         conversation = _Conversation(context)
         async with _scratch_folder() as scratch:
-            outcome = await run_process(
-                self.command,
-                self.request(params, context),
-                tool=self.manifest.name,
-                on_events=conversation.hear,
-                timeout=context.time_limit,
-                limits=self.limits,
-                env={**os.environ, "TMPDIR": scratch, "TEMP": scratch, "TMP": scratch},
-            )
+            try:
+                outcome = await run_process(
+                    self.command,
+                    self.request(params, context),
+                    tool=self.manifest.name,
+                    on_events=conversation.hear,
+                    timeout=context.time_limit,
+                    limits=self.limits,
+                    env={**os.environ, "TMPDIR": scratch, "TEMP": scratch, "TMP": scratch},
+                )
+            except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
+                raise ToolFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
         return self.judge(outcome, conversation, context)
 
     def request(self, params: JsonObject, context: ToolContext) -> bytes:
@@ -112,7 +118,10 @@ class _Process:
     ) -> ToolResult[JsonObject]:
         name = self.manifest.name
         if outcome.after_done:
-            context.session.report(f"{name}: {outcome.after_done:,} bytes written after `done` were ignored")
+            context.session.report(
+                f"{name}: line {outcome.after_done_line}: {outcome.after_done:,} bytes written after `done` "
+                f"were ignored: {printable(outcome.after_done_head)}"
+            )
         details: JsonObject = {"exitCode": outcome.exit_code, "signal": outcome.signal}
         if outcome.stderr:
             details["stderr"] = outcome.stderr
@@ -121,7 +130,8 @@ class _Process:
         if outcome.timed_out:
             raise ToolFailure(
                 TIMEOUT,
-                f"{name}: no result within {context.time_limit:g} s; the process and its children were ended",
+                f"{name}: no result within {context.time_limit:g} s; the process and its children were ended"
+                + (f"; {_CLOSED}" if outcome.closed_stdout else ""),
                 suggestions=["allow more time with --timeout or `timeout` in the manifest"],
                 details=details,
             )
@@ -132,8 +142,9 @@ class _Process:
         if outcome.done is None:
             raise ToolFailure(
                 MISSING_DONE,
-                f"{name}: the process ended without a `done` event",
-                suggestions=['write {"version":"0","type":"done","ok":true} as the last line, and flush it'],
+                f"{name}: the process ended without a `done` event"
+                + (f"; {_CLOSED}" if outcome.closed_stdout else "")
+                + ' (fix: write {"version":"0","type":"done","ok":true} as the last line, and flush it)',
                 details=details,
             )
         if not outcome.done.ok:
@@ -142,7 +153,9 @@ class _Process:
             if error and error.details:
                 details = {**error.details, **details}
             raise ToolFailure(
-                error.error_code if error else EXECUTION_FAILED, f"{name}: {message}", details=details
+                error.error_code if error else EXECUTION_FAILED,
+                f"{name}: {escaped(message, keep=_LAYOUT)}",
+                details=details,
             )
         return ToolResult.ok(conversation.output, message=outcome.done.summary or "")
 
@@ -207,4 +220,4 @@ def _exit_text(name: str, outcome: ProcessOutcome, error: ToolErrorEvent | None)
     if error is not None:
         text += f"; it reported {error.error_code}: {error.error_message}"
     last = outcome.stderr.strip().rpartition("\n")[2]
-    return f"{text}; stderr ends: {last[:300]}" if last else text
+    return escaped(f"{text}; stderr ends: {last[:300]}" if last else text, keep=_LAYOUT)

@@ -53,6 +53,11 @@ class ProcessOutcome:
     lingered: bool
     """It did not exit by itself after `done` (or after closing its output), and was ended."""
     crlf: bool = False
+    after_done_line: int = 0
+    after_done_head: bytes = b""
+    """The first line after `done`, and how it begins."""
+    closed_stdout: bool = False
+    """It closed its output while it ran on, without `done`."""
 
 
 async def run_process(
@@ -141,6 +146,7 @@ class _Supervision:
         self._patience = _KILL_PATIENCE
         self._timed_out = False
         self._lingered = False
+        self._closed_early = False
         self._failure: ProtocolFailure | None = None
         self._status: int | None = None
 
@@ -181,6 +187,9 @@ class _Supervision:
             after_done=self._decoder.after_done,
             lingered=self._lingered,
             crlf=self._decoder.crlf,
+            after_done_line=self._decoder.lines + 1 if self._decoder.after_done else 0,
+            after_done_head=self._decoder.after_done_head,
+            closed_stdout=self._closed_early,
         )
 
     # --- what the loop calls --------------------------------------------------------------------------
@@ -242,6 +251,7 @@ class _Supervision:
             await self._next()
             await self._take(bounded=timeout is not None)
             if self._failure is not None or self._timed_out or self._lingered:
+                self._closed_early = self._child.stdout < 0 and self._decoder.done is None
                 return
         await self._drain()
 
