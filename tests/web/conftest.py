@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+
+from narratoria.events import Narration, TurnCommitted, TurnStarted
+from narratoria.session import Session
+from narratoria.session.draft import PatchMade
+from narratoria.session.store import default_store
 
 sys.path.insert(0, str(Path(__file__).parent))
 from workshop import write_workshop
@@ -95,6 +102,28 @@ class RunningServer:
         """Let the tool that waits at the gate go on; blocks until it is there."""
         with (self.home / "gate").open("w") as gate:
             gate.write("ding")
+
+
+def write_long_session(home: Path, turns: int) -> str:
+    """A session of so many turns on the shelf of the server in `home`, written without playing them."""
+
+    async def write() -> str:
+        store = default_store(home)
+        session = Session(state={"count": 0}, assets=store.assets)
+        journal = store.create(session, story="workshop", title="A long story")
+        for number in range(1, turns + 1):
+            session.turn = session.turn_count = number
+            session.record(TurnStarted(turn=number, prompt=f"step {number}"))
+            session.commit("", [PatchMade({"count": number})])
+            session.record(Narration(text=f"You take step {number}.\n\nThe road goes on."))
+            session.record(TurnCommitted(turn=number))
+            session.turn = None
+        await journal.close()
+        store.close()
+        return session.id
+
+    with ThreadPoolExecutor(1) as thread:  # this one may run Playwright's loop
+        return thread.submit(asyncio.run, write()).result()
 
 
 def _start_in(home: Path) -> RunningServer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -79,6 +80,24 @@ def test_without_a_story_one_is_where_one_was(start: Start) -> None:
 def test_a_session_is_named_by_the_beginning_of_its_id(start: Start) -> None:
     path = urlsplit(start("workshop")).path
     assert urlsplit(start("--session", path.removeprefix("/play/")[:8])).path == path
+
+
+def test_a_server_others_can_reach_lets_nobody_in_without_the_token(start: Start) -> None:
+    address = start("workshop", "--host", "0.0.0.0")  # noqa: S104 - this is what is tested
+    parts = urlsplit(address)
+    name, token = socket.gethostname(), parts.query.removeprefix("token=")
+    assert parts.hostname == name.lower()
+    assert len(token) >= 32
+    for host in (name, "127.0.0.1", "192.0.2.7"):
+        headers = {"Host": f"{host}:{parts.port}"}
+        there = f"http://127.0.0.1:{parts.port}"
+        for path in ("/", "/stories", parts.path, "/sessions"):
+            assert httpx.get(there + path, headers=headers).status_code == 401, (host, path)
+        assert httpx.get(f"{there}/?token=", headers=headers).status_code == 401
+        let_in = headers | {"Authorization": f"Bearer {token}"}
+        assert httpx.get(f"{there}/stories", headers=let_in).status_code == 200, host
+    elsewhere = {"Host": "evil.example", "Authorization": f"Bearer {token}"}
+    assert httpx.get(f"http://127.0.0.1:{parts.port}/stories", headers=elsewhere).status_code == 421
 
 
 def test_a_port_that_is_taken_is_said(start: Start, home: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import RunningServer
+from conftest import RunningServer, write_long_session
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -247,6 +247,44 @@ def test_a_killed_server_is_announced_and_its_turn_goes_on(
     server.ring()
     expect(button(page, "Listen")).to_be_visible()
     expect(story(page).locator(".turn")).to_have_count(2)
+
+
+def test_a_long_story_opens_on_its_newest_turns_and_shows_the_others_when_asked(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    session = write_long_session(fresh_server.home, 120)
+    page = open_page(fresh_server.at(f"/play/{session}"))
+    turns = story(page).locator(".turn")
+    expect(turns).to_have_count(50)
+    expect(page.get_by_role("region", name="Turn 120")).to_be_in_viewport()
+    story(page).evaluate("node => { node.scrollTop = 0 }")
+    shoot(page, "story-earlier")
+    oldest = page.get_by_role("region", name="Turn 71")
+    expect(oldest).to_be_in_viewport()
+    page.get_by_role("button", name="Show earlier turns (70)").click()
+    expect(turns).to_have_count(100)
+    expect(oldest).to_be_in_viewport()
+    page.get_by_role("button", name="Show earlier turns (20)").press("Enter")
+    expect(turns).to_have_count(120)
+    expect(page.get_by_role("button", name="Show earlier turns")).to_have_count(0)
+    say(page, "shake")
+    expect(page.get_by_role("region", name="Turn 121")).to_contain_text("Dust falls.")
+    with fresh_server.client() as client:
+        assert client.get(f"/sessions/{session}/state").json()["state"]["count"] == 120
+
+
+def test_undoing_a_turn_that_was_left_out_is_shown_right(
+    fresh_server: RunningServer, open_page: Open
+) -> None:
+    session = write_long_session(fresh_server.home, 52)
+    page = open_page(fresh_server.at(f"/play/{session}"))
+    expect(story(page).locator(".turn")).to_have_count(50)
+    with fresh_server.client() as client:
+        for _ in range(51):
+            client.post(f"/sessions/{session}/undo", json={}).raise_for_status()
+    expect(story(page).locator(".turn")).to_have_count(1)
+    page.get_by_role("link", name="State", exact=True).click()
+    expect(page.get_by_role("treeitem", name="count")).to_contain_text("1")
 
 
 def test_a_keyboard_alone_reaches_an_ending(server: RunningServer, open_page: Open, shoot: Shoot) -> None:

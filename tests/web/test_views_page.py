@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,6 +229,33 @@ def test_a_story_is_begun_continued_renamed_branched_and_deleted(
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".saved-card")).to_have_count(1)
     expect(page.get_by_role("link", name="Continue My bench", exact=True)).to_have_count(0)
+
+
+def test_a_session_is_saved_to_a_file_and_brought_back_by_the_buttons(
+    fresh_server: RunningServer, open_page: Open, tmp_path: Path
+) -> None:
+    page = played(fresh_server, open_page, "paint")
+    page.get_by_role("link", name="Library").click()
+    page.get_by_role("button", name="Actions for The Workshop").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Export").click()
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    page.get_by_role("button", name="Actions for The Workshop").click()
+    page.get_by_role("menuitem", name="Delete…").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".saved-card")).to_have_count(0)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Import").click()
+    chooser.value.set_files(file)
+    expect(page.get_by_role("log", name="Story")).to_contain_text("It is good enough.")
+    expect(page.get_by_role("img", name="Dusk over the yard")).to_be_visible()
+    page.goto(fresh_server.origin)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Import").click()
+    (tmp_path / "torn.narratoria").write_bytes(file.read_bytes()[:-40])
+    chooser.value.set_files(tmp_path / "torn.narratoria")
+    expect(page.locator("#snackbar")).not_to_be_empty()
 
 
 def test_settings_change_the_theme_and_the_session(

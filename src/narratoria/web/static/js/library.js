@@ -18,7 +18,7 @@ export class LibraryView {
     this.savedSection = h("section", { "aria-labelledby": "saved-title", hidden: true }, h("h2", { id: "saved-title", text: "Go on with" }), this.sessions);
     this.stories = h("div", { class: "story-grid" }, ...Array.from({ length: 3 }, () => h("div", { class: "card skeleton" })));
     this.status = h("p", { class: "visually-hidden", role: "status" });
-    const file = h("input", { type: "file", class: "visually-hidden", accept: ".zip,.ndjson,.json,.narratoria", "aria-label": "File to import", tabindex: "-1" });
+    const file = h("input", { type: "file", hidden: true, accept: ".narratoria" }); // the button asks for it
     file.addEventListener("change", () => file.files[0] && this.#import(file.files[0]));
     const importButton = h("button", { class: "button tonal", on: { click: () => file.click() } }, icon("upload"), h("span", { text: "Import" }));
     this.node = h("div", { class: "scroll-view library" }, h("div", { class: "wide-page" },
