@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,16 +86,22 @@ def _serve(binaries: Path, folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
-    control = [binaries / "pg_ctl", "-D", data, "-w", "-t", "60"]
-    subprocess.run([*control, "-l", folder / "log", "-o", options, "start"], check=True, user=user, cwd="/",
-                   stdout=subprocess.DEVNULL)  # fmt: skip
+    server = [binaries / "postgres", "-D", data, "-p", str(port), "-F", "-c", "listen_addresses=127.0.0.1",
+              "-c", "unix_socket_directories="]  # fmt: skip
+    if shutil.which("setpriv"):  # a test run that is killed takes its server along
+        server = ["setpriv", "--pdeathsig", "INT", *server]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(server, user=user, cwd="/", stdout=log, stderr=log)
     try:
+        ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-t", "5"]
+        deadline = time.monotonic() + 60
+        while subprocess.run(ready).returncode != 0:
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(f"PostgreSQL did not start: {(folder / 'log').read_text()[-2000:]}")
         yield f"postgresql://narratoria@127.0.0.1:{port}/postgres"
     finally:
-        subprocess.run(
-            [*control, "-m", "immediate", "stop"], check=True, capture_output=True, user=user, cwd="/"
-        )
+        process.send_signal(signal.SIGQUIT)  # PostgreSQL's immediate shutdown
+        process.wait(timeout=30)
 
 
 def _exists(user: str) -> bool:
