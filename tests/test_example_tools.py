@@ -10,6 +10,7 @@ import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
 import zlib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from narratoria.events import (
 from narratoria.tools.manifest import load_manifest
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "tools"
-TEMPLATES = Path(__file__).parent.parent / "src" / "narratoria" / "cli" / "templates"
+TEMPLATES = Path(str(files("narratoria.cli") / "templates"))
 GOOD: dict[str, dict[str, Any]] = {
     "torch-lighter": {"action": "light_torch"},
     "door-examiner": {"target": "mysterious_door"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import time
@@ -122,7 +124,9 @@ def test_a_refused_asset_is_said_and_does_not_fail_the_call(narratoria: Any) -> 
     )
     ended = narratoria("call", narratoria.script(say(asset, DONE)))
     assert ended.code == 0
-    assert "asset refused" in ended.out and "does not exist" in ended.out
+    assert ended.err.count("tool: asset refused: ") == ended.err.count("does not exist") == 1
+    quiet = narratoria("call", narratoria.script(say(asset, DONE)), "--json")
+    assert quiet.err.count("tool: asset refused: ") == 1 and quiet.json["ok"]
 
 
 # --- input -----------------------------------------------------------------------------------------------
@@ -159,10 +163,23 @@ def test_arguments_that_do_not_fit_the_manifest_never_reach_the_tool(narratoria:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("tool", "--json", "--events"), ("tool", "--timeout", "0"), ("tool", "--retries", "-1"), ("a", "b")],
+    [
+        (),
+        ("tool", "--json", "--events"),
+        ("tool", "--timeout", "0"),
+        ("tool", "--retries", "-1"),
+        ("a", "b"),
+    ],
 )
 def test_wrong_usage_is_exit_code_2(narratoria: Any, arguments: tuple[str, ...]) -> None:
     assert narratoria("call", *arguments).code == 2
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1"])
+def test_a_timeout_is_a_number_of_seconds(narratoria: Any, seconds: str) -> None:
+    for command in ("call", "check"):
+        ended = narratoria(command, "tool", "--timeout", seconds)
+        assert ended.code == 2 and "--timeout" in ended.err
 
 
 # --- how it ends -----------------------------------------------------------------------------------------
@@ -259,6 +276,142 @@ def test_a_reader_that_goes_away_does_not_leave_a_traceback(narratoria: Any) -> 
     running.stdout.close()
     err = running.stderr.read()
     running.stderr.close()
-    assert running.wait(30) != 0
-    assert b"Traceback" not in err
+    assert running.wait(30) == 141
+    assert err == b""
     assert narratoria.leaves_nothing()
+
+
+def test_a_reader_that_goes_away_ends_a_tool_that_would_not_end(narratoria: Any) -> None:
+    tool = narratoria.script(f"while :; do echo '{LOG}'; sleep 0.05; done")
+    for mode in (["--events"], []):
+        running = narratoria.start("call", tool, *mode)
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.readline()
+        running.stdout.close()
+        err = running.stderr.read()
+        running.stderr.close()
+        assert (running.wait(20), err) == (141, b"")
+        assert narratoria.leaves_nothing()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_request_to_end_gives_the_tool_its_grace(narratoria: Any, number: int, code: int) -> None:
+    source = f"trap 'echo cleaned >{narratoria.folder}/cleaned; exit 0' TERM; echo '{LOG}'; sleep 60 & wait"
+    running = narratoria.start("call", narratoria.script(source), "--events")
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline()
+        running.send_signal(number)
+        _, err = running.communicate(timeout=20)
+    finally:
+        running.kill()
+    assert running.returncode == code
+    assert b"Traceback" not in err
+    assert (narratoria.folder / "cleaned").exists()
+    assert narratoria.leaves_nothing()
+
+
+@pytest.mark.parametrize(
+    ("redirect", "says"), [(">/dev/full", "No space left"), (">&-", "standard output is closed")]
+)
+@pytest.mark.parametrize("mode", ["--json", "--events", ""])
+def test_output_that_cannot_be_written_is_one_clear_line(
+    narratoria: Any, redirect: str, says: str, mode: str
+) -> None:
+    tool = narratoria.script(say(LOG, DONE))
+    words = " ".join(map(shlex.quote, narratoria.command("call", tool)))
+    ended = subprocess.run(
+        ["bash", "-c", f"{words} {mode} {redirect}"], env=narratoria.env, stderr=subprocess.PIPE, timeout=60
+    )
+    assert ended.returncode == 1
+    assert says in ended.stderr.decode() and len(ended.stderr.splitlines()) == 1
+    assert narratoria.leaves_nothing()
+
+
+def test_an_asset_is_kept_where_the_output_says(narratoria: Any) -> None:
+    drawn = "printf '<svg/>' >$TMPDIR/a.svg; "
+    asset = (
+        '\'{"version":"0","type":"asset","assetId":"a","kind":"image","mediaType":"image/svg+xml",'
+        '"path":"\'$TMPDIR\'/a.svg"}\''
+    )
+    tool = narratoria.script(f"{drawn} echo {asset}; echo '{DONE}'")
+    for mode, stream in ((["--json"], "err"), (["--events"], "err"), ([], "out")):
+        ended = narratoria("call", tool, *mode)
+        (where,) = re.findall(r"stored at (.*)", getattr(ended, stream))
+        assert Path(where).read_text() == "<svg/>"
+        assert Path(where).is_relative_to(narratoria.folder / "assets")
+    kept = narratoria("call", tool, "--keep", narratoria.folder / "here", "--json")
+    assert Path(re.findall(r"stored at (.*)", kept.err)[0]).is_relative_to(narratoria.folder / "here")
+
+
+def test_garbage_with_its_run_bit_set_is_not_executable(narratoria: Any) -> None:
+    tool = narratoria.folder / "garbage"
+    tool.write_bytes(b"\x00\x01garbage")
+    tool.chmod(0o755)
+    entry = narratoria("call", tool, "--json").json
+    assert (entry["errorCode"], entry["toolId"]) == ("NOT_EXECUTABLE", "garbage")
+    assert "NotExecutable" not in entry["error"] and "not a program" in entry["error"]
+
+
+@pytest.mark.parametrize("text", [b'{"a":1,"a":2}', b'{"a":"\xff"}', b'{"a":"\xed\xa0\x80"}'])
+def test_input_with_a_key_twice_or_bad_text_is_a_usage_error(narratoria: Any, text: bytes) -> None:
+    command = narratoria.command("call", narratoria.script(say(DONE)), "--input")
+    (narratoria.folder / "in.json").write_bytes(text)
+    for given in (text, b"@in.json"):
+        ended = subprocess.run(
+            [*command, given],
+            env={**narratoria.env, "LC_ALL": "C"},
+            cwd=narratoria.folder,
+            capture_output=True,
+            timeout=60,
+        )
+        assert ended.returncode == 2
+        assert b"Traceback" not in ended.stderr and b"--input" in ended.stderr
+
+
+def test_text_the_terminal_cannot_show_is_escaped(narratoria: Any) -> None:
+    log = '{"version":"0","type":"log","level":"info","message":"Kyōto"}'
+    tool = narratoria.script(say(log, DONE))
+    ended = narratoria("call", tool, PYTHONIOENCODING="ascii")
+    assert ended.code == 0 and "Ky\\u014dto" in ended.out
+    checked = narratoria("check", tool, PYTHONIOENCODING="ascii")
+    assert "Traceback" not in checked.err and "conform" in checked.out
+
+
+@pytest.mark.parametrize("kind", ["directory", "dangling link"])
+def test_a_manifest_that_is_no_file_is_an_error_and_the_tool_is_not_run(narratoria: Any, kind: str) -> None:
+    tool = narratoria.script(f"touch ran; echo '{DONE}'", "tool.sh")
+    manifest = narratoria.folder / "tool.tool.json"
+    manifest.mkdir() if kind == "directory" else manifest.symlink_to("nowhere")
+    ended = narratoria("call", tool, "--json")
+    assert (ended.code, ended.json["toolId"]) == (1, "tool")
+    assert "tool.tool.json: the manifest cannot be read" in ended.json["error"]
+    assert not (narratoria.folder / "ran").exists()
+    report = narratoria("check", tool, "--json").json
+    assert [one["verdict"] for one in report["rules"] if one["rule"] == "manifest"] == ["fail"]
+
+
+def test_a_missing_done_says_how_to_write_one(narratoria: Any) -> None:
+    entry = narratoria("call", narratoria.script("exit 0"), "--json").json
+    assert entry["errorCode"] == "MISSING_DONE"
+    assert '(fix: write {"version":"0","type":"done","ok":true}' in entry["error"]
+
+
+def test_a_closed_stdout_is_told_when_time_is_up(narratoria: Any) -> None:
+    entry = narratoria("call", narratoria.script("exec >&-; sleep 60"), "--json", "--timeout", "0.5").json
+    assert entry["errorCode"] == "TIMEOUT" and "closed its standard output" in entry["error"]
+
+
+def test_what_follows_done_is_ignored_and_shown(narratoria: Any) -> None:
+    ended = narratoria("call", narratoria.script(say(LOG, DONE, "oops")))
+    assert ended.code == 0
+    assert "line 3: 5 bytes written after `done` were ignored: `oops`" in ended.err
+
+
+def test_escapes_of_a_tool_do_not_reach_the_error(narratoria: Any) -> None:
+    error = '{"version":"0","type":"error","errorCode":"E","errorMessage":"\\u001b[31mred"}'
+    done = '{"version":"0","type":"done","ok":false}'
+    entry = narratoria("call", narratoria.script(say(error, done)), "--json").json
+    assert "\x1b" not in entry["error"] and "\\x1b[31mred" in entry["error"]
+    entry = narratoria("call", narratoria.script("printf '\\033[31mbad\\n' >&2; exit 3"), "--json").json
+    assert "\x1b" not in entry["error"] and "bad" in entry["error"]

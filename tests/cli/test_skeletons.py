@@ -58,7 +58,7 @@ def run_in(folder: Path, command: str) -> str:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "warning" not in ended.stderr, ended.stderr
-    return ended.stdout
+    return ended.stdout + ended.stderr
 
 
 def events_of(tool: Path, request: bytes | dict[str, Any]) -> list[ToolEvent]:
@@ -284,4 +284,22 @@ def test_the_next_steps_lead_from_the_folder_to_a_call() -> None:
         "narratoria check ./my-tool",
         'narratoria call ./my-tool --input \'{"name": "Ada"}\'',
     ]
-    assert next_steps("my-tool", "python", Path())[:2] == ["cd my-tool", "pytest test_my_tool.py"]
+    assert next_steps("my-tool", "python", Path())[:2] == ["cd my-tool", "python3 test_my_tool.py"]
+
+
+def test_a_name_that_cannot_be_one_is_a_usage_error(narratoria: Any) -> None:
+    ended = narratoria("new", "tool", "Bad Name!")
+    assert ended.code == 2
+    assert "lantern-keeper" in ended.err and list(narratoria.folder.iterdir()) == []
+
+
+def test_the_python_test_needs_nothing_but_python(narratoria: Any) -> None:
+    narratoria("new", "tool", "lantern-keeper")
+    ended = subprocess.run(
+        [sys.executable, "-S", "-I", "test_lantern_keeper.py"],
+        cwd=narratoria.folder / "lantern-keeper",
+        capture_output=True,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    assert b"Ran 3 tests" in ended.stderr

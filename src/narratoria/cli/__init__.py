@@ -1,13 +1,16 @@
 """The command line: `narratoria call | check | new | run | lint | plan | play | …`.
 
-Exit codes: 0 ok, 1 failed, 2 usage, 124 timeout, 130 interrupted. `--json` prints one JSON document (or one a line)
+Exit codes: 0 ok, 1 failed, 2 usage, 124 timeout, 130 interrupted, 129 and 143 hung up and terminated, 141 whoever
+read our output is gone. `--json` prints one JSON document (or one a line)
 on standard output and nothing else there; everything for people's eyes goes to standard error in that case.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import signal
 import sys
 from typing import Any, Final
 
@@ -20,6 +23,7 @@ FAILED: Final = 1
 USAGE: Final = 2
 TIMED_OUT: Final = 124
 INTERRUPTED: Final = 130
+UNHEARD: Final = 141
 
 # Where each command lives. Only the one that is asked for is imported: `narratoria call` starts no web server.
 COMMANDS: Final = {
@@ -38,7 +42,17 @@ COMMANDS: Final = {
 }
 
 
+class _Unheard(Exception):
+    """Whoever read our output is gone."""
+
+
 class Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would make it an ordinary failure
+            raise _Unheard from error
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 
@@ -59,8 +73,12 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point: runs a command and turns every ending into an exit code."""
+    _open_streams()
+    _heed_signals(sys.argv[1:] if arguments is None else arguments)
     try:
-        sys.exit(cli.main(arguments, prog_name="narratoria", standalone_mode=False) or 0)
+        code = cli.main(arguments, prog_name="narratoria", standalone_mode=False) or 0
+        sys.stdout.flush()
+        sys.exit(code)
     except click.UsageError as error:
         error.show()
         sys.exit(USAGE)
@@ -69,12 +87,50 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
-        sys.exit(INTERRUPTED)
+        sys.exit(128 + _heard[-1] if _heard else INTERRUPTED)
     except NarratoriaError as error:
         click.echo(f"narratoria: {error}", err=True)
         sys.exit(FAILED)
-    except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # whoever read us is gone: nothing to say
+    except (_Unheard, BrokenPipeError):
+        _give_up_stdout()  # whoever read us is gone: nothing to say
+        sys.exit(UNHEARD)
+    except (OSError, UnicodeError) as error:
+        _give_up_stdout()
+        click.echo(f"narratoria: {error}", err=True)
         sys.exit(FAILED)
+
+
+def _open_streams() -> None:
+    """Without standard output there is nothing to do; a character it cannot show is no reason to fail."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the rest of our life
+    if sys.stdout is None:
+        click.echo("narratoria: standard output is closed; redirect it to /dev/null instead", err=True)
+        sys.exit(FAILED)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+_heard: list[int] = []
+
+
+def _heed_signals(arguments: list[str]) -> None:
+    """A request to end is an interrupt to what runs tools: they get TERM and their grace. A server has its own way."""
+    command = next((word for word in arguments if not word.startswith("-")), "")
+    if command not in ("call", "check", "run") and not (command == "play" and "--terminal" in arguments):
+        return
+
+    def interrupt(number: int, _: object) -> None:
+        _heard.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(number, interrupt)
+
+
+def _give_up_stdout() -> None:
+    """What is still in the buffer has nowhere to go; Python would complain of it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import time
 from pathlib import Path
@@ -13,29 +14,46 @@ import msgspec
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from narratoria.cli import FAILED, TIMED_OUT
-from narratoria.cli.output import console, print_json, printable, read_object, styled
+from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled
 from narratoria.errors import NOT_EXECUTABLE, TIMEOUT, ToolValidationError
-from narratoria.events import AssetDenied, AssetStored, CallEmitted, Log, ToolErrorEvent, UiEvent
+from narratoria.events import (
+    AnyRuntimeEvent,
+    AssetDenied,
+    AssetStored,
+    CallEmitted,
+    Log,
+    Notice,
+    ToolErrorEvent,
+    UiEvent,
+)
 from narratoria.executor import Call
 from narratoria.plan import CallResult
 from narratoria.plan_executor import call_result
 from narratoria.registry import ToolRegistry
 from narratoria.retry import plan_policy
 from narratoria.session import Record, Session
+from narratoria.session.assets import AssetStore
+from narratoria.session.store import data_home
 from narratoria.tools.custody import sweep
 from narratoria.tools.launch import LaunchRefused
+from narratoria.tools.manifest import default_name
 from narratoria.tools.process import process_tool
 
 
 @click.command()
 @click.argument("tool", type=click.Path(path_type=Path))
 @click.option("--input", "input_", default="{}", help="The input: JSON, @file, or - for standard input.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds it may take.")
+@click.option("--timeout", type=Seconds(), help="Seconds it may take.")
 @click.option(
     "--retries", type=click.IntRange(0, 100), default=0, show_default=True, help="Attempts after a failure."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one `toolResults` entry.")
 @click.option("--events", is_flag=True, help="Print the tool's events as NDJSON, as they arrive.")
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder that assets are kept in, by their hash; by default `assets` in NARRATORIA_HOME.",
+)
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
 def call(
     tool: Path,
@@ -44,13 +62,16 @@ def call(
     retries: int,
     as_json: bool,
     events: bool,
+    keep: Path | None,
     grant: tuple[str, ...],
 ) -> int:
     """Run one TOOL through the whole pipeline and show what it did."""
     if as_json and events:
         raise click.UsageError("--json and --events exclude each other")
     arguments = read_object("--input", input_)
-    result = asyncio.run(_call(tool, arguments, timeout, retries, events, as_json, grant))
+    logging.getLogger("narratoria").addHandler(logging.NullHandler())  # notices are shown, once, by us
+    session = Session(permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
+    result = asyncio.run(_call(tool, arguments, timeout, retries, events, as_json, session))
     if as_json:
         print_json(_entry(result))
     return 0 if result.ok else TIMED_OUT if result.error_code == TIMEOUT else FAILED
@@ -63,7 +84,7 @@ async def _call(
     retries: int,
     events: bool,
     as_json: bool,
-    grant: tuple[str, ...],
+    session: Session,
 ) -> CallResult:
     try:
         tool = process_tool(path)
@@ -72,19 +93,26 @@ async def _call(
         code = error.code if isinstance(error, LaunchRefused) else NOT_EXECUTABLE
         if not as_json:
             console(stderr=True).print(styled(("✗ ", "red"), (f"{code}: ", "bold red"), (str(error), "")))
-        return CallResult(tool_id=path.name, ok=False, state="failed", error=str(error), error_code=code)
-    session = Session(permissions=grant)
+        return CallResult(
+            tool_id=default_name(path), ok=False, state="failed", error=str(error), error_code=code
+        )
     record = Call(timeout=timeout, policy=plan_policy(retries, 100))
     started = time.perf_counter()
-    if events:
-        session.attach(_Events())
-        result = await ToolRegistry().executor.execute(tool, arguments, session=session, call=record)
-    elif as_json:
-        result = await ToolRegistry().executor.execute(tool, arguments, session=session, call=record)
-    else:
-        with _Live(tool.name) as live:
-            session.attach(live)
+    ear = (
+        _Quiet(tool.name, session)
+        if as_json
+        else _Events(tool.name, session)
+        if events
+        else _Live(tool.name, session)
+    )
+    session.attach(ear)
+    with ear:
+        try:
             result = await ToolRegistry().executor.execute(tool, arguments, session=session, call=record)
+        except asyncio.CancelledError:
+            if ear.lost is not None:  # nobody hears us any more; the tool has been ended
+                raise ear.lost from None
+            raise
     await sweep()
     outcome = call_result(tool.name, result, record, time.perf_counter() - started)
     if not as_json:
@@ -99,26 +127,68 @@ def _entry(result: CallResult) -> dict[str, Any]:
     return entry
 
 
-class _Events:
-    """Events as the tool wrote them, one a line, flushed."""
+class _Quiet:
+    """Shows no event; what became of assets, and what else a person should know, goes to standard error."""
 
     full = False
+
+    def __init__(self, name: str, session: Session) -> None:
+        self.name = name
+        self.session = session
+        self.err = console(stderr=True)
+        self.lost: OSError | None = None
+        self._task = asyncio.current_task()
+        self._refused = ""
 
     async def wait(self) -> None:
         return None
 
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *details: object) -> None:
+        return None
+
     def push(self, record: Record) -> None:
-        if isinstance(record.event, CallEmitted):
-            sys.stdout.buffer.write(msgspec.json.encode(record.event.event) + b"\n")
+        if self.lost is not None:
+            return
+        try:
+            self.show(record.event)
+        except OSError as error:
+            # Our output is gone, which is not the tool's fault: the call is cancelled, not failed.
+            self.lost = error
+            if self._task is not None:
+                self._task.cancel()
+
+    def show(self, event: AnyRuntimeEvent) -> None:
+        if isinstance(event, AssetStored):
+            self.stored(event, self.session.assets.path_of(event.hash))
+        elif isinstance(event, AssetDenied):
+            self._refused = event.reason
+            self.err.print(styled((f"{self.name}: asset refused: ", "yellow"), (event.reason, "")))
+        elif isinstance(event, Notice) and event.message != self._refused:
+            self.err.print(styled((event.message, "yellow")))
+
+    def stored(self, event: AssetStored, path: Path) -> None:
+        self.err.print(styled((f"asset {event.asset_id}  ", "magenta"), (f"stored at {path}", "")))
+
+
+class _Events(_Quiet):
+    """Events as the tool wrote them, one a line, flushed."""
+
+    def show(self, event: AnyRuntimeEvent) -> None:
+        if isinstance(event, CallEmitted):
+            sys.stdout.buffer.write(msgspec.json.encode(event.event) + b"\n")
             sys.stdout.buffer.flush()
+        else:
+            super().show(event)
 
 
-class _Live:
+class _Live(_Quiet):
     """Progress and logs on a terminal; plain lines elsewhere."""
 
-    full = False
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, session: Session) -> None:
+        super().__init__(name, session)
         self.out = console()
         self.progress = Progress(
             SpinnerColumn(),
@@ -131,32 +201,28 @@ class _Live:
         )
         self.task = self.progress.add_task(name, total=None)
 
-    async def wait(self) -> None:
-        return None
-
-    def __enter__(self) -> _Live:
+    def __enter__(self) -> None:
         self.progress.start()
-        return self
 
     def __exit__(self, *details: object) -> None:
         self.progress.stop()
 
-    def push(self, record: Record) -> None:
-        event = record.event
-        if isinstance(event, CallEmitted):
-            inner = event.event
-            if isinstance(inner, Log):
-                self._log(inner)
-            elif isinstance(inner, ToolErrorEvent):
-                self.out.print(styled((f"{inner.error_code} ", "red"), (inner.error_message, "")))
-            elif isinstance(inner, UiEvent):
-                shown = msgspec.json.encode(inner.payload or {}).decode()
-                self.out.print(styled((f"ui {inner.event} ", "cyan"), (shown, "")))
-        elif isinstance(event, AssetStored):
-            where = f"{event.media_type}, {event.size:,} bytes, sha256 {event.hash[:12]}…"
-            self.out.print(styled((f"asset {event.asset_id} ", "magenta"), (where, "dim")))
-        elif isinstance(event, AssetDenied):
-            self.out.print(styled(("asset refused: ", "yellow"), (event.reason, "")))
+    def show(self, event: AnyRuntimeEvent) -> None:
+        if not isinstance(event, CallEmitted):
+            super().show(event)
+            return
+        inner = event.event
+        if isinstance(inner, Log):
+            self._log(inner)
+        elif isinstance(inner, ToolErrorEvent):
+            self.out.print(styled((f"{inner.error_code} ", "red"), (inner.error_message, "")))
+        elif isinstance(inner, UiEvent):
+            shown = msgspec.json.encode(inner.payload or {}).decode()
+            self.out.print(styled((f"ui {inner.event} ", "cyan"), (shown, "")))
+
+    def stored(self, event: AssetStored, path: Path) -> None:
+        what = f"{event.media_type}, {event.size:,} bytes, stored at {path}"
+        self.out.print(styled((f"asset {event.asset_id} ", "magenta"), (what, "dim")))
 
     def _log(self, event: Log) -> None:
         progress = (event.fields or {}).get("progress")

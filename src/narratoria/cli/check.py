@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from narratoria.cli import FAILED
-from narratoria.cli.output import console, print_json, read_object, styled
+from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.conformance import Judgement, Report, check_tool
 
 _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("·", "dim")}
@@ -20,7 +20,7 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 @click.option(
     "--input", "input_", help="A good input: JSON, @file, or -; by default the manifest's first example."
 )
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds each run may take.")
+@click.option("--timeout", type=Seconds(), help="Seconds each run may take.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def check(tool: Path, input_: str | None, timeout: float | None, as_json: bool) -> int:
     """Run TOOL with good and with hostile input and report each rule of the protocol.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from narratoria.cli.output import print_json
-from narratoria.cli.skeletons import LANGUAGES, next_steps, write_tool
+from narratoria.cli.skeletons import LANGUAGES, NameRefused, next_steps, write_tool
 
 
 @click.group()
@@ -28,7 +28,10 @@ def new() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the files written as JSON.")
 def tool(name: str, lang: str, directory: Path, as_json: bool) -> int:
     """Write a conforming tool NAME, its manifest and a test."""
-    files = write_tool(name, lang, directory)
+    try:
+        files = write_tool(name, lang, directory)
+    except NameRefused as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from None
     if as_json:
         print_json({"files": [str(path) for path in files], "next": next_steps(name, lang, directory)})
         return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,27 @@ from rich.console import Console
 from rich.text import Text
 
 
+class Seconds(click.FloatRange):
+    """A time above zero, and finite."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value} is not a number of seconds", param, ctx)
+        return seconds
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # Rich would end the program here, and leave the tool running
+
+
 def console(*, stderr: bool = False) -> Console:
     """Rich reads NO_COLOR itself; text from tools is never interpreted as markup."""
-    return Console(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
+    return _Console(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:
@@ -24,19 +44,27 @@ def print_json(value: Any) -> None:
 
 def read_json(option: str, text: str) -> Any:
     """A JSON argument: literal, `@file`, or `-` for standard input. A mistake is a usage error."""
-    if text == "-":
-        source = sys.stdin.read()
-    elif text.startswith("@"):
-        try:
-            source = Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise click.BadParameter(f"{text[1:]}: {error}", param_hint=option) from None
-    else:
-        source = text
     try:
-        return msgspec.json.decode(source)
-    except (msgspec.DecodeError, RecursionError) as error:
+        if text == "-":
+            source = sys.stdin.buffer.read()
+        elif text.startswith("@"):
+            source = Path(text[1:]).read_bytes()
+        else:
+            source = os.fsencode(text)  # what the shell gave us, whatever the locale makes of it
+    except (OSError, ValueError) as error:
+        raise click.BadParameter(f"{text[1:]}: {error}", param_hint=option) from None
+    from narratoria.tools.ndjson import check_whole  # not every command reads JSON
+
+    try:
+        value = msgspec.json.decode(source)
+        check_whole(source)
+    except UnicodeDecodeError as error:
+        raise click.BadParameter(f"not UTF-8 at byte {error.start}", param_hint=option) from None
+    except RecursionError:
+        raise click.BadParameter("nested too deeply", param_hint=option) from None
+    except ValueError as error:  # of msgspec and of the look for duplicate keys
         raise click.BadParameter(f"not JSON: {error}", param_hint=option) from None
+    return value
 
 
 def read_object(option: str, text: str) -> dict[str, Any]:

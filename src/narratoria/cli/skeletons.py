@@ -25,6 +25,10 @@ class SkeletonRefused(NarratoriaError):
     """A skeleton cannot be written; the message says why and what to do."""
 
 
+class NameRefused(SkeletonRefused):
+    """The name cannot be one."""
+
+
 @dataclass(frozen=True)
 class Language:
     """How a tool written in a language is built and tested, as commands to run in its folder."""
@@ -35,7 +39,7 @@ class Language:
 
 
 LANGUAGES: Final[Mapping[str, Language]] = {
-    "python": Language("Python", "pytest test_@MODULE@.py"),
+    "python": Language("Python", "python3 test_@MODULE@.py"),
     "bash": Language("bash", "./test.sh"),
     "node": Language("Node.js", "node --test"),
     "c": Language("C", "make test", build="make"),
@@ -95,14 +99,14 @@ def next_steps(name: str, lang: str, directory: Path) -> list[str]:
 
 def _check(name: str, lang: str) -> None:
     if not _NAME.fullmatch(name):
-        raise SkeletonRefused(
+        raise NameRefused(
             f"{name[:80]!r} cannot name a tool; use 1 to 64 of the characters a-z 0-9 _ - and begin with"
             " no dash, for example 'lantern-keeper'"
         )
     if lang not in LANGUAGES:
         raise SkeletonRefused(f"there is no skeleton in {lang[:80]!r}; choose one of: {', '.join(LANGUAGES)}")
     if name in ("makefile", "test") and LANGUAGES[lang].build:
-        raise SkeletonRefused(f"a program called {name!r} gets in the way of `make`; choose another name")
+        raise NameRefused(f"a program called {name!r} gets in the way of `make`; choose another name")
 
 
 def _files(name: str, lang: str) -> Iterator[tuple[str, str]]:

@@ -139,7 +139,10 @@ class AssetStore:
 
     def _incoming(self) -> Path:
         folder = self.root / "incoming"
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AssetRefused(f"assets cannot be kept in {self.root}: {error.strerror}") from None
         return folder
 
     def _settle(self, copy: Path, digest: str) -> None:
