@@ -142,7 +142,8 @@ def test_a_snapshot_keeps_the_end_of_a_long_log() -> None:
 
 
 def test_pieces_of_a_finished_narration_do_not_travel() -> None:
-    pieces = [Record(seq, 0.0, 1, NarrationDelta(text="a")) for seq in (1, 2)]
+    pieces = [Record(seq, 0.0, 1, NarrationDelta(text="a", attempt=1)) for seq in (1, 2)]
     told = Record(3, 0.0, 1, Narration(text="aa"))
     unfinished = Record(4, 0.0, 2, NarrationDelta(text="b"))
-    assert [record.seq for record in condense([*pieces, told, unfinished])] == [3, 4]
+    # the first says where the text stands among the pictures of its turn
+    assert [record.seq for record in condense([*pieces, told, unfinished])] == [1, 3, 4]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from conftest import RunningServer
 
 from narratoria.web.packing import pack_modules
-from narratoria.web.static_files import ROOT, StaticFiles
+from narratoria.web.static_files import ROOT
 
 
 def test_what_is_imported_comes_first_and_once() -> None:
@@ -40,7 +41,8 @@ def test_what_is_not_understood_is_refused(line: str) -> None:
         pack_modules({"a.js": line, "b.js": ""}, "a.js")
 
 
-def test_every_module_of_the_page_is_in_the_script() -> None:
-    script = StaticFiles()._files["page.js"].plain.decode()
+def test_every_module_of_the_page_is_in_the_document(server: RunningServer) -> None:
+    with server.client() as client:
+        script = client.get("/").text
     for path in (ROOT / "js").glob("*.js"):
         assert (f'modules["{path.name}"] = ' in script) == (path.name != "early.js"), path.name

@@ -225,6 +225,19 @@ def test_a_reload_in_mid_turn_shows_the_same(server: RunningServer, open_page: O
     expect(button(page, "Listen")).to_be_visible()
 
 
+def test_a_reload_keeps_text_and_pictures_in_their_order(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    say(page, "paint")
+    expect(button(page, "Hang it up")).to_be_visible()
+    body = page.get_by_role("region", name="Turn 1").locator(".turn-body")
+    order = "node => [...node.children].map(child => child.className)"
+    live = body.evaluate(order)
+    page.reload()
+    expect(button(page, "Hang it up")).to_be_visible()
+    assert body.evaluate(order) == live
+    assert live[0].startswith("narration")
+
+
 def test_two_viewers_see_the_same_turn(server: RunningServer, open_page: Open) -> None:
     address = server.at(f"/play/{server.new_session()}")
     one, other = open_page(address), open_page(address)

@@ -296,8 +296,10 @@ def violations(page: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_every_view_is_accessible(server: RunningServer, open_page: Open, shoot: Shoot, theme: str) -> None:
-    page = played(server, open_page, "paint", "break", "shake", theme=theme, reduced_motion="reduce")
+def test_every_view_is_accessible(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot, theme: str
+) -> None:
+    page = played(fresh_server, open_page, "paint", "break", "shake", theme=theme, reduced_motion="reduce")
     problems = violations(page)
     shoot(page, f"{theme}-narrative")
     page.get_by_role("button", name="Actions for turn 1").click()
@@ -314,11 +316,11 @@ def test_every_view_is_accessible(server: RunningServer, open_page: Open, shoot:
     expect(page.get_by_role("switch", name="bench")).to_be_visible()
     problems += violations(page)
     shoot(page, f"{theme}-settings")
-    page.goto(server.origin)
+    page.goto(fresh_server.origin)
     expect(page.locator(".saved-card").first).to_be_visible()
     problems += violations(page)
     shoot(page, f"{theme}-library")
-    page.goto(f"{server.origin}/api")
+    page.goto(f"{fresh_server.origin}/api")
     problems += violations(page)
     assert not problems, "\n".join(problems)
 

@@ -211,13 +211,10 @@ class Feed:
 
 def condense(records: list[Record], most_lines: int = SNAPSHOT_LOG_LINES) -> list[Record]:
     """Enough to show the same page: the last lines of each log, no pieces of finished narration."""
-    told = {record.turn for record in records if isinstance(record.event, Narration)}
     lines: dict[str, int] = {}
     kept = []
-    for record in reversed(records):
+    for record in reversed(_without_pieces(records)):
         event: Any = record.event
-        if isinstance(event, NarrationDelta) and record.turn in told:
-            continue
         if isinstance(event, CallEmitted) and isinstance(event.event, Log):
             lines[event.call] = lines.get(event.call, 0) + 1
             if lines[event.call] > most_lines:
@@ -229,7 +226,21 @@ def condense(records: list[Record], most_lines: int = SNAPSHOT_LOG_LINES) -> lis
 
 def _message(records: list[Record]) -> bytes:
     """One server-sent event. Pieces of a narration that is complete in the same batch need not travel."""
-    told = {record.turn for record in records if isinstance(record.event, Narration)}
-    kept = [one for one in records if not (isinstance(one.event, NarrationDelta) and one.turn in told)]
+    kept = _without_pieces(records)
     # JSON has no raw line breaks, so one `data:` line holds any number of records.
     return b"id: %d\ndata: %s\n\n" % (records[-1].seq, encode(kept))
+
+
+def _without_pieces(records: list[Record]) -> list[Record]:
+    """Of a narration told to its end, the first piece is kept: it says where among the pictures the text stands."""
+    told = {record.turn for record in records if isinstance(record.event, Narration)}
+    begun: set[tuple[int | None, int]] = set()
+    kept = []
+    for record in records:
+        event = record.event
+        if isinstance(event, NarrationDelta) and record.turn in told:
+            if (record.turn, event.attempt) in begun:
+                continue
+            begun.add((record.turn, event.attempt))
+        kept.append(record)
+    return kept

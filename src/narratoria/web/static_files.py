@@ -1,7 +1,12 @@
-"""The page's own files, read once, packed into one script and one sheet of styles, and kept compressed."""
+"""The page's own files, read once, packed into one document, and kept compressed.
+
+A first visit is one request for everything the page is made of. Its scripts and styles stand in the document
+itself; the policy that comes with it names their hashes, so nothing else that looks like script can run.
+"""
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 from dataclasses import dataclass
@@ -11,6 +16,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from narratoria.web.access import PAGE_POLICY
 from narratoria.web.packing import pack_modules
 
 ROOT: Final = Path(__file__).parent / "static"
@@ -57,14 +63,39 @@ class StaticFiles:
             for name, content in found.items()
             if name.startswith("js/") and name != "js/early.js"
         }
-        found["page.js"] = pack_modules(modules, "main.js").encode()
-        found["page.css"] = b"".join(found[f"css/{name}.css"] for name in STYLES)
+        early, script = found["js/early.js"].decode(), pack_modules(modules, "main.js")
+        styles = "".join(found[f"css/{name}.css"].decode() for name in STYLES)
+        page = found.pop("index.html").decode()
+        for mark, tag, content in (
+            ("<!--early-->", "script", early),
+            ("<!--styles-->", "style", styles),
+            ("<!--script-->", 'script type="module"', script),
+        ):
+            page = page.replace(mark, _element(tag, content))
+        self._page = StaticFile.of("index.html", page.encode())
+        self._policy = PAGE_POLICY.replace(
+            "script-src 'self'", f"script-src 'self' {_hash(early)} {_hash(script)}"
+        ).replace("style-src 'self'", f"style-src 'self' {_hash(styles)}")
         self._files = {name: StaticFile.of(name, content) for name, content in found.items()}
 
     async def page(self, request: Request) -> Response:
         """Every address of the client is one document; its script reads the address."""
-        return self._files["index.html"].response(request)
+        response = self._page.response(request)
+        response.headers["Content-Security-Policy"] = self._policy
+        return response
 
     async def file(self, request: Request) -> Response:
         found = self._files.get(request.path_params["path"])
         return found.response(request) if found else PlainTextResponse("no such file", 404)
+
+
+def _element(tag: str, content: str) -> str:
+    name = tag.partition(" ")[0]
+    if f"</{name}" in content:
+        raise ValueError(f"the page's {name} holds its own end tag; write it in two parts")
+    return f"<{tag}>{content}</{name}>"
+
+
+def _hash(content: str) -> str:
+    """As a Content-Security-Policy names what may stand in the document."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -9,6 +9,8 @@ import { Stream } from "./stream.js";
 
 /** Turns a story opens with, in `early.js` too; older ones come when they are asked for. */
 const FIRST_TURNS = 50;
+/** The first thing a prompt leads to: its turn, or why there is none. */
+const ANSWERS = new Set(["turn_started", "notice"]);
 
 export class Game {
   /** @param {string} id */
@@ -49,7 +51,8 @@ export class Game {
 
   #take(records) {
     for (const record of records) fold(this.world, record);
-    if (this.world.running !== null) this.sending = false;
+    // a short turn comes whole, in one message: that it runs may never be seen
+    if (this.sending && records.some((record) => record.seq > this.sentAfter && ANSWERS.has(record.event.type))) this.sending = false;
     this.changed();
   }
 
@@ -133,6 +136,7 @@ export class Game {
 
   async #begin(request) {
     this.sending = true;
+    this.sentAfter = this.world.seq;
     this.changed();
     const taken = await attempt(() => request().then(() => true));
     if (!taken) {
