@@ -48,6 +48,7 @@ from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.schema import dump
 from narratoria.session import Session
+from narratoria.story import ending_of
 from narratoria.tool import Tool
 from narratoria.tools.resolve import ToolRefused, ToolResolver
 
@@ -353,6 +354,8 @@ class _Turn:
         result.choices = (
             _choices(completed) or [*getattr(self.narrator, "last_choices", ())] or self._standing_choices()
         )
+        if ending_of(session.state) is not None:
+            result.choices = []  # the story is over: there is nothing left to choose
         session.record(
             Narration(text=result.narrative, narrator=result.narrator, attempt=len(result.plans) or 1)
         )
