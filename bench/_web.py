@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -205,7 +205,9 @@ class Meter:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
-        await asyncio.gather(self._pass(reader, far_writer, False), self._pass(far_reader, writer, True))
+        both = asyncio.gather(self._pass(reader, far_writer, False), self._pass(far_reader, writer, True))
+        with suppress(asyncio.CancelledError):  # the end of the measurement; streams would log it
+            await both
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, counts: bool) -> None:
         try:
