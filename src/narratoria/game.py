@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, SessionStarted, TurnCommitted, TurnStarted
-from narratoria.narrator.casting import granted_time, make_narrator, recollect
+from narratoria.narrator.casting import granted_time, make_narrator, recollect, warm_up
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator
@@ -69,7 +69,8 @@ class Game:
         return cls(story, session, **options)  # type: ignore[arg-type]  # the options of __init__
 
     def begin(self) -> TurnResult:
-        """Record the opening: what the player reads before the first prompt."""
+        """Record the opening: what the player reads before the first prompt, while the narrators make ready."""
+        warm_up(self.narrator)
         session, opening = self.session, self.story.opening
         if session.seq == 0:  # a store records it itself when it takes the session
             session.record(
@@ -138,6 +139,7 @@ class Game:
 
     async def resume(self) -> TurnResult | None:
         """Finish the turn that a crash left open: what completed is kept, only the rest runs."""
+        warm_up(self.narrator)
         journal = self.session.journal
         left = open_turn(journal) if isinstance(journal, Journal) else None
         if left is None:

