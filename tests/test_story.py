@@ -9,10 +9,13 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import struct
 import subprocess
+import sys
 import wave
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +23,10 @@ import pytest
 
 from narratoria.errors import StoryInvalid
 from narratoria.events import Asset, Done, StatePatch, ToolEvent, UiEvent, decode_tool_event
+from narratoria.game import Game
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn
 from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.session import Session
 from narratoria.state import merge
 from narratoria.story import Story, ending_of, find_stories, open_story
 
@@ -214,6 +219,96 @@ async def test_many_phrasings_lead_to_one_tool(
         assert plan.tools[0].tool_path == f"tools/{tool}", phrase
 
 
+@pytest.mark.parametrize(
+    ("state", "prompt", "last"),
+    [
+        (
+            {
+                "place": {"id": "gut"},
+                "lamp": {"lit": True, "turning": True},
+                "rope": {"fast": True, "thrown": True},
+            },
+            "haul",
+            "“one of us had better be.”",
+        ),
+        ({"place": {"id": "lantern"}, "lamp": {"lit": True}}, "stay", "you look at it for a while."),
+    ],
+)
+async def test_an_ending_has_the_last_word_and_leaves_nothing_to_choose(
+    lighthouse: Story, state: dict[str, Any], prompt: str, last: str
+) -> None:
+    game = Game.new(lighthouse, Session(state=merge(lighthouse.state, state)), narrators=["rules"])
+    game.begin()
+    ended = await game.prompt(prompt)
+    assert game.ending is not None
+    assert ended.narrative.endswith(last)
+    assert [asset.media_type for asset in game.session.asset_records.values()] == ["image/png"]
+    assert ended.choices == []
+    assert (await game.prompt("go up")).choices == []
+
+
+@pytest.mark.parametrize(
+    ("place", "taken", "gone"),
+    [
+        ("store", {"inventory": {"oil": "o"}}, "can under the tap"),
+        ("store", {"lamp": {"oil": True}}, "can under the tap"),
+        ("store", {"inventory": {"rope": "r"}}, "coil of rope"),
+        ("store", {"rope": {"fast": True}}, "coil of rope"),
+        ("kitchen", {"inventory": {"matches": "m"}}, "tin of matches"),
+        ("kitchen", {"inventory": {"handle": "h"}}, "something long"),
+        ("watch", {"inventory": {"wick": "w"}}, "drawer of wicks"),
+        ("watch", {"knows": {"log": True}}, "shut on its pencil"),
+        ("lantern", {"lamp": {"oil": True}}, "wants oil"),
+        ("lantern", {"lamp": {"wick": True}}, "a wick and"),
+        ("lantern", {"lamp": {"turning": True}}, "run down"),
+        ("gut", {"lamp": {"lit": True}, "rope": {"fast": True}}, "too dark"),
+    ],
+)
+async def test_a_look_does_not_show_what_is_no_longer_there(
+    lighthouse: Story, place: str, taken: dict[str, Any], gone: str
+) -> None:
+    play = Play(lighthouse)
+    play.state = merge(play.state, {"place": {"id": place}})
+    assert gone in str((await play.understand("look")).narrative)
+    play.state = merge(play.state, taken)
+    assert gone not in str((await play.understand("look")).narrative)
+
+
+@pytest.mark.parametrize(
+    ("place", "prompt", "part"),
+    [
+        ("store", "u", "A plate, a knife, half an onion."),
+        ("kitchen", "d", "The store is the width of the tower"),
+        ("landing", "n", "It wants light."),
+        ("gut", "s", "Out on the landing"),
+        ("kitchen", "n", "The tower has one stair"),
+        ("landing", "w", "There are two ways off the landing"),
+        ("lantern", "wind", "The socket goes on to the shaft"),
+        ("lantern", "light it", "Nothing in them has been dry"),
+        ("store", "x", "The store, at the foot of the tower."),
+        ("store", "l", "The store, at the foot of the tower."),
+        ("store", "i", "You go through your pockets."),
+        ("landing", "look down", "Steps, weed, water."),
+        ("lantern", "look down", "That is the rock, all of it."),
+        ("watch", "who is Marit?", "Marit Aune keeps the light."),
+        ("store", "drop the oil", "You would have to be holding it first."),
+        ("store", "drop the handle", "You keep hold."),
+        ("landing", "eat the ham", "you signed for it"),
+        ("kitchen", "eat the ham", "You get as far as the string."),
+        ("watch", "take it", "hand"),
+        ("watch", "look at that", "It would help to say at what."),
+    ],
+)
+async def test_short_and_odd_requests_have_an_answer_of_their_own(
+    lighthouse: Story, place: str, prompt: str, part: str
+) -> None:
+    play = Play(lighthouse)
+    play.state = merge(play.state, {"place": {"id": place}, "inventory": {"handle": "h"}})
+    told = str((await play.understand(prompt)).narrative)
+    assert part in told
+    assert "the it" not in told and "letters" not in told
+
+
 @pytest.mark.parametrize("place", ["landing", "store", "kitchen", "watch", "lantern", "gut"])
 async def test_looking_asking_and_counting_are_answered_everywhere(lighthouse: Story, place: str) -> None:
     play = Play(lighthouse)
@@ -368,6 +463,65 @@ def test_the_torch_story_has_the_example_tools_as_they_are(name: str) -> None:
         assert filecmp.cmp(ours, ROOT / "examples" / "tools" / file, shallow=False), f"copy {file} again"
 
 
+@pytest.mark.parametrize(
+    ("prompts", "ending"),
+    [
+        (["light the torch and examine the door", "Open", "Go through the door"], "read"),
+        (["examine the door and open it", "go through it"], "dark"),
+        (["examine the door", "Leave"], "left"),
+    ],
+)
+async def test_the_torch_comes_to_an_ending(prompts: list[str], ending: str) -> None:
+    game = Game.new(Story.load(ROOT / "stories" / "torch"), narrators=["rules"])
+    game.begin()
+    for prompt in prompts:
+        assert game.ending is None
+        result = await game.prompt(prompt)
+    assert game.ending is not None and game.ending[0] == ending
+    assert result.choices == []
+
+
+async def test_the_torch_offers_what_its_state_allows() -> None:
+    game = Game.new(Story.load(ROOT / "stories" / "torch"), narrators=["rules"])
+    game.begin()
+    assert "shut" in (await game.prompt("go through the door")).narrative
+    assert "Torch lit." in (await game.prompt("light the torch")).narrative
+    again = await game.prompt("light the torch")
+    assert "burning already" in again.narrative and "Torch lit." not in again.narrative
+    assert again.choices == ["Examine the door", "Leave"]
+    assert (await game.prompt("examine the door")).choices == ["Open", "Leave"]
+    assert (await game.prompt("open")).choices == ["Go through the door", "Leave"]
+    assert "It is open." in (await game.prompt("open")).narrative
+
+
+# --- while the first page is read ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_game_makes_its_narrators_ready_and_a_program_that_ends_does_not_wait(
+    tmp_path: Path, wait: bool
+) -> None:
+    pytest.importorskip("tokenizers")
+    code = (
+        "import sys, threading; from narratoria.game import Game; from narratoria.story import Story;"
+        "Game.new(Story.load(sys.argv[1])).begin();"
+        "[work] = [one for one in threading.enumerate() if one.name == 'paraphrase warm-up'];"
+        "sys.argv[2] == 'True' and work.join(100)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", code, ROOT / "stories" / "torch", str(wait)],
+        env={**os.environ, "NARRATORIA_HOME": str(tmp_path)},
+        timeout=120,
+        check=True,
+    )
+    vectors = list(tmp_path.glob("cache/embeddings/*.sqlite"))
+    kept = 0
+    if vectors:
+        with closing(sqlite3.connect(vectors[0])) as database:
+            kept = database.execute("SELECT count(*) FROM vectors").fetchone()[0]
+    assert (kept > 100) is wait
+
+
 # --- the folder and its mistakes -----------------------------------------------------------------------
 
 
@@ -409,7 +563,11 @@ def test_a_small_folder_is_a_story(tmp_path: Path) -> None:
         ("titel = 'x'\n" + STORY, RULES, ["'titel'", "did you mean 'title'"]),
         ("id = 'A B'\n" + STORY, RULES, ["'id'", "small letters"]),
         ("language = 'klingon!'\n" + STORY, RULES, ["'language'", "en or pt-BR"]),
-        ("narrator = ['oracle']\n" + STORY, RULES, ["'narrator'", "'oracle'", "rules, paraphrase, local, llm"]),
+        (
+            "narrator = ['oracle']\n" + STORY,
+            RULES,
+            ["'narrator'", "'oracle'", "rules, paraphrase, local, llm"],
+        ),
         ("permissions = [1]\n" + STORY, RULES, ["'permissions'", "list of strings"]),
         (STORY + "[cover]\npicture = '../x.png'", RULES, ["'cover.picture'", "inside the story's folder"]),
         (STORY + "[cover]\ntool = 'draw'", RULES, ["'cover.tool'", "tools/draw does not exist"]),
