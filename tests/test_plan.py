@@ -188,7 +188,9 @@ def test_every_cycle_is_told():
     assert len(found) == 2 and all("circular" in one for one in found)
 
 
-@pytest.mark.parametrize("reference", [{"$from": 5}, {"$from": "a", "path": 5}, {"$from": "a", "path": ["x"]}])
+@pytest.mark.parametrize(
+    "reference", [{"$from": 5}, {"$from": "a", "path": 5}, {"$from": "a", "path": ["x"]}]
+)
 def test_a_reference_of_the_wrong_type_is_a_problem(reference):
     (found,) = problems(plan(call("a"), call("b", input={"x": reference})))
     assert found.startswith("$.tools[1].input.x.") and "expected string" in found

@@ -171,7 +171,9 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("answer", FAULTS, ids=lambda answer: getattr(answer, "__name__", type(answer).__name__))
+@pytest.mark.parametrize(
+    "answer", FAULTS, ids=lambda answer: getattr(answer, "__name__", type(answer).__name__)
+)
 async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempts_and_never_the_turn(answer):
     session = Session()
     recorder = Recorder(session)
