@@ -366,6 +366,6 @@ def test_the_protocol_page_lists_every_rule() -> None:
 
 
 def test_the_protocol_page_names_the_limits_that_hold() -> None:
-    assert Limits() == Limits(1024 * 1024, 200_000, 32 * 1024 * 1024, 2_000_000, 100, 64 * 1024)
-    for text in ("1 MiB", "200,000 events", "32 MiB", "2,000,000 values", "100 levels", "64 KiB"):
+    assert Limits() == Limits(2 * 1024 * 1024, 200_000, 32 * 1024 * 1024, 2_000_000, 100, 64 * 1024)
+    for text in ("2 MiB", "200,000 events", "32 MiB", "2,000,000 values", "100 levels", "64 KiB"):
         assert text in PAGE

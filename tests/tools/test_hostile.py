@@ -84,7 +84,7 @@ async def test_bad_output_stops_a_tool_that_would_go_on(trial: Any, output: str,
 async def test_ten_gigabytes_on_one_line(trial: Any) -> None:
     outcome = await trial.bash("head -c 10G /dev/zero | tr '\\0' x")
     assert outcome.failure is not None and outcome.failure.code == OUTPUT_LIMIT
-    assert "line is longer than 1,048,576 bytes" in str(outcome.failure)
+    assert "line is longer than 2,097,152 bytes" in str(outcome.failure)
     assert len(str(outcome.failure)) < 1000
     assert await trial.orphans() == []
 

@@ -128,7 +128,7 @@ FIELDS: Final = {
     "Manifest.examples": "Inputs to try.",
     "Manifest.operation": "What the request says under `operation`.",
     "Manifest.limits": "Caps on the output, where the runtime's defaults do not suit.",
-    "maxLineBytes": "Bytes in one line; by default 1 MiB.",
+    "maxLineBytes": "Bytes in one line; by default 2 MiB.",
     "maxEvents": "Events in all; by default 200,000.",
     "maxBytes": "Bytes in all; by default 32 MiB.",
     "maxValues": "Members of objects and elements of arrays in all events; by default 2,000,000.",

@@ -27,6 +27,8 @@ _WRITTEN: Final = {
 }
 _decode_any: Final = msgspec.json.Decoder().decode
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _LONE_SURROGATE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
@@ -56,12 +58,10 @@ def nests_deeper(line: bytes, depth: int) -> bool:
     """Whether a line has more than `depth` levels of objects and arrays."""
     if len(line) <= 2 * depth or line.count(b"[") + line.count(b"{") <= depth:
         return False
-    level = 0
-    for bracket in re.findall(rb"[][{}]", _STRINGS.sub(b"", line)):
-        level += 1 if bracket in b"[{" else -1
-        if level > depth:
-            return True
-    return False
+    left = _STRINGS.sub(b"", line).translate(_BRACKETS, _NO_BRACKETS)
+    for _ in range(depth):  # each time the innermost go
+        left = left.replace(b"[]", b"")
+    return b"[" in left
 
 
 # --- what went wrong -----------------------------------------------------------------------------------

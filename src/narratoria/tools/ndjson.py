@@ -40,7 +40,7 @@ class Limits:
     (text outside ASCII), and from the values: three bytes, `[],`, make a list of sixty.
     """
 
-    max_line_bytes: int = 1 * MiB
+    max_line_bytes: int = 2 * MiB
     max_events: int = 200_000
     max_bytes: int = 32 * MiB
     max_values: int = 2_000_000
