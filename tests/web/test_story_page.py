@@ -167,7 +167,7 @@ def test_an_unknown_ui_event_is_a_quiet_card(server: RunningServer, open_page: O
 def test_tool_text_is_never_markup(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "hostile")
-    expect(story(page).locator(".choice")).to_contain_text("<script>")
+    expect(story(page).locator(".choice", has_text="<script>")).to_be_visible()
     shoot(page, "story-hostile")
     for view in ("Tools", "Assets", "State"):
         page.get_by_role("link", name=view, exact=True).click()
