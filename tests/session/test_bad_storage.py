@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from digging import Outside, new_game, play
 
-from narratoria.errors import JournalError
+from narratoria.errors import JournalError, SessionBusy
 from narratoria.session.fold import fold
+from narratoria.session.retention import prune
 from narratoria.session.salvage import salvage
 from narratoria.session.sqlite import SqliteStore
 
@@ -226,3 +227,62 @@ async def test_two_processes_on_one_session_do_not_mix(tmp_path: Path, driver: s
     await journal.close()
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60).returncode == 0
     store.close()
+
+
+async def test_salvage_waits_until_nobody_plays_and_spares_a_sound_file(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    store = SqliteStore(path, driver=driver)
+    journal = new_game(store)
+    await play(journal, Outside(tmp_path).registry(), "dig 1")
+    with pytest.raises(SessionBusy, match="is open in process"):
+        salvage(path)
+    await play(journal, Outside(tmp_path).registry(), "dig 2")
+    await journal.close()
+    outcome = salvage(path)
+    assert outcome.damaged is None
+    assert [(one.id, one.whole) for one in outcome.sessions] == [(journal.session.id, True)]
+    assert not list(tmp_path.glob("*damaged*")) and not list(tmp_path.glob("*salvaged*"))
+    assert [turn.prompt for turn in fold(store.read(journal.session.id)).told] == ["dig 1", "dig 2"]
+    store.close()
+
+
+@pytest.mark.parametrize("size", [0, 4096], ids=["cut to nothing", "without its log"])
+async def test_a_database_that_lost_its_tables_is_not_taken_for_a_new_one(
+    tmp_path: Path, driver: str, size: int
+) -> None:
+    import sqlite3
+
+    path = tmp_path / "sessions.db"
+    await filled(path, driver, turns=2, sessions=1)
+    path.unlink()
+    if size:
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+    else:
+        path.touch()
+    emptied = path.read_bytes()
+    assert len(emptied) == size
+    assets = sorted((tmp_path / "assets").glob("??/*"))
+    assert assets
+    later = assets[0].stat().st_mtime + 7200
+    for action in (lambda one: one.list(), lambda one: new_game(one), lambda one: prune(one, now=later)):
+        store = SqliteStore(path, driver=driver)
+        with pytest.raises(JournalError, match=r"damaged.*left as it is"):
+            action(store)
+        store.close()
+    with pytest.raises(JournalError, match="left as it is"):
+        salvage(path)
+    assert path.read_bytes() == emptied
+    assert sorted((tmp_path / "assets").glob("??/*")) == assets
+
+
+async def test_an_empty_file_where_nothing_was_played_becomes_a_database(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    path.touch()
+    store = SqliteStore(path, driver=driver)
+    assert store.list() == []
+    await new_game(store).close()
+    assert len(store.list()) == 1
+    store.close()
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["locks", "sessions.db"]

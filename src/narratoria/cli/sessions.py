@@ -316,7 +316,7 @@ def salvage_(as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "damaged": str(outcome.damaged),
+                "damaged": str(outcome.damaged) if outcome.damaged is not None else None,
                 "sessions": [
                     {"id": one.id, "records": one.records, "expected": one.expected, "whole": one.whole}
                     for one in outcome.sessions
@@ -325,6 +325,11 @@ def salvage_(as_json: bool) -> None:
         )
         return
     out = console()
+    if outcome.damaged is None:
+        out.print(
+            f"nothing is damaged: {len(outcome.sessions)} sessions can be read whole; {path} stays as it is"
+        )
+        return
     for one in outcome.sessions:
         how = "whole" if one.whole else f"up to record {one.records} of {one.expected}"
         out.print(styled((one.id[:12], "cyan"), (f"  {one.title or 'untitled'}: {how}", "")))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from narratoria.errors import JournalError
 from narratoria.session.session import Record
-from narratoria.session.sqlite import SqliteStore
+from narratoria.session.sqlite import SqliteStore, nobody_playing
 from narratoria.session.store import SessionMeta
 
 _GAP = 1000  # session keys tried beyond the last one found
@@ -31,7 +31,7 @@ class SavedSession:
 
 @dataclass(slots=True)
 class Salvaged:
-    damaged: Path  # where the damaged file lies now
+    damaged: Path | None  # where the damaged file lies now; None if nothing is damaged
     sessions: list[SavedSession] = field(default_factory=list)
 
 
@@ -39,9 +39,16 @@ def salvage(path: Path) -> Salvaged:
     """Put a new database with everything readable in the place of a damaged one.
 
     Of each session its records are kept up to the first that cannot be read: what came after stood on it.
+    A sound file is left as it is. `SessionBusy` while any session in it is being played: that process would
+    go on writing to the file that was moved away.
     """
     if not path.is_file():
         raise JournalError(f"{path}: no such file; there is nothing to salvage")
+    with nobody_playing(path):
+        return _salvage(path)
+
+
+def _salvage(path: Path) -> Salvaged:
     fresh = path.with_name(f"{path.stem}.salvaged.db")
     if fresh.exists():
         raise JournalError(f"{fresh} is in the way, from an earlier attempt; move it first")
@@ -51,6 +58,9 @@ def salvage(path: Path) -> Salvaged:
             source = path.with_name(path.name + suffix)
             if source.exists():
                 shutil.copyfile(source, copy.with_name(copy.name + suffix))
+        sound = _sound(copy, path.parent / "assets")
+        if sound is not None:
+            return Salvaged(None, sound)
         _pad(copy)
         saved = _copy_sessions(copy, fresh, path.parent / "assets")
     if not saved:
@@ -64,6 +74,25 @@ def salvage(path: Path) -> Salvaged:
     path.rename(damaged)
     fresh.rename(path)
     return Salvaged(damaged, saved)
+
+
+def _sound(copy: Path, assets: Path) -> list[SavedSession] | None:
+    """Its sessions, if every page, index and record of a database can be read."""
+    store = SqliteStore(copy, assets=assets)
+    try:
+        if store.query("PRAGMA integrity_check") != [("ok",)]:
+            return None
+        found: list[SavedSession] = []
+        for meta in store.list():
+            last = 0
+            for record in store.read(meta.id):
+                last = record.seq
+            found.append(SavedSession(meta.id, meta.title, last, meta.last_seq))
+        return found if all(one.whole for one in found) else None
+    except JournalError:
+        return None
+    finally:
+        store.close()
 
 
 def _pad(copy: Path) -> None:

@@ -7,7 +7,9 @@ import fcntl
 import hashlib
 import os
 import socket
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +39,9 @@ class SqliteStore(SqlStore):
     def __init__(self, path: Path, *, assets: Path | None = None, driver: str | None = None) -> None:
         self.path = Path(path)
         self.driver = driver or ("apsw" if apsw is not None else "sqlite3")
-        super().__init__(AssetStore(assets or self.path.parent / "assets"), self.path.stem)
+        assets = assets or self.path.parent / "assets"
+        self._lived_in = _lived_in(self.path, assets)  # asked before this store leaves traces of its own
+        super().__init__(AssetStore(assets), self.path.stem)
 
     def _connect(self) -> Database:
         try:
@@ -46,25 +50,47 @@ class SqliteStore(SqlStore):
             raise JournalError(
                 f"{self.path.parent}: {_reason(error)}; set NARRATORIA_HOME to another folder"
             ) from None
-        return _prepared(self._connection(readonly=False), self.path)
+        if not self.path.exists():
+            self._make()
+        return _prepared(self._connection(readonly=False), self.path, self._lived_in)
+
+    def _make(self) -> None:
+        """A new file appears with its tables in it, so that one without tables has lost them."""
+        draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
+        try:
+            database = self._connection(readonly=False, path=draft)
+            try:
+                _migrate(database, 0)
+            finally:
+                database.close()
+            os.link(draft, self.path)
+        except FileExistsError:
+            pass  # another process was first
+        except OSError:
+            draft.replace(self.path)  # a filesystem without links
+        except JournalError as error:
+            raise JournalError(str(error).replace(str(draft), str(self.path))) from None
+        finally:
+            for left in (draft, draft.with_name(f"{draft.name}-journal")):
+                left.unlink(missing_ok=True)
 
     def _connect_reader(self) -> Database:
         try:
-            missing = not self.path.exists()
+            missing = not self.path.exists() or not self.path.stat().st_size
         except OSError as error:
             raise JournalError(f"{self.path}: {_reason(error)}") from None
         if missing:
             self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the file
-        return _prepared(self._connection(readonly=True), self.path)
+        return _prepared(self._connection(readonly=True), self.path, self._lived_in)
 
-    def _connection(self, *, readonly: bool) -> SqliteDatabase:
+    def _connection(self, *, readonly: bool, path: Path | None = None) -> SqliteDatabase:
         if not readonly and self.path.exists() and not os.access(self.path, os.W_OK):
             raise JournalError(
                 f"{self.path} is not writable; sessions in it can be read and exported, not played"
             )
         if self.driver == "apsw":
-            return ApswDatabase(self.path, readonly=readonly)
-        return StandardDatabase(self.path, readonly=readonly)
+            return ApswDatabase(path or self.path, readonly=readonly)
+        return StandardDatabase(path or self.path, readonly=readonly)
 
     def lease(self, session_id: str) -> FileLease:
         return FileLease(self.path.with_name("locks"), session_id)
@@ -85,6 +111,20 @@ class SqliteStore(SqlStore):
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+def _lived_in(path: Path, assets: Path) -> bool:
+    """Whether sessions were kept here before: they leave locks and assets beside the database."""
+    return any(path.with_name("locks").glob("*.lock")) or any(assets.glob("??/*"))
+
+
+@contextmanager
+def nobody_playing(path: Path) -> Iterator[None]:
+    """Hold every session of a database at once, or raise `SessionBusy` that says which is being played."""
+    with ExitStack() as held:
+        for lock in sorted(path.with_name("locks").glob("*.lock")):
+            held.callback(FileLease(lock.parent, lock.stem).release)
+        yield
 
 
 def _lock_name(session_id: str) -> str:
@@ -228,7 +268,7 @@ def _uri(path: Path, readonly: bool) -> str:
     return uri + ("?mode=ro" if os.access(path.parent, os.W_OK) else "?mode=ro&immutable=1")
 
 
-def _prepared(database: SqliteDatabase, path: Path) -> SqliteDatabase:
+def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDatabase:
     """Check what the file is, and bring it to the present schema."""
     try:
         database.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
@@ -243,6 +283,11 @@ def _prepared(database: SqliteDatabase, path: Path) -> SqliteDatabase:
         if tables and application != APPLICATION_ID:
             raise JournalError(
                 f"{path} is a database of another program; nothing was changed. Choose another path"
+            )
+        if not tables and lived_in:
+            raise JournalError(
+                f"{path} is damaged: it is empty, but sessions were played here; it was left as it is. Restore "
+                f"a backup of it and of {path.name}-wal, or move it away to begin anew"
             )
         if not database.readonly:
             database.execute("PRAGMA journal_mode = WAL")
