@@ -112,7 +112,7 @@ class Custody:
             self._unreaped = [pid for pid in self._unreaped if platform.reap(pid) is None]
             strays = [
                 pid
-                for pid, call in marks.carriers(self.runtime, self.tag, self._seen)
+                for pid, call in marks.carriers(self.runtime, self.tag, self._seen, 50 if thorough else 1)
                 if not (self._may_run(pid) if call is None else call in self._slots)
             ]
         for pid in strays:

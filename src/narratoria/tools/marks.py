@@ -100,19 +100,22 @@ def forked() -> None:
 # --- finding -------------------------------------------------------------------------------------------
 
 
-def carriers(runtime: str, tag: int, seen: set[int] | None = None) -> Iterator[tuple[int, int | None]]:
+def carriers(
+    runtime: str, tag: int, seen: set[int] | None = None, rounds: int = 50
+) -> Iterator[tuple[int, int | None]]:
     """Processes of this user that carry a mark of a runtime, as (pid, call); the call is None where only the tag
     is left. Nothing where /proc is missing.
 
     `seen` remembers who is foreign, so that looking again costs one directory listing and the newcomers. Where
-    somebody vanished during the look, it may have forked first: then whoever is new is looked at too.
+    somebody vanished during the look, it may have forked first: then whoever is new is looked at too, for so many
+    rounds.
     """
     if not LINUX:
         return
     seen = set() if seen is None else seen
     looked: set[int] = {os.getpid()}
     user = os.geteuid()
-    for _ in range(50):
+    for _ in range(rounds):
         pids = {int(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208
         seen &= pids
         vanished = False
