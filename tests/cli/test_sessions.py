@@ -108,7 +108,12 @@ def test_export_and_import_come_full_circle(home: Path, tmp_path: Path) -> None:
 
 def test_deleting_asks_first(home: Path) -> None:
     (meta,) = listed(home)
-    assert narratoria(home, "sessions", "delete", meta["id"], say="n\n").returncode == 130
+    no = narratoria(home, "sessions", "delete", meta["id"], say="n\n")
+    assert (no.returncode, no.stderr.splitlines()[-1].endswith("narratoria: nothing was deleted")) == (
+        1,
+        True,
+    )
+    assert narratoria(home, "sessions", "delete", meta["id"], say="").returncode == 130
     assert len(listed(home)) == 1
     assert narratoria(home, "sessions", "delete", meta["id"], "--yes").returncode == 0
     assert listed(home) == []
@@ -134,3 +139,43 @@ def test_a_damaged_database_is_salvaged(home: Path) -> None:
     outcome = json.loads(done.stdout)
     assert Path(outcome["damaged"]).is_file()
     assert [one["id"] for one in outcome["sessions"]] in ([meta["id"]], [])
+
+
+def test_a_sound_database_is_not_salvaged(home: Path) -> None:
+    before = (home / "sessions.db").read_bytes()
+    done = narratoria(home, "sessions", "salvage")
+    assert (done.returncode, done.stdout.startswith("nothing is damaged: 1 sessions")) == (0, True)
+    assert json.loads(narratoria(home, "sessions", "salvage", "--json").stdout)["damaged"] is None
+    assert (home / "sessions.db").read_bytes() == before
+
+
+def test_replay_wraps_the_narrative_and_loses_no_word(home: Path) -> None:
+    (meta,) = listed(home)
+    narrow = subprocess.run(
+        [sys.executable, "-m", "narratoria", "replay", meta["id"]],
+        env={**os.environ, "NARRATORIA_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "40"},
+        capture_output=True, text=True, timeout=120,
+    ).stdout  # fmt: skip
+    told = " ".join(narrow.split())
+    for turn in shown(home, meta["id"])["turns"]:
+        for paragraph in turn["narrative"].split("\n\n"):
+            assert " ".join(paragraph.split()) in told
+
+
+def test_a_full_disk_under_the_output_is_one_line(home: Path) -> None:
+    for command in (["sessions", "list"], ["sessions", "list", "--json"], ["sessions", "prune"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "narratoria", *command],
+                env={**os.environ, "NARRATORIA_HOME": str(home)},
+                stdout=full, stderr=subprocess.PIPE, text=True, timeout=120,
+            )  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr.splitlines() == ["narratoria: [Errno 28] No space left on device"]
+
+
+def test_play_says_whether_a_turn_was_saved(tmp_path: Path) -> None:
+    played = narratoria(
+        tmp_path, "play", "torch", "--terminal", "--json", "--narrator", "rules", say="light the torch\n"
+    )
+    assert [json.loads(line)["unsaved"] for line in played.stdout.splitlines()] == [None, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +13,14 @@ import pytest
 from digging import Outside, new_game, play, world
 
 from narratoria.errors import JournalError
-from narratoria.history import undo
+from narratoria.history import redo, undo
 from narratoria.session import Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.fold import fold
-from narratoria.session.portable import export_session, import_session
+from narratoria.session.portable import export_session, import_session, replacing
 from narratoria.session.retention import prune, select
 from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import Store
+from narratoria.session.store import Store, default_store
 from narratoria.session.transcript import to_html, to_markdown
 
 
@@ -88,6 +89,18 @@ def manifest(entries: dict[str, bytes], **fields: object) -> None:
     entries["session.json"] = json.dumps({**json.loads(entries["session.json"]), **fields}).encode()
 
 
+def session(entries: dict[str, bytes], **fields: object) -> None:
+    manifest(entries, session={**json.loads(entries["session.json"])["session"], **fields})
+
+
+def journal(entries: dict[str, bytes], old: bytes, new: bytes) -> None:
+    """Another journal, of which the manifest speaks truly."""
+    changed = re.sub(old, new, entries["journal.ndjson"])
+    assert changed != entries["journal.ndjson"]
+    entries["journal.ndjson"] = changed
+    manifest(entries, journalSha256=hashlib.sha256(changed).hexdigest())
+
+
 BAD: dict[str, tuple[Callable[[dict[str, bytes]], None], str]] = {
     "a path outside": (lambda e: e.update({"../../evil": b"x"}), "which no session has"),
     "an absolute path": (lambda e: e.update({"/etc/evil": b"x"}), "which no session has"),
@@ -100,6 +113,24 @@ BAD: dict[str, tuple[Callable[[dict[str, bytes]], None], str]] = {
     "a shortened journal": (lambda e: e.update({"journal.ndjson": e["journal.ndjson"][:-40]}), "journal"),
     "no journal": (lambda e: e.pop("journal.ndjson") and None, "no journal.ndjson"),
     "a newer format": (lambda e: manifest(e, format=7), "format 7"),
+    "a year beyond all clocks": (lambda e: session(e, updated=1e18), "not a time"),
+    "a time before all clocks": (lambda e: session(e, created=-1e18), "not a time"),
+    "a record of no time": (lambda e: journal(e, rb'"ts":[0-9.]+', b'"ts":1e300'), "not a time"),
+    "a folder for a story": (lambda e: session(e, story="../../evil"), "not the id of a story"),
+    "a root for a story": (lambda e: session(e, story="/evil"), "not the id of a story"),
+    "a folder in the journal": (
+        lambda e: journal(e, rb'"story":"digging"', b'"story":"./evil"'),
+        "not the id of a story",
+    ),
+    "a turn below zero": (lambda e: journal(e, rb'"turn":2\b', b'"turn":-2'), "not the number of a turn"),
+    "a turn beyond counting": (
+        lambda e: journal(e, rb'"turn":2\b', b'"turn":' + b"9" * 18),
+        "not the number",
+    ),
+    "an undo of no turn": (
+        lambda e: journal(e, rb'("type":"turn_undone","turn"):\d+', rb"\1:77"),
+        "do not make a game|no turn 77",
+    ),
     "a broken manifest": (lambda e: e.update({"session.json": b"{"}), "session.json"),
 }
 
@@ -126,7 +157,6 @@ async def test_a_file_does_not_choose_where_anything_is_written(tmp_path: Path) 
         session = {
             **json.loads(entries["session.json"])["session"],
             "id": "../../climbed",
-            "story": "../../climbed",
         }
         manifest(entries, session=session)
 
@@ -221,3 +251,73 @@ async def test_pruning_collects_what_no_session_refers_to(store: Store, tmp_path
     assert [meta.id for meta in store.list()] == [new.session.id]
     fresh = store.assets.add_bytes(b"of a turn that is not recorded yet")
     assert prune(store).assets == 0 and fresh in store.assets
+
+
+async def test_what_is_lost_is_said_and_the_rest_travels(store: Store, tmp_path: Path) -> None:
+    session_id, target, before = await exported(store, tmp_path)
+    damaged, gone, whole = sorted(store.asset_hashes(session_id))[:3]
+    store.assets.path_of(damaged).write_text("something else")
+    store.assets.path_of(gone).unlink()
+    # PostgreSQL has the content of the other still.
+    lost = [damaged, gone] if isinstance(store, SqliteStore) else [damaged]
+    said = export_session(store, session_id, target)
+    assert (sorted(said.missing), whole in said.assets) == (lost, True)
+    elsewhere = SqliteStore(tmp_path / "elsewhere" / "sessions.db")
+    meta = import_session(elsewhere, target)
+    assert world(elsewhere.restore(meta.id)) == before
+    assert set(elsewhere.assets) == set(said.assets)
+    assert elsewhere.asset_hashes(meta.id) >= set(lost), "what is lost is still referred to"
+    elsewhere.close()
+
+
+async def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    target = tmp_path / "old.narratoria"
+    target.write_text("the old one")
+    with pytest.raises(JournalError):
+        export_session(store, "nobody", target)
+    with pytest.raises(RuntimeError), replacing(target) as file:
+        file.write(b"half of")
+        raise RuntimeError
+    assert target.read_text() == "the old one"
+    assert not list(tmp_path.glob("*.part"))
+    store.close()
+
+
+async def test_pruning_spares_the_session_that_is_being_played(store: Store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    old, played, new = new_game(store), new_game(store), new_game(store)
+    await play(old, registry, "dig 1")
+    await play(played, registry, "dig 2")
+    await old.close()
+    await new.close()
+    done = prune(store, store.list())
+    assert {one.id for one in done.sessions} == {old.session.id, new.session.id}
+    assert [one.id for one in done.busy] == [played.session.id]
+    assert [one.id for one in store.list()] == [played.session.id]
+    await played.close()
+
+
+async def test_a_session_counts_the_turns_that_stand(store: Store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1", "dig 2")
+    await undo(journal, registry)
+    assert store.meta(journal.session.id).turns == 1
+    await redo(journal)
+    assert store.meta(journal.session.id).turns == 2
+    await undo(journal, registry)
+    await play(journal, registry, "dig 3")
+    assert store.branch(journal.session.id, 3).turns == 2
+    await journal.close()
+
+
+@pytest.mark.parametrize("address", ["mysql://me:secret@host/games", "sqlite:///games.db"])
+def test_a_store_of_an_unknown_kind_is_refused(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NARRATORIA_STORE", address)
+    with pytest.raises(JournalError, match="no store of the kind") as refusal:
+        default_store(tmp_path)
+    assert "secret" not in str(refusal.value)
+    assert list(tmp_path.iterdir()) == []

@@ -37,6 +37,11 @@ def console(*, stderr: bool = False) -> Console:
     return _Console(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
 
 
+def page() -> Console:
+    """For a story's text: wrapped to be read. The other console never breaks a line."""
+    return _Console(markup=False, highlight=False, width=min(88, console().width))
+
+
 def print_json(value: Any) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
     sys.stdout.buffer.flush()

@@ -145,6 +145,7 @@ def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
         "state": game.session.snapshot(),
         "outcome": result.outcome,
         "narrator": result.narrator,
+        "unsaved": result.unsaved,  # why the turn is not on the disk, or null
         "ending": {"id": ending[0], "title": ending[1]} if ending else None,
     }
 

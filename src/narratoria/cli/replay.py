@@ -12,7 +12,7 @@ from rich.markdown import Markdown
 from rich.padding import Padding
 
 from narratoria.cli import FAILED
-from narratoria.cli.output import console, print_json, printable, styled
+from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.cli.sessions import opened_store
 from narratoria.errors import JournalError
 from narratoria.game import story_registry
@@ -71,7 +71,7 @@ def _tell(turn: TurnView) -> None:
     for asset in turn.assets:
         out.print(styled((f"  ◆ {asset.kind} {asset.name} ({asset.media_type})", "dim magenta")))
     out.print()
-    out.print(Padding(Markdown(printable(turn.narrative)), (0, 2)), width=min(88, out.width))
+    page().print(Padding(Markdown(printable(turn.narrative)), (0, 2)))
     for number, choice in enumerate(turn.choices, 1):
         out.print(styled((f"  {number} ", "cyan"), (choice, "")))
 

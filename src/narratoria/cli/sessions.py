@@ -19,7 +19,7 @@ from narratoria.game import story_registry
 from narratoria.history import Undone, UndoPreview, abandon, preview_undo, undo
 from narratoria.registry import ToolRegistry
 from narratoria.session.fold import SessionView, fold
-from narratoria.session.portable import SUFFIX, export_session, import_session
+from narratoria.session.portable import SUFFIX, export_session, import_session, replacing
 from narratoria.session.retention import prune, select
 from narratoria.session.salvage import salvage
 from narratoria.session.sqlite import SqliteStore
@@ -38,6 +38,12 @@ def opened_store() -> Iterator[Store]:
         yield store
     finally:
         store.close()
+
+
+def _ask(question: str, refused: str) -> None:
+    """Go on if the answer is yes; a no is an answer too, not an interruption."""
+    if not click.confirm(question, err=True):
+        raise NarratoriaError(refused)
 
 
 @click.group()
@@ -139,7 +145,7 @@ def export(session: str, file: Path | None, kind: str | None, force: bool, as_js
             text = to_markdown(view) if kind == "markdown" else to_html(view, store.assets)
             _write(target, text)
     for digest in missing:
-        click.echo(f"asset {digest} is gone from the store and is not in the file", err=True)
+        click.echo(f"asset {digest} is gone or damaged in the store, and is not in the file", err=True)
     if as_json:
         print_json({"session": meta.id, "file": str(target), "format": kind, "missing": missing})
     elif str(target) != "-":
@@ -156,10 +162,8 @@ def _write(target: Path, text: str) -> None:
     if str(target) == "-":
         click.echo(text, nl=False)
         return
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise JournalError(f"{target}: {error.strerror or error}; nothing was exported") from None
+    with replacing(target) as file:
+        file.write(text.encode())
 
 
 @sessions.command(name="import")
@@ -184,10 +188,9 @@ def delete(session: str, yes: bool, as_json: bool) -> None:
     with opened_store() as store:
         meta = store.find(session)
         if not yes:
-            click.confirm(
+            _ask(
                 f"Delete {meta.title or meta.id!r} ({meta.turns} turns)? This cannot be undone",
-                abort=True,
-                err=True,
+                "nothing was deleted",
             )
         store.delete(meta.id)
     if as_json:
@@ -207,7 +210,7 @@ def undo_(session: str, yes: bool, as_json: bool) -> None:
         if preview.irreversible and not yes:
             for line in preview.irreversible:
                 click.echo(f"stays as it is: {line}", err=True)
-            click.confirm(f"Undo turn {preview.turn} all the same?", abort=True, err=True)
+            _ask(f"Undo turn {preview.turn} all the same?", "nothing was undone")
 
     async def run(store: Store, meta: SessionMeta) -> Undone:
         journal = await asyncio.to_thread(store.open, meta.id)
@@ -294,12 +297,14 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
         if chosen and not yes and not dry_run:
             for meta in chosen:
                 click.echo(f"{meta.id[:12]}  {meta.title or meta.story or 'untitled'}", err=True)
-            click.confirm(f"Delete these {len(chosen)} sessions? This cannot be undone", abort=True, err=True)
+            _ask(f"Delete these {len(chosen)} sessions? This cannot be undone", "nothing was deleted")
         done = prune(store, chosen, dry_run=dry_run)
     if as_json:
-        print_json({"sessions": [one.id for one in done.sessions], "assets": done.assets, "bytes": done.bytes,
-                    "dryRun": dry_run})  # fmt: skip
+        print_json({"sessions": [one.id for one in done.sessions], "busy": [one.id for one in done.busy],
+                    "assets": done.assets, "bytes": done.bytes, "dryRun": dry_run})  # fmt: skip
     else:
+        for meta in done.busy:
+            click.echo(f"{meta.id[:12]} is being played and was spared", err=True)
         verb = "would go" if dry_run else "deleted"
         console().print(f"{len(done.sessions)} sessions, {done.assets} assets ({done.bytes:,} bytes) {verb}")
 

@@ -11,14 +11,16 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import msgspec
 
 from narratoria.errors import JournalError
-from narratoria.events import AssetStored
+from narratoria.events import AssetStored, SessionStarted
 from narratoria.session import chunks
+from narratoria.session.assets import AssetStore
 from narratoria.session.session import Record
 from narratoria.session.store import SessionMeta, Store
 
@@ -28,6 +30,9 @@ MAX_ASSETS: Final = 100_000
 MAX_TOTAL: Final = 4 * 1024**3
 MAX_LINE: Final = 64 * 1024**2
 
+_STORY: Final = re.compile(r"[a-z0-9_-]{1,100}")
+_LATEST: Final = 253_402_214_400.0  # the last day of the year 9999, beyond which no clock goes
+_LARGEST: Final = 1 << 53
 _ASSET: Final = re.compile(r"assets/([0-9a-f]{64})")
 _BLOCK: Final = 1 << 20
 _WHEN: Final = (1980, 1, 1, 0, 0, 0)  # the same session gives the same file
@@ -48,16 +53,39 @@ def export_session(store: Store, session_id: str, target: Path | BinaryIO) -> Ma
     """Write a session to a file, in full or not at all."""
     if not isinstance(target, Path):
         return _export(store, session_id, target)
-    partial = target.with_name(target.name + ".part")
+    with replacing(target) as file:
+        return _export(store, session_id, file)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[BinaryIO]:
+    """A file that takes its place once it is complete; until then, and if that fails, the old one stays."""
     try:
-        with partial.open("wb") as file:
-            manifest = _export(store, session_id, file)
-        partial.replace(target)
+        if target.exists() and not target.is_file():  # a pipe or a device is written to, not replaced
+            with target.open("wb") as file:
+                yield file
+            return
+        partial = target.with_name(target.name + ".part")
+        try:
+            with partial.open("wb") as file:
+                yield file
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         raise JournalError(f"{target}: {error.strerror or error}; nothing was exported") from None
-    finally:
-        partial.unlink(missing_ok=True)
-    return manifest
+
+
+def _is_whole(assets: AssetStore, digest: str) -> bool:
+    """Whether the store still has that content, unchanged."""
+    hasher = hashlib.sha256()
+    try:
+        with assets.path_of(digest).open("rb") as content:
+            while block := content.read(_BLOCK):
+                hasher.update(block)
+    except (KeyError, OSError):
+        return False
+    return hasher.hexdigest() == digest
 
 
 def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
@@ -73,7 +101,7 @@ def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
                 count += 1
                 if isinstance(record.event, AssetStored):
                     assets.setdefault(record.event.hash)
-        kept = [digest for digest in assets if digest in store.assets]
+        kept = [digest for digest in assets if _is_whole(store.assets, digest)]
         for digest in kept:
             with (
                 archive.open(zipfile.ZipInfo(f"assets/{digest}", _WHEN), "w", force_zip64=True) as copy,
@@ -129,7 +157,37 @@ class _Import:
         for digest in sorted(known):
             self.asset(digest)
         meta = msgspec.structs.replace(manifest.session, parent=None, parent_turn=None)
-        return self.store.adopt(meta, self.records(manifest))
+        self.check_story(meta.story)
+        for ts in (meta.created, meta.updated):
+            self.check_time(ts)
+        return self.store.adopt(meta, self.records(manifest), lacking=True)
+
+    def check_story(self, story: str | None) -> None:
+        """A story is looked up by this name, and a folder is a name too: a file must not choose one."""
+        if story is not None and not _STORY.fullmatch(story):
+            raise self.refuse(f"{story[:100]!r} is not the id of a story")
+
+    def check_time(self, ts: float) -> None:
+        if not 0 <= ts < _LATEST:
+            raise self.refuse(f"{ts!r} is not a time")
+
+    def check(self, record: Record, manifest: Manifest) -> None:
+        """What the types allow and no session has."""
+        event = record.event
+        self.check_time(record.ts)
+        for turn in (record.turn, getattr(event, "turn", None), getattr(event, "parent_turn", None)):
+            if turn is not None and not 0 <= turn < _LARGEST:
+                raise self.refuse(f"record {record.seq}: {turn} is not the number of a turn")
+        if not 0 < record.seq < _LARGEST:
+            raise self.refuse(f"{record.seq} is not the number of a record")
+        if isinstance(event, SessionStarted):
+            self.check_story(event.story)
+        elif (
+            isinstance(event, AssetStored)
+            and event.hash not in manifest.missing
+            and event.hash not in self.store.assets
+        ):
+            raise self.refuse(f"asset {event.hash[:100]} is missing")
 
     def check_names(self, names: list[str]) -> None:
         if len(names) > MAX_ASSETS:
@@ -182,6 +240,7 @@ class _Import:
                 raise self.refuse("a line of journal.ndjson is too long")
             for record in self.decoded(lines + newline):
                 count += 1
+                self.check(record, manifest)
                 yield record
         if rest or count != manifest.records or hasher.hexdigest() != manifest.journal_sha256:
             raise self.refuse("journal.ndjson is not the one session.json speaks of; the file was changed")

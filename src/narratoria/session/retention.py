@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from narratoria.session.store import SessionMeta, Store
+from narratoria.errors import SessionBusy
+from narratoria.session.store import SessionMeta, SessionUnknown, Store
 
 DAY: Final = 86_400.0
 _SETTLING: Final = 3600.0  # a file this young may belong to a turn that has not recorded it yet
@@ -16,6 +17,7 @@ _SETTLING: Final = 3600.0  # a file this young may belong to a turn that has not
 @dataclass(slots=True)
 class Pruned:
     sessions: list[SessionMeta] = field(default_factory=list)
+    busy: list[SessionMeta] = field(default_factory=list)  # being played, so spared
     assets: int = 0
     bytes: int = 0
 
@@ -36,11 +38,18 @@ def select(
 def prune(
     store: Store, sessions: Collection[SessionMeta] = (), *, now: float | None = None, dry_run: bool = False
 ) -> Pruned:
-    """Delete these sessions, then collect the assets that no session refers to any more."""
-    done = Pruned(list(sessions))
+    """Delete these sessions but those being played, then collect the assets that no session refers to."""
+    done = Pruned(list(sessions) if dry_run else [])
     if not dry_run:
         for meta in sessions:
-            store.delete(meta.id)
+            try:
+                store.delete(meta.id)
+            except SessionBusy:
+                done.busy.append(meta)
+            except SessionUnknown:
+                continue  # somebody else deleted it
+            else:
+                done.sessions.append(meta)
         store.sweep()
     referred = store.asset_hashes()
     if dry_run:

@@ -121,7 +121,7 @@ def _copy_sessions(copy: Path, fresh: Path, assets: Path) -> list[SavedSession]:
                 except JournalError:
                     return  # the rest of it is lost
 
-            target.adopt(meta, readable())
+            target.adopt(meta, readable(), lacking=True)  # its pictures may be lost too
             last = kept[-1].seq if kept else 0
             saved.append(SavedSession(meta.id, meta.title, last, meta.last_seq))
     finally:

@@ -151,8 +151,12 @@ class FileLease:
             holder = os.read(self._descriptor, 200).decode(errors="replace").strip() or "another process"
             os.close(self._descriptor)
             raise SessionBusy(f"session {session_id} is open in {holder}; close it there first") from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        except OSError as error:
+            self.release()
+            raise JournalError(f"{path}: {_reason(error)}; make room, then open the session again") from None
 
     @property
     def held(self) -> bool:

@@ -42,7 +42,7 @@ class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     title: str | None = None
     created: float = 0.0
     updated: float = 0.0
-    turns: int = 0  # how many were taken, those taken back included; the opening does not count
+    turns: int = 0  # how many stand: neither those taken back nor the opening
     last_seq: int = 0
     bytes: int = 0  # what its records take in the store
     parent: str | None = None
@@ -110,8 +110,11 @@ class Store(Protocol):
 
     def turns(self, session_id: str) -> Spans: ...
 
-    def adopt(self, meta: SessionMeta, records: Iterable[Record]) -> SessionMeta:
-        """Keep a session that was recorded elsewhere. All of it, or, if `records` fails, nothing."""
+    def adopt(self, meta: SessionMeta, records: Iterable[Record], *, lacking: bool = False) -> SessionMeta:
+        """Keep a session that was recorded elsewhere. All of it, or, if `records` fails, nothing.
+
+        With `lacking`, an asset whose content is not here is referred to all the same.
+        """
 
     def sweep(self) -> int:
         """Remove what an interrupted `adopt` left behind; returns how many."""
@@ -136,6 +139,11 @@ def default_store(home: Path | None = None) -> Store:
         from narratoria.session.postgres import PostgresStore  # needs the extra `postgres`
 
         return PostgresStore(shared, assets=home / "assets")
+    if "://" in shared:
+        scheme = shared.partition("://")[0]  # the rest may hold a password
+        raise JournalError(
+            f"NARRATORIA_STORE: there is no store of the kind {scheme!r}; give postgresql://… or the path of a file"
+        )
     from narratoria.session.sqlite import SqliteStore
 
     return SqliteStore(Path(shared) if shared else home / "sessions.db", assets=home / "assets")

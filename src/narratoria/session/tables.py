@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol
 
 from narratoria.errors import JournalError
-from narratoria.events import AssetStored, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.events import (
+    AssetStored,
+    SessionStarted,
+    TurnCommitted,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+)
 from narratoria.session import chunks
 from narratoria.session.assets import AssetStore
 from narratoria.session.journal import Journal
@@ -44,7 +51,7 @@ TABLES: Final = ("batches", "turns", "snapshots", "assets")
 
 _ADOPTED: Final = 512  # records in a batch of an import
 _SWEEP_AGE: Final = 3600.0  # an import that is still running is not swept away
-_MARKED: Final = frozenset({TurnStarted, TurnCommitted, AssetStored, SessionStarted})
+_MARKED: Final = frozenset({TurnStarted, TurnCommitted, TurnUndone, TurnRedone, AssetStored, SessionStarted})
 
 
 class Lease(Protocol):
@@ -150,8 +157,13 @@ class SqlStore(SqlReader):
         records: Sequence[Record],
         durable: bool,
         snapshot: bytes | None,
+        *,
+        absent: Collection[str] = (),
     ) -> int:
-        """Write one batch behind record `after`; returns the bytes it took. A job for the writer."""
+        """Write one batch behind record `after`; returns the bytes it took. A job for the writer.
+
+        `absent` are assets whose content nobody has.
+        """
         data = chunks.pack(chunks.to_lines(records))
         last = records[-1].seq
         rows = database.execute(
@@ -171,7 +183,7 @@ class SqlStore(SqlReader):
         )
         for record in records:
             if type(record.event) in _MARKED:
-                self._mark(database, key, record, durable)
+                self._mark(database, key, record, durable, absent)
         if snapshot is not None:
             database.execute(
                 "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)",
@@ -184,7 +196,9 @@ class SqlStore(SqlReader):
         database.execute("UPDATE sessions SET bytes = bytes WHERE key = ?", (key,))
         return 0
 
-    def _mark(self, database: Database, key: int, record: Record, durable: bool) -> None:
+    def _mark(
+        self, database: Database, key: int, record: Record, durable: bool, absent: Collection[str]
+    ) -> None:
         """Keep the tables beside the batches in step with what a record says."""
         event = record.event
         if isinstance(event, TurnStarted):
@@ -196,10 +210,14 @@ class SqlStore(SqlReader):
             database.execute(
                 "UPDATE turns SET last_seq = ? WHERE session = ? AND turn = ?", (record.seq, key, event.turn)
             )
-            if event.turn > 0:
-                database.execute("UPDATE sessions SET turns = turns + 1 WHERE key = ?", (key,))
+            self._count(database, key, event.turn, 1)
+        elif isinstance(event, TurnUndone):
+            self._count(database, key, event.turn, -1)
+        elif isinstance(event, TurnRedone):
+            self._count(database, key, event.turn, 1)
         elif isinstance(event, AssetStored):
-            self.keep_asset(database, event, durable=durable)
+            if event.hash not in absent:
+                self.keep_asset(database, event, durable=durable)
             database.execute(
                 "INSERT INTO assets (session, hash) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, event.hash)
             )
@@ -208,6 +226,10 @@ class SqlStore(SqlReader):
                 "UPDATE sessions SET story = COALESCE(story, ?), title = COALESCE(title, ?) WHERE key = ?",
                 (event.story, event.title, key),
             )
+
+    def _count(self, database: Database, key: int, turn: int, step: int) -> None:
+        if turn > 0:  # the opening is not a turn the player took
+            database.execute("UPDATE sessions SET turns = turns + ? WHERE key = ?", (step, key))
 
     def rename(self, session_id: str, title: str) -> None:
         key = self._key(session_id)
@@ -224,6 +246,7 @@ class SqlStore(SqlReader):
                 f"turn {turn} of session {session_id} is not finished; let it end, then branch"
             )
         child, now, end = uuid.uuid4().hex, time.time(), span.last
+        shared = sum(one > 0 for one in self._restore(session_id, end, None, None).timeline.turns)
         started = SessionStarted(
             session=child, story=parent.story, title=title, parent_session=session_id, parent_turn=turn
         )
@@ -232,7 +255,7 @@ class SqlStore(SqlReader):
             rows = database.execute(
                 "INSERT INTO sessions (id, story, title, created, updated, turns, last_seq, bytes, parent, "
                 "parent_turn, parent_seq) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING key",
-                (child, parent.story, title or parent.title, now, now, max(turn, 0), end, key, turn, end),
+                (child, parent.story, title or parent.title, now, now, shared, end, key, turn, end),
             )
             record = Record(end + 1, now, None, started)
             self.append(database, int(rows[0][0]), end, [record], True, None)
@@ -240,7 +263,7 @@ class SqlStore(SqlReader):
         self.writer.run(insert)
         return self.meta(child)
 
-    def adopt(self, meta: SessionMeta, records: Iterable[Record]) -> SessionMeta:
+    def adopt(self, meta: SessionMeta, records: Iterable[Record], *, lacking: bool = False) -> SessionMeta:
         """The session stays hidden until it is complete, so that a crash half way shows nothing."""
         name = meta.id if is_plain_id(meta.id) else uuid.uuid4().hex
         if self.query("SELECT 1 FROM sessions WHERE id = ?", (name,)):
@@ -249,7 +272,9 @@ class SqlStore(SqlReader):
         try:
             after = 0
             for batch in _batched(records, _ADOPTED):
-                self.writer.run(partial(self._adopt_batch, key=key, after=after, batch=batch), durable=False)
+                absent = self._absent(batch) if lacking else frozenset()
+                job = partial(self._adopt_batch, key=key, after=after, batch=batch, absent=absent)
+                self.writer.run(job, durable=False)
                 after = batch[-1].seq
             self.writer.run(lambda db: db.execute("UPDATE sessions SET hidden = 0 WHERE key = ?", (key,)))
             self._check_adopted(name, key)
@@ -258,16 +283,25 @@ class SqlStore(SqlReader):
             raise
         return self.meta(name)
 
-    def _adopt_batch(self, database: Database, key: int, after: int, batch: Sequence[Record]) -> None:
+    def _absent(self, batch: Sequence[Record]) -> frozenset[str]:
+        hashes = {record.event.hash for record in batch if isinstance(record.event, AssetStored)}
+        return frozenset(one for one in hashes if one not in self.assets)
+
+    def _adopt_batch(
+        self, database: Database, key: int, after: int, batch: Sequence[Record], absent: Collection[str]
+    ) -> None:
         if batch[0].seq <= after:
             raise JournalError(
                 f"record {batch[0].seq} comes after record {after}; the journal is out of order"
             )
-        self.append(database, key, after, batch, False, None)
+        self.append(database, key, after, batch, False, None, absent=absent)
 
     def _check_adopted(self, name: str, key: int) -> None:
         """Fold it once: what cannot be folded is not taken in, and the next opening need not fold it all."""
-        restored = self._restore(name, None, None, None)
+        try:
+            restored = self._restore(name, None, None, None)
+        except (ValueError, LookupError, TypeError) as error:
+            raise JournalError(f"the records of session {name} do not make a game ({error!r})") from None
         if restored.timeline.open is None:
             packed = chunks.pack(take_snapshot(restored.session, restored.timeline))
             values = (key, restored.session.seq, packed)
