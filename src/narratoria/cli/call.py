@@ -109,11 +109,12 @@ async def _call(
     with ear:
         try:
             result = await ToolRegistry().executor.execute(tool, arguments, session=session, call=record)
+            await sweep()
         except asyncio.CancelledError:
-            if ear.lost is not None:  # nobody hears us any more; the tool has been ended
-                raise ear.lost from None
-            raise
-    await sweep()
+            if ear.lost is None:
+                raise
+    if ear.lost is not None:  # nobody hears us any more; the tool has been ended
+        raise ear.lost
     outcome = call_result(tool.name, result, record, time.perf_counter() - started)
     if not as_json:
         _conclude(outcome, result.message, session, quiet=events)

@@ -19,7 +19,7 @@ def done_once(subject: Subject) -> Finding:
     run = subject.runs[0]
     if not run.dones and not run.ended_by_itself:
         return idle("it was ended before it came to that")
-    if not run.dones and any(b'"done"' in line.head for line in run.faults):
+    if not run.dones and any(b'"done"' in line.head and line.fault != "whole-lines" for line in run.faults):
         return idle("a line that was to be one has another fault: mend that first")
     if not run.dones:
         fix = 'write {"version":"0","type":"done","ok":true} as the last line, and flush it'
