@@ -4,11 +4,15 @@ Each moves state, memory, slices, permissions, assets and choices together, and 
 however long the game is. What a turn did outside the session is taken back by the compensation its author
 wrote. What cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in
 the outcome.
+
+Before a compensation runs, the journal says on the disk that it will: an undo that cannot be saved does nothing,
+and one that is interrupted is undone again. A compensation should therefore take "gone already" for done.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from narratoria.contract import Effect
 from narratoria.errors import JournalError
@@ -27,6 +31,8 @@ from narratoria.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.session.journal import Journal
 from narratoria.tool import CallScope, Tool, ToolContext
+
+UNDOING: Final = "UNDOING"  # the code of the notice that precedes compensations
 
 
 @dataclass(slots=True)
@@ -79,6 +85,9 @@ async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
     preview = await preview_undo(journal, registry)
     records = journal.store.read_turn(session.id, preview.turn)
     outcome = Undone(preview.turn, preview.prompt, preview.irreversible)
+    if preview.compensated:
+        session.notice(_intent(preview))
+        await journal.commit_turn()
     for applied in reversed(_effects(records)):
         if _obstacle(journal, preview.turn, applied, registry) is None:
             assert registry is not None  # noqa: S101 - without one there is an obstacle
@@ -89,6 +98,13 @@ async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
         session.notice(Notice(level="warn", message=message))
     await journal.commit_turn()
     return outcome
+
+
+def _intent(preview: UndoPreview) -> Notice:
+    what = "; ".join(preview.compensated)
+    return Notice(
+        level="info", code=UNDOING, message=f"turn {preview.turn} is being taken back outside too: {what}"
+    )
 
 
 async def redo(journal: Journal, *, force: bool = False) -> int:

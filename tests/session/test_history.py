@@ -8,8 +8,10 @@ import pytest
 from digging import Outside, new_game, play, world
 
 from narratoria.errors import JournalError
-from narratoria.history import checkpoint, preview_undo, redo, retry, return_to, undo
+from narratoria.events import Notice, TurnUndone
+from narratoria.history import UNDOING, checkpoint, preview_undo, redo, retry, return_to, undo
 from narratoria.session.fold import fold
+from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
 
 
@@ -173,3 +175,27 @@ async def test_undo_costs_the_turn_not_the_game(store: Store, tmp_path: Path) ->
         await undo(journal, registry)
     assert counts[1] <= counts[0] + 6, counts
     await journal.close()
+
+
+async def test_an_undo_that_cannot_be_saved_takes_nothing_back_outside(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    outside = Outside(tmp_path)
+    journal = new_game(store)
+    await play(journal, outside.registry(), "ring 1")
+    before = world(journal.session)
+    refuse = (
+        "CREATE TEMP TRIGGER no BEFORE INSERT ON batches BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    )
+    store.writer.run(lambda db: db.execute(refuse))
+    with pytest.raises(JournalError, match="the disk is full"):
+        await undo(journal, outside.registry())
+    assert outside.world["bell"] == 1
+    assert world(journal.session) == before
+    store.writer.run(lambda db: db.execute("DROP TRIGGER no"))
+    outcome = await undo(journal, outside.registry())
+    assert (outside.world["bell"], outcome.compensated) == (0, ["the bell rings"])
+    await journal.close()
+    events = [record.event for record in store.read(journal.session.id)]
+    said = next(n for n, event in enumerate(events) if isinstance(event, Notice) and event.code == UNDOING)
+    assert said < next(n for n, event in enumerate(events) if isinstance(event, TurnUndone))
+    store.close()

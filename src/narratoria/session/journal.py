@@ -167,6 +167,13 @@ class Journal:
         self._lease = lease
         self.written = self._durable = self.session.seq
 
+    def resumes(self, call: str) -> bool:
+        """Whether a crash interrupted the plan this call belongs to: the call may have acted already."""
+        return any(
+            isinstance(record.event, PlanMade) and call.startswith(f"{record.event.plan.get('requestId')}:")
+            for record in self.open_records
+        )
+
     def restoration(self) -> Restoration:
         """What takes turns of this session back and makes them again."""
         return Restoration(

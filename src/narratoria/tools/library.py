@@ -27,6 +27,7 @@ from narratoria.contract import (
 from narratoria.errors import NarratoriaError, ToolFailure
 from narratoria.retry import RetryPolicies
 from narratoria.session.filesystem import Filesystem, PathRefusedError
+from narratoria.session.journal import Journal
 from narratoria.tool import Tool, ToolContext, ToolResult
 from narratoria.tools.browser import Browser, PageError
 
@@ -144,13 +145,16 @@ def _write(params: Mapping[str, Any], *, context: ToolContext) -> ToolResult[Wri
     data = _encoded(params["content"], params["encoding"])
     try:
         before = files.read_bytes(path) if files.exists(path) else None
-        if before is not None and not params["overwrite"]:
+        # A call that was interrupted after it wrote is made again: its own content is not in its way.
+        if before is not None and before != data and not params["overwrite"]:
             raise ToolFailure(
                 "FILE_EXISTS",
                 f"File '{path}' already exists",
                 suggestions=["Set overwrite: true", "Choose different path"],
             )
         context.receipt = _receipt(context, path, before, data)
+        if before == data and _interrupted(context):
+            context.receipt = _receipt_of_the_interrupted(context.receipt, overwrite=params["overwrite"])
         files.write_bytes(path, data)
     except (OSError, PathRefusedError) as problem:
         raise _write_failed(problem) from None
@@ -158,6 +162,18 @@ def _write(params: Mapping[str, Any], *, context: ToolContext) -> ToolResult[Wri
     if "lost" in context.receipt:
         message += " What it held before is too large to be brought back by an undo."
     return ToolResult.ok(Written(path, len(data), time.time()), message)
+
+
+def _interrupted(context: ToolContext) -> bool:
+    """Whether this call may have run before, in a process that was killed."""
+    journal = context.session.root.journal
+    return isinstance(journal, Journal) and journal.resumes(context.call_id)
+
+
+def _receipt_of_the_interrupted(receipt: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
+    """The content that is there is our own. Without `overwrite` nothing was there before; with it, who knows."""
+    own = {key: value for key, value in receipt.items() if key not in ("before", "lost")}
+    return {**own, "forgotten": True} if overwrite else own
 
 
 def _encoded(content: str, encoding: str) -> bytes:
@@ -190,17 +206,29 @@ def _receipt(context: ToolContext, path: str, before: bytes | None, data: bytes)
 
 
 def _take_back(context: ToolContext) -> None:
-    """Remove the file, or put back what it replaced; unless somebody else has changed it since."""
+    """Remove the file, or put back what it replaced; unless somebody else has changed it since.
+
+    Taken back already counts as taken back: an undo that was interrupted is made again.
+    """
     receipt, files = context.receipt, context.filesystem
     path = receipt["path"]
-    if not files.exists(path) or hashlib.sha256(files.read_bytes(path)).hexdigest() != receipt["written"]:
-        raise NarratoriaError(f"{path} was changed after it was written, so it is left as it is")
-    if "lost" in receipt:
-        raise NarratoriaError(f"{path} had {receipt['lost']} bytes before, too many to be kept for an undo")
-    if "before" in receipt:
-        files.write_bytes(path, zlib.decompress(base64.b64decode(receipt["before"])))
-    else:
-        files.delete(path)
+    now = files.read_bytes(path) if files.exists(path) else None
+    known = "lost" not in receipt and "forgotten" not in receipt  # what was there before, if anything was
+    before = zlib.decompress(base64.b64decode(receipt["before"])) if "before" in receipt else None
+    if not known or now != before:
+        if now is None or hashlib.sha256(now).hexdigest() != receipt["written"]:
+            raise NarratoriaError(f"{path} was changed after it was written, so it is left as it is")
+        if "lost" in receipt:
+            raise NarratoriaError(
+                f"{path} had {receipt['lost']} bytes before, too many to be kept for an undo"
+            )
+        if "forgotten" in receipt:
+            raise NarratoriaError(f"what {path} held before was lost in a crash, so it is left as it is")
+        if before is not None:
+            files.write_bytes(path, before)
+        else:
+            files.delete(path)
+    if before is None:
         for folder in reversed(receipt["made"]):
             if files.is_dir(folder) and not files.list(folder):
                 files.delete(folder)
