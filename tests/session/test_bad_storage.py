@@ -286,3 +286,24 @@ async def test_an_empty_file_where_nothing_was_played_becomes_a_database(tmp_pat
     assert len(store.list()) == 1
     store.close()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["locks", "sessions.db"]
+
+
+def test_a_lock_that_cannot_be_written_is_one_clear_error(tmp_path: Path, driver: str) -> None:
+    """No file of that process may grow: what a full disk does to it."""
+    script = (
+        "import resource\n"
+        "from narratoria.errors import JournalError\n"
+        "from narratoria.session.sqlite import SqliteStore\n"
+        f"store = SqliteStore({str(tmp_path / 'sessions.db')!r}, driver={driver!r})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    store.lease('game')\n"
+        "except JournalError as error:\n"
+        "    print(error)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "print(store.lease('game').held)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    refusal, _, held = done.stdout.partition("\n")
+    assert "game.lock" in refusal and "then open the session again" in refusal, done.stderr
+    assert held.strip() == "True", "the refused attempt holds nothing"

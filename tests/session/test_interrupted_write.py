@@ -54,14 +54,13 @@ async def test_a_call_killed_after_it_wrote_ends_as_one_left_alone(tmp_path: Pat
     assert told["disturbed"] == told["quiet"]
 
 
-async def test_a_strangers_file_with_the_same_content_outlives_the_undo(tmp_path: Path) -> None:
+async def test_a_strangers_file_with_the_same_content_is_in_the_way(tmp_path: Path) -> None:
     journal, registry = open_desk(tmp_path)
-    diary = tmp_path / "files" / "today.txt"
-    diary.write_text("rain")
-    result = await take_turn(journal.session, "rain", narrator=Scribe(), registry=registry)
-    assert result.outcome == "completed"
-    await undo(journal, registry)
-    assert diary.read_text() == "rain"
+    (tmp_path / "files" / "today.txt").write_text("rain")
+    args = {"path": "today.txt", "content": "rain"}
+    result = await registry.execute("file_write", args, session=journal.session)
+    assert result.error is not None
+    assert result.error.code == "FILE_EXISTS"
     await journal.close()
     journal.store.close()
 

@@ -167,10 +167,10 @@ class Journal:
         self._lease = lease
         self.written = self._durable = self.session.seq
 
-    def resumes(self, call: str) -> bool:
-        """Whether a crash interrupted the plan this call belongs to: the call may have acted already."""
+    def resumes(self, turn: int | None) -> bool:
+        """Whether a crash left this turn open: a call of it may have acted already, and not said so."""
         return any(
-            isinstance(record.event, PlanMade) and call.startswith(f"{record.event.plan.get('requestId')}:")
+            isinstance(record.event, TurnStarted) and record.event.turn == turn
             for record in self.open_records
         )
 

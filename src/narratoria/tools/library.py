@@ -145,15 +145,15 @@ def _write(params: Mapping[str, Any], *, context: ToolContext) -> ToolResult[Wri
     data = _encoded(params["content"], params["encoding"])
     try:
         before = files.read_bytes(path) if files.exists(path) else None
-        # A call that was interrupted after it wrote is made again: its own content is not in its way.
-        if before is not None and before != data and not params["overwrite"]:
+        own = before == data and _interrupted(context)
+        if before is not None and not own and not params["overwrite"]:
             raise ToolFailure(
                 "FILE_EXISTS",
                 f"File '{path}' already exists",
                 suggestions=["Set overwrite: true", "Choose different path"],
             )
         context.receipt = _receipt(context, path, before, data)
-        if before == data and _interrupted(context):
+        if own:
             context.receipt = _receipt_of_the_interrupted(context.receipt, overwrite=params["overwrite"])
         files.write_bytes(path, data)
     except (OSError, PathRefusedError) as problem:
@@ -165,9 +165,10 @@ def _write(params: Mapping[str, Any], *, context: ToolContext) -> ToolResult[Wri
 
 
 def _interrupted(context: ToolContext) -> bool:
-    """Whether this call may have run before, in a process that was killed."""
-    journal = context.session.root.journal
-    return isinstance(journal, Journal) and journal.resumes(context.call_id)
+    """Whether this call may have written before, in a process that was killed. It is made again then, and what
+    it wrote is not in its way."""
+    session = context.session.root
+    return isinstance(session.journal, Journal) and session.journal.resumes(session.turn)
 
 
 def _receipt_of_the_interrupted(receipt: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
