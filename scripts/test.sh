@@ -7,7 +7,7 @@ root=$(pwd)
 copy=build/test-tree
 rm -rf "$copy"
 mkdir -p "$copy" build/screens
-cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md pyproject.toml "$copy/"
+cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md CONTRIBUTING.md LICENSE pyproject.toml "$copy/"
 cd "$copy"
 PATH="$bin:$PATH" NARRATORIA_SCREENS="$root/build/screens" NARRATORIA_SOURCE="$root" \
   exec "$bin/python" -m pytest -n 2 "$@"

@@ -196,10 +196,23 @@ async def test_cancelling_ends_the_group_reaps_and_goes_on(trial: Any) -> None:
     assert _only_guardian_left()
 
 
+_strangers: set[str] = set()  # servers that other tests of the same run keep
+
+
+def _children() -> set[str]:
+    return set(Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split())
+
+
+@pytest.fixture(autouse=True)
+def _note_strangers() -> None:
+    _strangers.clear()
+    _strangers.update(_children())
+
+
 def _only_guardian_left() -> bool:
-    """Whether our one child is the guardian, and no zombie waits."""
-    children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
-    return all("guardian.py" in Path(f"/proc/{pid}/cmdline").read_text() for pid in children)
+    """Whether the one child this test has left us is the guardian, and no zombie waits."""
+    mine = _children() - _strangers
+    return all("guardian.py" in Path(f"/proc/{pid}/cmdline").read_text() for pid in mine)
 
 
 async def test_a_second_cancellation_does_not_wait_for_the_grace_period(trial: Any) -> None:
