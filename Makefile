@@ -36,6 +36,9 @@ $(TEST_VENV)/.ready:
 	scripts/install_wheel.sh $(TEST_BIN)
 
 bench: setup ## every measured figure beside its target
+	scripts/test_needs.sh
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	scripts/bench.sh $(BIN)
 
 contracts: setup ## write contracts/ from the types

@@ -6,5 +6,6 @@ bin=$1
 for file in bench/bench_*.py; do
   echo
   echo "== ${file#bench/bench_}"
-  env -u PYTHONDONTWRITEBYTECODE "$bin/python" "$file"
+  env -u PYTHONDONTWRITEBYTECODE "$bin/python" "$file" || failed="${failed:-} $file"
 done
+[ -z "${failed:-}" ] || { echo "did not run to their end:$failed" >&2; exit 1; }
