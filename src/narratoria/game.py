@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from narratoria.errors import NarratoriaError, StoryInvalid
@@ -19,7 +20,8 @@ from narratoria.resume import open_turn
 from narratoria.session import Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.journal import Journal
-from narratoria.story import Story, ending_of
+from narratoria.session.store import SessionMeta
+from narratoria.story import Story, ending_of, library_story, open_story, story_folders
 from narratoria.tools.process import process_tool
 from narratoria.turn import Interrupted, Origin, TurnResult, TurnSettings, take_turn
 
@@ -170,3 +172,42 @@ def story_registry(story: Story) -> ToolRegistry:
         except NarratoriaError as error:
             raise StoryInvalid(f"{one.path}: {error}") from error
     return registry
+
+
+# --- which story a session is of ---------------------------------------------------------------------------
+
+
+def folder_of(story: Story) -> str | None:
+    """The folder to remember with a session; None for a story of the shelves, which its id finds anywhere."""
+    shelves = {folder.resolve() for folder in story_folders()}
+    return None if story.root.parent in shelves else str(story.root)
+
+
+def story_of(meta: SessionMeta, given: Story | str | None = None) -> Story:
+    """The story a saved session is played with: the one `given`, which must be the session's own, or the one it
+    was begun with, where that lies now. `StoryInvalid` says what to do if it cannot be had.
+    """
+    if given is not None:
+        story = given if isinstance(given, Story) else open_story(given)
+        return _same(meta, story, "leave the story out, or begin a new game without the session")
+    if meta.folder is not None:
+        if not (Path(meta.folder) / "story.toml").is_file():
+            raise StoryInvalid(
+                f"session {meta.id} was played with the story {meta.story!r} in {meta.folder}, which is not there "
+                f"any more; say with --story where it is now"
+            )
+        return _same(
+            meta, Story.load(meta.folder), f"{meta.folder} holds another story now; name it with --story"
+        )
+    if meta.story is None:
+        raise StoryInvalid(f"session {meta.id} does not say which story it is of; name it with --story")
+    try:
+        return library_story(meta.story)
+    except StoryInvalid as error:
+        raise StoryInvalid(f"session {meta.id}: {error}; say with --story where the story is") from None
+
+
+def _same(meta: SessionMeta, story: Story, advice: str) -> Story:
+    if meta.story is not None and story.id != meta.story:
+        raise StoryInvalid(f"session {meta.id} is of the story {meta.story!r}, not of {story.id!r}; {advice}")
+    return story

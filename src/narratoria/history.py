@@ -33,6 +33,7 @@ from narratoria.session.journal import Journal
 from narratoria.tool import CallScope, Tool, ToolContext
 
 UNDOING: Final = "UNDOING"  # the code of the notice that precedes compensations
+NOT_HERE: Final = "its tool is not here"
 
 
 @dataclass(slots=True)
@@ -43,6 +44,7 @@ class UndoPreview:
     prompt: str = ""
     irreversible: list[str] = field(default_factory=list)
     compensated: list[str] = field(default_factory=list)
+    tools_missing: bool = False  # whether more could be taken back with the story's tools at hand
 
 
 @dataclass(slots=True)
@@ -66,6 +68,7 @@ async def preview_undo(journal: Journal, registry: ToolRegistry | None = None) -
             preview.compensated.append(applied.description)
         else:
             preview.irreversible.append(f"{applied.tool}: {applied.description} ({reason})")
+            preview.tools_missing |= reason == NOT_HERE
     for record in records:
         if isinstance(record.event, Notification):
             preview.irreversible.append(f"notification {record.event.event!r} (it was sent)")
@@ -212,7 +215,7 @@ def _obstacle(
         return "shared with the session this one branched from"
     tool = registry.get(applied.tool) if registry is not None else None
     if tool is None:
-        return "its tool is not here"
+        return NOT_HERE
     return None if _effect_of(tool, applied) is not None else "its tool has changed since"
 
 

@@ -163,6 +163,11 @@ def open_story(name: str | Path) -> Story:
     path = Path(name)
     if (path / "story.toml").is_file():
         return Story.load(path)
+    return library_story(str(name))
+
+
+def library_story(name: str) -> Story:
+    """A story of the shelves by its id, whatever folders there are where one happens to stand."""
     broken: dict[str, StoryInvalid] = {}
 
     def note(where: Path, error: StoryInvalid) -> None:
@@ -170,10 +175,10 @@ def open_story(name: str | Path) -> Story:
 
     stories = find_stories(on_invalid=note)
     for story in stories:
-        if story.id == str(name):
+        if story.id == name:
             return story
-    if str(name) in broken:
-        raise broken[str(name)]
+    if name in broken:
+        raise broken[name]
     known = ", ".join(story.id for story in stories) or "none"
     raise StoryInvalid(
         f"{name}: neither a folder with a story.toml nor the id of a story (there are: {known})"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from digging import Outside, play
 
+from narratoria.session import Session
 from narratoria.session.fold import fold
+from narratoria.session.postgres import PostgresStore
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import SCHEMA_VERSION
 
@@ -44,4 +49,50 @@ async def test_a_database_of_that_version_is_read_and_played_on(
     await play(journal, Outside(tmp_path).registry(), "dig 6")
     await journal.close()
     assert store.restore("recorded").state["last"] == 6
+    store.close()
+
+
+READ = """
+import os, sqlite3, sys  # all of them while we still may read them
+from pathlib import Path
+from narratoria.session.sqlite import SqliteStore
+path, driver = sys.argv[1:]
+if os.getuid() == 0:
+    os.setuid(65534)
+store = SqliteStore(Path(path), driver=driver)
+(meta,) = store.list()
+print(meta.id, meta.folder, store.restore("recorded").state["last"])
+store.close()
+"""
+
+
+@pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
+def test_an_old_database_that_cannot_be_written_is_read_as_it_is(driver: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="narratoria-readonly-") as folder:  # pytest's own is for one user
+        path = Path(folder) / "sessions.db"
+        shutil.copyfile(RECORDED / "version-1.db", path)
+        before = path.read_bytes()
+        path.chmod(0o444)
+        Path(folder).chmod(0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", READ, path, driver], capture_output=True, text=True, timeout=60
+        )
+        Path(folder).chmod(0o755)
+        assert done.stdout == "recorded None 3\n", done.stderr
+        assert path.read_bytes() == before
+
+
+@pytest.mark.postgres
+def test_a_shared_database_of_the_first_version_is_brought_up_to_date(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    store = PostgresStore(postgres_database, assets=tmp_path)
+    store.create(Session("old", assets=store.assets), story="digging").release()
+    for statement in ("ALTER TABLE sessions DROP COLUMN folder", "UPDATE version SET number = 1"):
+        store.writer.run(lambda database, statement=statement: database.execute(statement))
+    store.close()
+    store = PostgresStore(postgres_database, assets=tmp_path)
+    store.relocate("old", "/stories/digging")
+    assert store.meta("old").folder == "/stories/digging"
+    assert store.query("SELECT number FROM version") == [(SCHEMA_VERSION,)]
     store.close()

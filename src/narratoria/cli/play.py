@@ -16,7 +16,7 @@ from rich.padding import Padding
 from narratoria.cli.output import console, print_json, printable, styled
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted
-from narratoria.game import Game
+from narratoria.game import Game, folder_of, story_of
 from narratoria.session import Record, Session
 from narratoria.session.store import Store, default_store
 from narratoria.story import open_story
@@ -28,6 +28,7 @@ DEFAULT_STORY = "lighthouse"
 
 @click.command()
 @click.argument("story", required=False)
+@click.option("--story", "named", metavar="STORY", help="The same as the argument.")
 @click.option("--terminal", is_flag=True, help="Play here instead of in a browser.")
 @click.option("--session", "session_id", metavar="ID", help="Go on with a saved session.")
 @click.option("--json", "as_json", is_flag=True, help="With --terminal: one JSON object per turn.")
@@ -39,6 +40,7 @@ DEFAULT_STORY = "lighthouse"
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 def play(
     story: str | None,
+    named: str | None,
     terminal: bool,
     session_id: str | None,
     as_json: bool,
@@ -48,6 +50,9 @@ def play(
     no_browser: bool,
 ) -> int:
     """Play STORY: a name from the library, or a folder."""
+    if story is not None and named is not None:
+        raise click.UsageError("the story is named twice, as an argument and with --story")
+    story = story or named
     if terminal or as_json:
         return asyncio.run(_play(story, session_id, narrators, as_json))
     try:
@@ -68,13 +73,17 @@ async def open_game(
     """A game over the store, and whether it is new."""
     if session_id is not None:
         meta = await asyncio.to_thread(store.find, session_id)
-        tale = open_story(story or meta.story or DEFAULT_STORY)
+        tale = await asyncio.to_thread(story_of, meta, story)
         journal = await asyncio.to_thread(store.open, meta.id)
+        if story is not None and folder_of(tale) != meta.folder:
+            await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
         new = False
     else:
         tale = open_story(story or DEFAULT_STORY)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
-        journal = await asyncio.to_thread(store.create, session, story=tale.id, title=tale.title)
+        journal = await asyncio.to_thread(
+            store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
+        )
         new = True
     try:
         yield Game(tale, journal.session, narrators=narrators or None), new

@@ -14,13 +14,11 @@ from rich.padding import Padding
 from narratoria.cli import FAILED
 from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.cli.sessions import opened_store
-from narratoria.errors import JournalError
-from narratoria.game import story_registry
+from narratoria.game import story_of, story_registry
 from narratoria.replay import Verification
 from narratoria.replay import verify as verify_session
 from narratoria.session.fold import SessionView, TurnView, fold
 from narratoria.session.store import SessionMeta, Store
-from narratoria.story import open_story
 from narratoria.tools.custody import sweep
 
 
@@ -28,7 +26,7 @@ from narratoria.tools.custody import sweep
 @click.argument("session")
 @click.option("--verify", is_flag=True, help="Run the tools again and show where the outcome differs.")
 @click.option(
-    "--story", "story", metavar="STORY", help="With --verify: whose tools to run, if not the session's own."
+    "--story", "story", metavar="STORY", help="With --verify: where the session's story is, if it moved."
 )
 @click.option(
     "--speed",
@@ -77,10 +75,7 @@ def _tell(turn: TurnView) -> None:
 
 
 async def _verify(store: Store, meta: SessionMeta, story: str | None) -> Verification:
-    name = story or meta.story
-    if name is None:
-        raise JournalError(f"session {meta.id} does not say whose tools it used; name the story with --story")
-    tale = open_story(name)
+    tale = story_of(meta, story)
     try:
         return await verify_session(store, meta.id, story_registry(tale), roots=[Path(tale.root)])
     finally:

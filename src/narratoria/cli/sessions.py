@@ -14,8 +14,8 @@ import click
 import msgspec
 
 from narratoria.cli.output import console, print_json, printable, styled
-from narratoria.errors import JournalError, NarratoriaError
-from narratoria.game import story_registry
+from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
+from narratoria.game import story_of, story_registry
 from narratoria.history import Undone, UndoPreview, abandon, preview_undo, undo
 from narratoria.registry import ToolRegistry
 from narratoria.session.fold import SessionView, fold
@@ -25,9 +25,9 @@ from narratoria.session.salvage import salvage
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import SessionMeta, Store, default_store, is_plain_id
 from narratoria.session.transcript import to_html, to_markdown
-from narratoria.story import open_story
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+story_option = click.option("--story", metavar="STORY", help="Where the session's story is, if it moved.")
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
@@ -201,9 +201,10 @@ def delete(session: str, yes: bool, as_json: bool) -> None:
 
 @sessions.command(name="undo")
 @click.argument("session")
+@story_option
 @yes_option
 @as_json_option
-def undo_(session: str, yes: bool, as_json: bool) -> None:
+def undo_(session: str, story: str | None, yes: bool, as_json: bool) -> None:
     """Take back the newest turn of SESSION. What cannot be taken back is listed first."""
 
     def agree(preview: UndoPreview) -> None:
@@ -215,9 +216,12 @@ def undo_(session: str, yes: bool, as_json: bool) -> None:
     async def run(store: Store, meta: SessionMeta) -> Undone:
         journal = await asyncio.to_thread(store.open, meta.id)
         try:
-            registry = _registry(meta)
+            registry, lack = _registry(meta, story)
             await abandon(journal)
-            agree(await preview_undo(journal, registry))
+            preview = await preview_undo(journal, registry)
+            if lack is not None and preview.tools_missing:
+                click.echo(f"nothing outside can be taken back without the story's tools: {lack}", err=True)
+            agree(preview)
             return await undo(journal, registry)
         finally:
             await journal.close()
@@ -242,17 +246,14 @@ def undo_(session: str, yes: bool, as_json: bool) -> None:
         console(stderr=True).print(styled((line, "yellow")))
 
 
-def _registry(meta: SessionMeta) -> ToolRegistry | None:
-    """The story's tools, for their compensations; without the story, none can run."""
-    if meta.story is None:
-        return None
+def _registry(meta: SessionMeta, given: str | None) -> tuple[ToolRegistry | None, str | None]:
+    """The story's tools, for their compensations; or why there are none, which not every undo needs to know."""
     try:
-        return story_registry(open_story(meta.story))
-    except NarratoriaError as error:
-        click.echo(
-            f"the story {meta.story!r} cannot be opened, so its tools compensate nothing: {error}", err=True
-        )
-        return None
+        return story_registry(story_of(meta, given)), None
+    except StoryInvalid as error:
+        if given is not None:
+            raise
+        return None, str(error)
 
 
 @sessions.command()

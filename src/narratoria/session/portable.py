@@ -89,7 +89,7 @@ def _is_whole(assets: AssetStore, digest: str) -> bool:
 
 
 def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
-    meta = store.meta(session_id)
+    meta = msgspec.structs.replace(store.meta(session_id), folder=None)  # nobody else's business
     hasher, count = hashlib.sha256(), 0
     assets: dict[str, None] = {}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
@@ -156,7 +156,7 @@ class _Import:
             raise self.refuse(f"asset {lacking[0]} is missing")
         for digest in sorted(known):
             self.asset(digest)
-        meta = msgspec.structs.replace(manifest.session, parent=None, parent_turn=None)
+        meta = msgspec.structs.replace(manifest.session, folder=None, parent=None, parent_turn=None)
         self.check_story(meta.story)
         for ts in (meta.created, meta.updated):
             self.check_time(ts)

@@ -21,10 +21,11 @@ from narratoria.session.store import Metas, Records, SessionMeta, SessionUnknown
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import Database
 
-_META: Final = """SELECT s.id, s.story, s.title, s.created, s.updated, s.turns, s.last_seq, s.bytes, p.id,
-    s.parent_turn FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
+_META: Final = """SELECT s.id, s.story, s.title, s.folder, s.created, s.updated, s.turns, s.last_seq, s.bytes,
+    p.id, s.parent_turn FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
 _META_FIELDS: Final = (
-    "id", "story", "title", "created", "updated", "turns", "last_seq", "bytes", "parent", "parent_turn"
+    "id", "story", "title", "folder", "created", "updated", "turns", "last_seq", "bytes", "parent",
+    "parent_turn",
 )  # fmt: skip
 Stretch = tuple[int, int, int]  # (session key, after, upto): which records of which session
 Stretches = list[Stretch]  # inside the class, `list` is the method

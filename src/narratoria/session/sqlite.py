@@ -17,7 +17,7 @@ from narratoria.errors import JournalError, SessionBusy
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
 from narratoria.session.store import SCHEMA_VERSION, is_plain_id
-from narratoria.session.tables import SCHEMA, SqlStore
+from narratoria.session.tables import MIGRATIONS, SCHEMA, SqlStore
 from narratoria.session.writer import Database
 
 try:
@@ -27,6 +27,7 @@ except ImportError:  # a platform without a wheel: slower, otherwise the same
 
 APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
 _BUSY_MS: Final = 10_000
+_OLD_SESSIONS: Final = "CREATE TEMP VIEW sessions AS SELECT *, NULL AS folder FROM main.sessions"
 _WORDS: Final = {
     "key": "INTEGER PRIMARY KEY", "int": "INTEGER", "real": "REAL", "blob": "BLOB",
     "clustered": " WITHOUT ROWID",
@@ -81,7 +82,13 @@ class SqliteStore(SqlStore):
             raise JournalError(f"{self.path}: {_reason(error)}") from None
         if missing:
             self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the file
-        return _prepared(self._connection(readonly=True), self.path, self._lived_in)
+        database = _prepared(self._connection(readonly=True), self.path, self._lived_in)
+        if _version(database) < SCHEMA_VERSION:
+            try:
+                self.writer.run(lambda writing: writing.execute("SELECT 1"))  # brings it up to date
+            except JournalError:
+                database.execute(_OLD_SESSIONS)  # it cannot be written: it is read as it is
+        return database
 
     def _connection(self, *, readonly: bool, path: Path | None = None) -> SqliteDatabase:
         if not readonly and self.path.exists() and not os.access(self.path, os.W_OK):
@@ -276,7 +283,7 @@ def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDat
     """Check what the file is, and bring it to the present schema."""
     try:
         database.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-        version = int(database.execute("PRAGMA user_version")[0][0])
+        version = _version(database)
         application = int(database.execute("PRAGMA application_id")[0][0])
         tables = int(database.execute("SELECT count(*) FROM sqlite_master")[0][0])
         if version > SCHEMA_VERSION:
@@ -303,17 +310,25 @@ def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDat
     return database
 
 
+def _version(database: Database) -> int:
+    return int(database.execute("PRAGMA user_version")[0][0])
+
+
 def _migrate(database: SqliteDatabase, version: int) -> None:
     if version == SCHEMA_VERSION:
         return
     database.begin(durable=True)
     try:
-        # Another process may have been first.
-        if not int(database.execute("PRAGMA user_version")[0][0]):
+        found = _version(database)  # another process may have been first
+        if not found:
             for statement in SCHEMA:
                 database.execute(statement.format(**_WORDS))
             database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        else:
+            for number in range(found + 1, SCHEMA_VERSION + 1):
+                for statement in MIGRATIONS[number]:
+                    database.execute(statement.format(**_WORDS))
+        database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         database.commit()
     except BaseException:
         database.rollback()

@@ -19,7 +19,7 @@ from narratoria.session.session import Record, Session
 if TYPE_CHECKING:
     from narratoria.session.journal import Journal
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
@@ -40,6 +40,7 @@ class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     id: str
     story: str | None = None
     title: str | None = None
+    folder: str | None = None  # where the story lay, if on no shelf of this machine
     created: float = 0.0
     updated: float = 0.0
     turns: int = 0  # how many stand: neither those taken back nor the opening
@@ -71,7 +72,12 @@ class Store(Protocol):
     assets: AssetStore
 
     def create(
-        self, session: Session | None = None, *, story: str | None = None, title: str | None = None
+        self,
+        session: Session | None = None,
+        *,
+        story: str | None = None,
+        title: str | None = None,
+        folder: str | None = None,
     ) -> Journal:
         """Keep a new session, and open it for writing. What it holds now is kept as its beginning."""
 
@@ -96,6 +102,9 @@ class Store(Protocol):
         """The one session whose id begins so."""
 
     def rename(self, session_id: str, title: str) -> None: ...
+
+    def relocate(self, session_id: str, folder: str | None) -> None:
+        """Look for the session's story in another folder from now on."""
 
     def delete(self, session_id: str) -> None:
         """Forget a session. What its branches share of it stays until they go too."""

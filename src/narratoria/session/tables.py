@@ -31,7 +31,7 @@ from narratoria.session.writer import Database, Writer
 # `{…}` is what the two dialects call differently. Records lie in batches; nothing is ever changed in one.
 SCHEMA: Final = (
     """CREATE TABLE sessions (
-        key {key}, id TEXT NOT NULL UNIQUE, story TEXT, title TEXT,
+        key {key}, id TEXT NOT NULL UNIQUE, story TEXT, title TEXT, folder TEXT,
         created {real} NOT NULL, updated {real} NOT NULL, turns {int} NOT NULL, last_seq {int} NOT NULL,
         bytes {int} NOT NULL, parent {int}, parent_turn {int}, parent_seq {int},
         hidden {int} NOT NULL DEFAULT 0)""",
@@ -47,6 +47,8 @@ SCHEMA: Final = (
     """CREATE TABLE assets (
         session {int} NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)){clustered}""",
 )
+# What leads from the version before to this one.
+MIGRATIONS: Final = {2: ("ALTER TABLE sessions ADD COLUMN folder TEXT",)}
 TABLES: Final = ("batches", "turns", "snapshots", "assets")
 
 _ADOPTED: Final = 512  # records in a batch of an import
@@ -89,7 +91,12 @@ class SqlStore(SqlReader):
     # --- opening -----------------------------------------------------------------------------------------
 
     def create(
-        self, session: Session | None = None, *, story: str | None = None, title: str | None = None
+        self,
+        session: Session | None = None,
+        *,
+        story: str | None = None,
+        title: str | None = None,
+        folder: str | None = None,
     ) -> Journal:
         session = session or Session(assets=self.assets)
         session.assets = self.assets
@@ -109,9 +116,9 @@ class SqlStore(SqlReader):
             if database.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)):
                 raise JournalError(f"session {session.id} exists already; open it, or choose another id")
             rows = database.execute(
-                "INSERT INTO sessions (id, story, title, created, updated, turns, last_seq, bytes) "
-                "VALUES (?, ?, ?, ?, ?, 0, ?, 0) RETURNING key",
-                (session.id, story, title, now, now, session.seq),
+                "INSERT INTO sessions (id, story, title, folder, created, updated, turns, last_seq, bytes) "
+                "VALUES (?, ?, ?, ?, ?, ?, 0, ?, 0) RETURNING key",
+                (session.id, story, title, folder, now, now, session.seq),
             )
             key = int(rows[0][0])
             database.execute(
@@ -235,6 +242,10 @@ class SqlStore(SqlReader):
         key = self._key(session_id)
         self.writer.run(lambda db: db.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, key)))
 
+    def relocate(self, session_id: str, folder: str | None) -> None:
+        key = self._key(session_id)
+        self.writer.run(lambda db: db.execute("UPDATE sessions SET folder = ? WHERE key = ?", (folder, key)))
+
     def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
         parent = self.meta(session_id)
         key, last = self._key_and_last(session_id)
@@ -246,6 +257,7 @@ class SqlStore(SqlReader):
                 f"turn {turn} of session {session_id} is not finished; let it end, then branch"
             )
         child, now, end = uuid.uuid4().hex, time.time(), span.last
+        called = title or parent.title
         shared = sum(one > 0 for one in self._restore(session_id, end, None, None).timeline.turns)
         started = SessionStarted(
             session=child, story=parent.story, title=title, parent_session=session_id, parent_turn=turn
@@ -253,9 +265,9 @@ class SqlStore(SqlReader):
 
         def insert(database: Database) -> None:
             rows = database.execute(
-                "INSERT INTO sessions (id, story, title, created, updated, turns, last_seq, bytes, parent, "
-                "parent_turn, parent_seq) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING key",
-                (child, parent.story, title or parent.title, now, now, shared, end, key, turn, end),
+                "INSERT INTO sessions (id, story, title, folder, created, updated, turns, last_seq, bytes, "
+                "parent, parent_turn, parent_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING key",
+                (child, parent.story, called, parent.folder, now, now, shared, end, key, turn, end),
             )
             record = Record(end + 1, now, None, started)
             self.append(database, int(rows[0][0]), end, [record], True, None)
@@ -335,9 +347,9 @@ class SqlStore(SqlReader):
 
 def _insert_hidden(database: Database, name: str, meta: SessionMeta) -> int:
     rows = database.execute(
-        "INSERT INTO sessions (id, story, title, created, updated, turns, last_seq, bytes, hidden) "
-        "VALUES (?, ?, ?, ?, ?, 0, 0, 0, 1) RETURNING key",
-        (name, meta.story, meta.title, meta.created, meta.updated),
+        "INSERT INTO sessions (id, story, title, folder, created, updated, turns, last_seq, bytes, hidden) "
+        "VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, 1) RETURNING key",
+        (name, meta.story, meta.title, meta.folder, meta.created, meta.updated),
     )
     return int(rows[0][0])
 

@@ -10,13 +10,14 @@ import tempfile
 import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from narratoria import history
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import MemoryChange, Notice
-from narratoria.game import Game
+from narratoria.game import Game, folder_of, story_of
 from narratoria.narrator.casting import NARRATORS, make_narrator
 from narratoria.session import Session
 from narratoria.session.portable import export_session, import_session
@@ -161,6 +162,18 @@ class Games:
                 return story
         raise StoryInvalid(f"there is no story {story_id!r}; the library lists those there are")
 
+    def _story_of(self, meta: SessionMeta) -> Story:
+        return story_of(meta, next((story for story in self._extra if story.id == meta.story), None))
+
+    async def check_story(self, meta: SessionMeta, given: Story | None) -> None:
+        """See that a session can be played, with the story `given` if there is one, before a page opens on it."""
+        if given is None:
+            await asyncio.to_thread(self._story_of, meta)
+            return
+        folder = folder_of(story_of(meta, given))
+        if folder != meta.folder:
+            await asyncio.to_thread(self.store.relocate, meta.id, folder)
+
     async def _draw_covers(self) -> None:
         for story in await asyncio.to_thread(self._stories):
             self._covers[story.id] = await draw_cover(story, self.store.assets)
@@ -210,7 +223,7 @@ class Games:
         """The session played last that can still be played."""
         known = {story.id for story in await asyncio.to_thread(self._stories)}
         metas = await asyncio.to_thread(self.store.list)
-        return next((meta.id for meta in metas if meta.story in known), None)
+        return next((meta.id for meta in metas if meta.story in known or _is_there(meta.folder)), None)
 
     # --- opening and leaving -------------------------------------------------------------------------------
 
@@ -218,7 +231,9 @@ class Games:
         """Begin a story and return the id of its session."""
         story = await asyncio.to_thread(self._story, story_id)
         session = Session(state=story.state, permissions=story.permissions, assets=self.store.assets)
-        journal = await asyncio.to_thread(self.store.create, session, story=story.id, title=story.title)
+        journal = await asyncio.to_thread(
+            self.store.create, session, story=story.id, title=story.title, folder=folder_of(story)
+        )
         seat = self._seat(Game(story, session, narrators=self._narrators), journal)
         seat.game.begin()
         await journal.commit_turn()
@@ -230,7 +245,7 @@ class Games:
             seat = self._seats.get(session_id)
             if seat is None:
                 meta = await asyncio.to_thread(self._meta, session_id)
-                story = await asyncio.to_thread(self._story, meta.story or "")
+                story = await asyncio.to_thread(self._story_of, meta)
                 journal = await asyncio.to_thread(self.store.open, session_id)
                 seat = self._seat(Game(story, journal.session, narrators=self._narrators), journal)
                 self._restore_settings(seat)
@@ -401,6 +416,10 @@ class Games:
         for name, enabled in skills.items():
             (seat.disabled.discard if enabled else seat.disabled.add)(name)
         seat.game.settings = replace(seat.game.settings, disabled_skills=frozenset(seat.disabled))
+
+
+def _is_there(folder: str | None) -> bool:
+    return folder is not None and (Path(folder) / "story.toml").is_file()
 
 
 def _title(meta: SessionMeta, story: Story | None) -> str:

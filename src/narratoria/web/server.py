@@ -69,7 +69,9 @@ async def _serve(
 async def first_page(store: Store, story: Story | None, session_id: str | None, games: Games) -> str:
     """Where the browser opens."""
     if session_id is not None:
-        session_id = (await asyncio.to_thread(store.find, session_id)).id
+        meta = await asyncio.to_thread(store.find, session_id)
+        await games.check_story(meta, story)
+        session_id = meta.id
     elif story is not None:
         session_id = await games.create(story.id)
     else:
