@@ -13,6 +13,8 @@ from narratoria.state import (
     StateView,
     apply,
     change_to_patch,
+    compose,
+    copy_patch,
     diff,
     lookup,
     merge,
@@ -35,6 +37,19 @@ def objects(values):
 
 states = objects(st.recursive(leaves | arrays, objects, max_leaves=12))
 patches = objects(st.recursive(leaves | arrays | st.none(), objects, max_leaves=12))
+
+
+def crowded(leaf):
+    """Objects with so few keys that what follows on each other nearly always meets."""
+    return st.recursive(
+        st.dictionaries(st.sampled_from("ab"), leaf, max_size=2),
+        lambda inner: st.dictionaries(st.sampled_from("ab"), leaf | inner, max_size=2),
+        max_leaves=6,
+    )
+
+
+crowded_states = crowded(st.integers(0, 3))
+crowded_patches = st.lists(crowded(st.integers(0, 3) | st.none()), max_size=6)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +100,44 @@ def test_apply_in_place_gives_what_merge_gives_and_its_inverse_takes_it_back(sta
     assert merge(tree, inverse) == state, "the inverse is itself a merge patch"
     revert(tree, inverse)
     assert tree == state
+
+
+@given(crowded_states, crowded_patches)
+def test_one_inverse_takes_back_patches_that_were_applied_one_after_another(state, sequence):
+    tree, expected, inverse = copy.deepcopy(state), state, {}
+    for patch in sequence:
+        apply(tree, patch, inverse)
+        expected = merge(expected, patch)
+    assert tree == expected
+    assert merge(tree, inverse) == state
+    revert(tree, inverse)
+    assert tree == state
+
+
+@given(crowded_states, crowded_patches)
+def test_patches_that_can_be_composed_do_at_once_what_they_do_one_by_one(state, sequence):
+    runs: list[dict] = []
+    before = copy.deepcopy(sequence)
+    for patch in sequence:
+        if not runs or not compose(runs[-1], patch):
+            runs.append(copy_patch(patch))
+    one_by_one = at_once = state
+    for patch in sequence:
+        one_by_one = merge(one_by_one, patch)
+    for patch in runs:
+        at_once = merge(at_once, patch)
+    assert one_by_one == at_once
+    assert sequence == before
+
+
+def test_an_object_in_place_of_what_was_set_or_removed_is_not_composed():
+    for earlier in (None, 1, [1]):
+        first = {"a": earlier}
+        assert not compose(first, {"a": {"b": 1}})
+        assert first == {"a": earlier}
+    first = {"a": {"b": None}, "c": 1}
+    assert compose(first, {"a": {"d": 2}, "c": None, "e": {"f": None}})
+    assert first == {"a": {"b": None, "d": 2}, "c": None, "e": {"f": None}}
 
 
 @given(states, patches, patches)

@@ -100,30 +100,93 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def apply(root: JsonObject, patch: JsonObject) -> JsonObject:
+def compose(first: JsonObject, second: JsonObject) -> bool:
+    """Make `first`, which nobody else holds, the patch that does what both do, one after the other.
+
+    False, and `first` as it was, if no patch does: an object that replaces what `first` set or removed would be
+    merged into what stood there before.
+    """
+    return _composable(first, second) and _compose(first, second)
+
+
+def _composable(first: JsonObject, second: JsonObject) -> bool:
+    for key in second:
+        value = second[key]
+        if type(value) is dict and key in first:
+            earlier = first[key]
+            if type(earlier) is not dict or not _composable(earlier, value):
+                return False
+    return True
+
+
+def _compose(first: JsonObject, second: JsonObject) -> Literal[True]:
+    for key in second:
+        value = second[key]
+        if type(value) is not dict:
+            first[key] = value
+        elif key in first:
+            _compose(first[key], value)
+        else:
+            first[key] = copy_patch(value)
+    return True
+
+
+def copy_patch(patch: JsonObject) -> JsonObject:
+    """The objects of a patch anew, its nulls included, so that the copy can be composed with others."""
+    return {key: copy_patch(value) if type(value) is dict else value for key, value in patch.items()}
+
+
+def apply(root: JsonObject, patch: JsonObject, inverse: JsonObject | None = None) -> JsonObject:
     """Merge `patch` into `root` in place and return the inverse patch, at the cost of the patch alone.
 
     Nothing of the rest of the tree is copied, however wide; the inverse holds what was replaced, by reference.
+    Given the `inverse` of what was applied just before, that one grows until it takes back both: it says once what
+    stood at a place, however often the place changed.
     """
-    inverse: JsonObject = {}
+    if inverse is None:
+        inverse = {}
     for key, value in patch.items():
         old = root.get(key, MISSING)
-        if value is None:
-            if old is not MISSING:
-                inverse[key] = old
-                del root[key]
-        elif type(value) is dict:
+        if type(value) is dict:
             if type(old) is dict:
-                nested = apply(old, value)
-                if nested:
-                    inverse[key] = nested
-            else:
-                inverse[key] = None if old is MISSING else old
-                root[key] = _without_nulls(value)
+                _apply_within(old, value, inverse, key)
+                continue
+            new: Any = _without_nulls(value)
         else:
-            inverse[key] = None if old is MISSING else old
-            root[key] = value
+            new = value
+        if key in inverse:
+            _rewrite(inverse, key, old, new)
+        elif old is not MISSING:
+            inverse[key] = old
+        elif new is not None:
+            inverse[key] = None
+        if new is not None:
+            root[key] = new
+        elif old is not MISSING:
+            del root[key]
     return inverse
+
+
+def _apply_within(old: JsonObject, patch: JsonObject, inverse: JsonObject, key: str) -> None:
+    if key not in inverse:
+        nested = apply(old, patch)
+        if nested:
+            inverse[key] = nested
+    elif type(inverse[key]) is dict:
+        apply(old, patch, inverse[key])
+    else:
+        merge_into(old, patch)  # no object stood there at first: whatever becomes of this one, it goes
+
+
+def _rewrite(inverse: JsonObject, key: str, old: Any, new: Any) -> None:
+    """An object in an inverse is a patch while an object stands in its place, and the whole value while none does."""
+    before = inverse[key]
+    if type(before) is not dict:
+        return
+    if type(old) is dict:
+        inverse[key] = merge(old, before)
+    elif type(new) is dict:
+        inverse[key] = diff(new, before)
 
 
 def revert(root: JsonObject, inverse: JsonObject) -> None:

@@ -32,7 +32,7 @@ from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.memory import Memory, MemoryDraft
 from narratoria.session.resources import ResourceContext
 from narratoria.session.slices import Slice
-from narratoria.state import StateChange, StateView, change_to_patch
+from narratoria.state import StateChange, StateView, change_to_patch, compose, copy_patch, merge_into
 
 if TYPE_CHECKING:
     from narratoria.session.session import Session
@@ -41,10 +41,20 @@ T = TypeVar("T")
 
 
 class PatchMade(msgspec.Struct, gc=False):
-    """A patch, and the record that carries it in the journal (0 where there is none)."""
+    """A patch, or several in a row as the one they amount to, and the records that carry them in the journal."""
 
     patch: JsonObject
-    seq: int = 0
+    seqs: list[int] = []
+    made: int = 1  # how many patches this is; fewer records than that, and the journal has to carry it itself
+
+    def followed_by(self, patch: JsonObject) -> bool:
+        """Take in a patch that follows on this one; False if the two cannot be told as one."""
+        if self.made == 1:
+            self.patch = copy_patch(self.patch)  # until now it was the event's own
+        if not compose(self.patch, patch):
+            return False
+        self.made += 1
+        return True
 
 
 class StateChanged:
@@ -210,22 +220,38 @@ class Draft(msgspec.Struct, eq=False):
         if type(event) is Asset:
             self.add_asset(call_id, event, self.accept_asset(call_id, event))
             return
-        operation = None
-        if type(event) is StatePatch:
-            operation = PatchMade(event.patch)
-            self.operations.append(operation)
-        self._publish(call_id, event, operation)
+        self._publish(call_id, event, self._patch(event.patch) if type(event) is StatePatch else None)
 
     def emit_all(self, call_id: str, events: Sequence[ToolEvent]) -> None:
         """The same for many at once, on the loop's thread, none of them an asset: what a process wrote."""
         self.events.extend(events)
-        if not self.root.recording:
-            self.operations.extend(PatchMade(one.patch) for one in events if type(one) is StatePatch)
-            return
-        first = self.root.record_all([CallEmitted(call=call_id, event=one) for one in events])
-        self.operations.extend(
-            PatchMade(one.patch, seq) for seq, one in enumerate(events, first) if type(one) is StatePatch
+        recording = self.root.recording
+        seq = (
+            self.root.record_all([CallEmitted(call=call_id, event=one) for one in events]) if recording else 0
         )
+        for event in events:
+            if type(event) is StatePatch:
+                operation = self._patch(event.patch)
+                if recording:
+                    operation.seqs.append(seq)
+            seq += 1
+
+    def _patch(self, patch: JsonObject) -> PatchMade:
+        last = self.operations[-1] if self.operations else None
+        if type(last) is PatchMade and last.followed_by(patch):
+            return last
+        made = PatchMade(patch)
+        self.operations.append(made)
+        return made
+
+    @property
+    def patched(self) -> JsonObject:
+        """The patches so far, merged."""
+        merged: JsonObject = {}
+        for operation in self.operations:
+            if type(operation) is PatchMade:
+                merge_into(merged, operation.patch)
+        return merged
 
     def _publish(self, call_id: str, event: ToolEvent, operation: PatchMade | None = None) -> None:
         self.events.append(event)
@@ -235,7 +261,7 @@ class Draft(msgspec.Struct, eq=False):
         def record() -> None:
             seq = self.root.record(CallEmitted(call=call_id, event=event))
             if operation is not None:
-                operation.seq = seq
+                operation.seqs.append(seq)
 
         self._on_loop(record)
 

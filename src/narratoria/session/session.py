@@ -43,7 +43,7 @@ from narratoria.session.draft import (
 from narratoria.session.memory import Memory
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.slices import Reducer, Slice, SliceStore
-from narratoria.state import StateView, apply, change_to_patch, merge, plain
+from narratoria.state import StateView, apply, change_to_patch, merge, plain, revert
 
 logger = logging.getLogger("narratoria")
 T = TypeVar("T")
@@ -219,14 +219,18 @@ class Session:
         recording = bool(self._sinks)
         changes: list[int | Change] = []
         inverse: list[Change] = []
+        before: JsonObject = {}  # what takes the patches back, however many they are
         reduced: list[tuple[type, tuple[Any, ...]]] = []
         kept_assets: list[int] = []
         published: list[Any] = []
         try:
             for operation in operations:
                 if type(operation) is PatchMade:
-                    inverse.append(PatchChange(apply(self.tree, operation.patch)))
-                    changes.append(operation.seq or PatchChange(operation.patch))
+                    apply(self.tree, operation.patch, before)
+                    if len(operation.seqs) == operation.made:
+                        changes.extend(operation.seqs)
+                    else:
+                        changes.append(PatchChange(operation.patch))
                 elif type(operation) is AssetMade:
                     self.asset_records[operation.seq] = operation.stored
                     kept_assets.append(operation.seq)
@@ -245,8 +249,12 @@ class Session:
                 else:
                     change = self._evaluate(operation)
                     changes.append(change)
-                    inverse.extend(reversed(self.apply_change(change)))
+                    if isinstance(change, PatchChange):
+                        apply(self.tree, change.patch, before)
+                    else:
+                        inverse.extend(reversed(self.apply_change(change)))
         except BaseException:
+            revert(self.tree, before)
             for change in reversed(inverse):
                 if not isinstance(change, SliceChange):
                     self.apply_change(change)
@@ -257,6 +265,8 @@ class Session:
             raise
         if recording and (changes or effects):
             inverse.reverse()
+            if before:
+                inverse.append(PatchChange(before))
             self.record(Committed(call=call, changes=changes, inverse=inverse, effects=effects or []))
         for event in published:
             if isinstance(event, Notification):

@@ -14,9 +14,9 @@ import msgspec
 
 from narratoria.contract import PermissionPrecondition, effects_from_data, preconditions_from_data
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, ToolFailure
-from narratoria.events import Asset, JsonObject, StatePatch, ToolErrorEvent, ToolEvent
+from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.retry import RetryPolicies, policy_from_data
-from narratoria.state import merge_into, plain
+from narratoria.state import plain
 from narratoria.tool import Tool, ToolContext, ToolExample, ToolResult
 from narratoria.tools.custody import custody
 from narratoria.tools.faults import escaped, printable
@@ -157,7 +157,7 @@ class _Process:
                 f"{name}: {escaped(message, keep=_LAYOUT)}",
                 details=details,
             )
-        return ToolResult.ok(conversation.output, message=outcome.done.summary or "")
+        return ToolResult.ok(context.session.patched, message=outcome.done.summary or "")
 
 
 @asynccontextmanager
@@ -179,26 +179,24 @@ class _Conversation:
     def __init__(self, context: ToolContext) -> None:
         self.context = context
         self.error: ToolErrorEvent | None = None
-        self.output: JsonObject = {}
 
     def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
         """Hand events to the draft; the supervisor reads no further while the returned wait lasts."""
-        for index, event in enumerate(events):
-            kind = type(event)
-            if kind is Asset:
-                self.context.emit_all(events[:index])
-                return self._with_assets(events[index:])
-            if kind is StatePatch:
-                merge_into(self.output, event.patch)  # type: ignore[union-attr]  # kind says it
-            elif kind is ToolErrorEvent:
-                self.error = event  # type: ignore[assignment]  # kind says it
+        kinds = list(map(type, events))
+        if Asset in kinds:
+            return self._with_assets(events, kinds.index(Asset))
+        if ToolErrorEvent in kinds:
+            self.error = [event for event in events if isinstance(event, ToolErrorEvent)][-1]
         self.context.emit_all(events)
         return self.context.session.drain() if self.context.session.congested else None
 
-    async def _with_assets(self, events: list[ToolEvent]) -> None:
+    async def _with_assets(self, events: list[ToolEvent], first: int) -> None:
         """Copying a file may take a while: it is done in a thread, in the order of the events."""
         draft, call_id = self.context.session, self.context.call_id
-        for event in events:
+        waiting = self.hear(events[:first]) if first else None
+        if waiting is not None:
+            await waiting
+        for event in events[first:]:
             if isinstance(event, Asset):
                 outcome = await asyncio.to_thread(draft.accept_asset, call_id, event)
                 draft.add_asset(call_id, event, outcome)
