@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, SessionStarted, TurnCommitted, TurnStarted
@@ -19,11 +19,12 @@ from narratoria.registry import ToolRegistry
 from narratoria.resume import open_turn
 from narratoria.session import Session
 from narratoria.session.assets import AssetStore
+from narratoria.session.fold import fold_turn
 from narratoria.session.journal import Journal
 from narratoria.session.store import SessionMeta
 from narratoria.story import Story, ending_of, library_story, open_story, story_folders
 from narratoria.tools.process import process_tool
-from narratoria.turn import Interrupted, Origin, TurnResult, TurnSettings, take_turn
+from narratoria.turn import Interrupted, Origin, Outcome, TurnResult, TurnSettings, take_turn
 
 if TYPE_CHECKING:
     from narratoria.narrator.lore import StoryMemory
@@ -147,6 +148,19 @@ class Game:
         if left is None:
             return None
         return await self.prompt(left.prompt, origin=left.origin, resume=left)
+
+    def where_we_are(self) -> TurnResult:
+        """The newest turn that counts, as it was told; before the first, the story's opening."""
+        session, journal = self.session, self.session.journal
+        if not isinstance(journal, Journal) or journal.timeline.last is None:
+            return TurnResult(session.turn_count, "", self.story.opening.narrative, list(session.choices))
+        told = fold_turn(journal.store.read_turn(session.id, journal.timeline.last))
+        result = TurnResult(told.turn, told.prompt, told.narrative, list(session.choices))
+        result.narrator, result.outcome = (
+            told.narrator,
+            cast(Outcome, told.outcome),
+        )  # it is not open: it counts
+        return result
 
     @property
     def busy(self) -> bool:

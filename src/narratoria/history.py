@@ -58,7 +58,19 @@ class Undone:
 
 async def preview_undo(journal: Journal, registry: ToolRegistry | None = None) -> UndoPreview:
     """What undoing the newest turn means, without doing it."""
-    turn = _newest(journal)
+    return await _preview(journal, _newest(journal), registry)
+
+
+async def preview_return(
+    journal: Journal, name: str, registry: ToolRegistry | None = None
+) -> list[UndoPreview]:
+    """What returning to a checkpoint means, for each turn that would be undone, the newest first."""
+    marked = _marked(journal, name)
+    later = [turn for turn in reversed(journal.timeline.turns) if turn > marked]
+    return [await _preview(journal, turn, registry) for turn in later]
+
+
+async def _preview(journal: Journal, turn: int, registry: ToolRegistry | None) -> UndoPreview:
     await journal.flush()
     records = journal.store.read_turn(journal.session.id, turn)
     preview = UndoPreview(turn, _prompt(records))
@@ -148,6 +160,8 @@ async def checkpoint(journal: Journal, name: str) -> int:
         raise JournalError("a checkpoint needs a name")
     async with journal.session.turn_lock:
         turn = journal.timeline.last
+        if journal.timeline.open is not None:
+            raise JournalError(f"turn {journal.timeline.open} is not finished; let it end, then name it")
         if turn is None:
             raise JournalError("there is no turn yet to give a name to")
         journal.session.record(Checkpoint(name=name, turn=turn))
@@ -157,15 +171,20 @@ async def checkpoint(journal: Journal, name: str) -> int:
 
 async def return_to(journal: Journal, name: str, registry: ToolRegistry | None = None) -> list[Undone]:
     """Undo every turn after a checkpoint, the newest first."""
-    turn = journal.timeline.checkpoints.get(name)
-    if turn is None:
-        known = ", ".join(sorted(journal.timeline.checkpoints)) or "none"
-        raise JournalError(f"there is no checkpoint {name!r}; there are: {known}")
     undone: list[Undone] = []
     async with journal.session.turn_lock:
+        turn = _marked(journal, name)
         while journal.timeline.last is not None and journal.timeline.last > turn:
             undone.append(await _undo(journal, registry))
     return undone
+
+
+def _marked(journal: Journal, name: str) -> int:
+    turn = journal.timeline.checkpoints.get(name.strip())
+    if turn is None:
+        known = ", ".join(sorted(journal.timeline.checkpoints)) or "none"
+        raise JournalError(f"there is no checkpoint {name!r}; there are: {known}")
+    return turn
 
 
 async def abandon(journal: Journal) -> int | None:

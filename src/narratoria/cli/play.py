@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.padding import Padding
 
-from narratoria.cli.output import console, print_json, printable, styled
+from narratoria.cli.commands import Commands
+from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted
 from narratoria.game import Game, folder_of, story_of
 from narratoria.session import Record, Session
+from narratoria.session.journal import Journal
 from narratoria.session.store import Store, default_store
 from narratoria.story import open_story
 from narratoria.tools.custody import sweep
@@ -69,56 +71,66 @@ def play(
 @asynccontextmanager
 async def open_game(
     store: Store, story: str | None, session_id: str | None, narrators: tuple[str, ...]
-) -> AsyncIterator[tuple[Game, bool]]:
-    """A game over the store, and whether it is new."""
+) -> AsyncIterator[tuple[Game, Journal]]:
+    """A game over the store: a saved one, or a new one, which has no turn yet."""
     if session_id is not None:
         meta = await asyncio.to_thread(store.find, session_id)
         tale = await asyncio.to_thread(story_of, meta, story)
         journal = await asyncio.to_thread(store.open, meta.id)
         if story is not None and folder_of(tale) != meta.folder:
             await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
-        new = False
     else:
         tale = open_story(story or DEFAULT_STORY)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
         journal = await asyncio.to_thread(
             store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
         )
-        new = True
     try:
-        yield Game(tale, journal.session, narrators=narrators or None), new
+        yield Game(tale, journal.session, narrators=narrators or None), journal
     finally:
         await journal.close()
 
 
 async def _play(story: str | None, session_id: str | None, narrators: tuple[str, ...], as_json: bool) -> int:
     store = await asyncio.to_thread(default_store)
+    parent: str | None = None
     try:
-        async with open_game(store, story, session_id, narrators) as (game, new):
-            table = _Json(game) if as_json else _Table(game)
-            opened = game.begin() if new else await game.resume()
-            table.show(opened or _where_we_were(game))
-            await _exchange(game, table)
+        while True:
+            async with open_game(store, story, session_id, narrators) as (game, journal):
+                table = _Json(game) if as_json else _Table(game)
+                if parent is not None:
+                    message = f"a branch of {parent[:8]}"
+                    table.moved("branch", message, game.where_we_are(), parent=parent)
+                else:
+                    fresh = journal.timeline.last is None and journal.timeline.open is None
+                    opened = game.begin() if fresh else await game.resume()
+                    table.show(opened or game.where_we_are())
+                parent, session_id = game.session.id, await _exchange(game, journal, table)
+            if session_id is None:
+                break
     finally:
         store.close()
     await sweep()
     return 0
 
 
-async def _exchange(game: Game, table: _Json | _Table) -> None:
-    """Prompts in, turns out, until the story ends or the player does."""
-    while game.ending is None:
+async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str | None:
+    """Prompts in, turns out, until the story ends or the player does. Returns the session to go on with, if any.
+
+    After an ending only commands are heard: it can be taken back.
+    """
+    commands = Commands(game, journal, table)
+    while commands.elsewhere is None and not commands.over:
         prompt = await asyncio.to_thread(table.ask)
         if prompt is None:
-            return
+            return None
+        if await commands.run(prompt):
+            continue
+        if game.ending is not None:
+            return None
         chosen = table.choice(prompt)
         table.show(await game.prompt(chosen or prompt, origin="choice" if chosen else "player"))
-
-
-def _where_we_were(game: Game) -> TurnResult:
-    session = game.session
-    prompt, narrative = session.past[-1] if session.past else ("", game.story.opening.narrative)
-    return TurnResult(session.turn_count, prompt, narrative, list(session.choices))
+    return commands.elsewhere
 
 
 class _Json:
@@ -135,6 +147,12 @@ class _Json:
 
     def show(self, result: TurnResult) -> None:
         print_json(turn_document(self.game, result))
+
+    def answer(self, command: str, message: str, **details: Any) -> None:
+        print_json({"command": command, "session": self.game.session.id, **details})
+
+    def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
+        print_json({"command": command, **turn_document(self.game, result), **details})
 
 
 def _read_line() -> str | None:
@@ -167,14 +185,15 @@ class _Table:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.out: Console = console()
-        self.width = min(88, self.out.width)
-        self.page = Console(
-            markup=False, highlight=False, width=self.width
-        )  # wraps; the other one never cuts a line
         game.session.attach(self)
         self.out.print(styled((game.story.title, "bold magenta")))
         self.out.print(
-            styled((f"session {game.session.id[:8]} · a number picks a choice · empty line to stop", "dim"))
+            styled(
+                (
+                    f"session {game.session.id[:8]} · a number picks a choice · /help · empty line to stop",
+                    "dim",
+                )
+            )
         )
 
     async def wait(self) -> None:
@@ -208,13 +227,26 @@ class _Table:
         return prompt if prompt in choices else None
 
     def show(self, result: TurnResult) -> None:
-        self.out.print()
-        self.page.print(Padding(Markdown(printable(result.narrative)), (0, 2)))
-        if result.outcome == "cancelled":
-            self.out.print(styled(("  the turn was stopped", "yellow")))
-        ending = self.game.ending
-        if ending is not None:
-            self.out.print(styled((f"\n  ✦ {ending[1]}", "bold magenta")))
-            return
-        for number, choice in enumerate(result.choices, 1):
-            self.out.print(styled((f"  {number} ", "cyan"), (choice, "")))
+        tell(self.game, result)
+
+    def answer(self, command: str, message: str, **details: Any) -> None:
+        self.out.print(styled((message, "yellow" if "error" in details else "dim")))
+
+    def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
+        self.out.print(styled((message, "dim")))
+        tell(self.game, result)
+
+
+def tell(game: Game, result: TurnResult) -> None:
+    """A turn for people to read: on a page that wraps, where the console never cuts a line."""
+    out = console()
+    out.print()
+    page().print(Padding(Markdown(printable(result.narrative)), (0, 2)))
+    if result.outcome == "cancelled":
+        out.print(styled(("  the turn was stopped", "yellow")))
+    ending = game.ending
+    if ending is not None:
+        out.print(styled((f"\n  ✦ {ending[1]}", "bold magenta")))
+        return
+    for number, choice in enumerate(result.choices, 1):
+        out.print(styled((f"  {number} ", "cyan"), (choice, "")))

@@ -13,7 +13,7 @@ from rich.padding import Padding
 
 from narratoria.cli import FAILED
 from narratoria.cli.output import console, page, print_json, printable, styled
-from narratoria.cli.sessions import opened_store
+from narratoria.cli.saved import opened_store
 from narratoria.game import story_of, story_registry
 from narratoria.replay import Verification
 from narratoria.replay import verify as verify_session

@@ -1,13 +1,35 @@
-"""Sessions that commands open by name."""
+"""Sessions that commands open by name, and the options such commands share."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
+import click
+
+from narratoria.errors import NarratoriaError
 from narratoria.session import Session
-from narratoria.session.store import default_store
+from narratoria.session.store import Store, default_store
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+story_option = click.option("--story", metavar="STORY", help="Where the session's story is, if it moved.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@contextmanager
+def opened_store() -> Iterator[Store]:
+    store = default_store()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def ask(question: str, refused: str) -> None:
+    """Go on if the answer is yes; a no is an answer too, not an interruption."""
+    if not click.confirm(question, err=True):
+        raise NarratoriaError(refused)
 
 
 @asynccontextmanager

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from narratoria.cli import moves
 from narratoria.cli.output import console, print_json, printable, styled
-from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
-from narratoria.game import story_of, story_registry
-from narratoria.history import Undone, UndoPreview, abandon, preview_undo, undo
-from narratoria.registry import ToolRegistry
+from narratoria.cli.saved import as_json_option, ask, opened_store, yes_option
+from narratoria.errors import JournalError
 from narratoria.session.fold import SessionView, fold
 from narratoria.session.portable import SUFFIX, export_session, import_session, replacing
 from narratoria.session.retention import prune, select
 from narratoria.session.salvage import salvage
 from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import SessionMeta, Store, default_store, is_plain_id
+from narratoria.session.store import SessionMeta, is_plain_id
 from narratoria.session.transcript import to_html, to_markdown
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-story_option = click.option("--story", metavar="STORY", help="Where the session's story is, if it moved.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-
-
-@contextmanager
-def opened_store() -> Iterator[Store]:
-    store = default_store()
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def _ask(question: str, refused: str) -> None:
-    """Go on if the answer is yes; a no is an answer too, not an interruption."""
-    if not click.confirm(question, err=True):
-        raise NarratoriaError(refused)
 
 
 @click.group()
 def sessions() -> None:
-    """List, show, export, import, undo, branch and delete saved sessions."""
+    """List, show, export, import and delete saved sessions, and move between their turns."""
+
+
+for _command in (moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.checkpoint_):
+    sessions.add_command(_command)
 
 
 @sessions.command(name="list")
@@ -188,7 +169,7 @@ def delete(session: str, yes: bool, as_json: bool) -> None:
     with opened_store() as store:
         meta = store.find(session)
         if not yes:
-            _ask(
+            ask(
                 f"Delete {meta.title or meta.id!r} ({meta.turns} turns)? This cannot be undone",
                 "nothing was deleted",
             )
@@ -197,90 +178,6 @@ def delete(session: str, yes: bool, as_json: bool) -> None:
         print_json({"deleted": meta.id})
     else:
         console().print(styled(("✓ ", "green"), (f"deleted {meta.id}", "")))
-
-
-@sessions.command(name="undo")
-@click.argument("session")
-@story_option
-@yes_option
-@as_json_option
-def undo_(session: str, story: str | None, yes: bool, as_json: bool) -> None:
-    """Take back the newest turn of SESSION. What cannot be taken back is listed first."""
-
-    def agree(preview: UndoPreview) -> None:
-        if preview.irreversible and not yes:
-            for line in preview.irreversible:
-                click.echo(f"stays as it is: {line}", err=True)
-            _ask(f"Undo turn {preview.turn} all the same?", "nothing was undone")
-
-    async def run(store: Store, meta: SessionMeta) -> Undone:
-        journal = await asyncio.to_thread(store.open, meta.id)
-        try:
-            registry, lack = _registry(meta, story)
-            await abandon(journal)
-            preview = await preview_undo(journal, registry)
-            if lack is not None and preview.tools_missing:
-                click.echo(f"nothing outside can be taken back without the story's tools: {lack}", err=True)
-            agree(preview)
-            return await undo(journal, registry)
-        finally:
-            await journal.close()
-
-    with opened_store() as store:
-        meta = store.find(session)
-        outcome = asyncio.run(run(store, meta))
-    if as_json:
-        print_json(
-            {
-                "session": meta.id,
-                "turn": outcome.turn,
-                "prompt": outcome.prompt,
-                "compensated": outcome.compensated,
-                "irreversible": outcome.irreversible,
-                "failed": outcome.failed,
-            }
-        )
-        return
-    console().print(styled(("✓ ", "green"), (f"turn {outcome.turn} is undone: {outcome.prompt}", "")))
-    for line in outcome.failed:
-        console(stderr=True).print(styled((line, "yellow")))
-
-
-def _registry(meta: SessionMeta, given: str | None) -> tuple[ToolRegistry | None, str | None]:
-    """The story's tools, for their compensations; or why there are none, which not every undo needs to know."""
-    try:
-        return story_registry(story_of(meta, given)), None
-    except StoryInvalid as error:
-        if given is not None:
-            raise
-        return None, str(error)
-
-
-@sessions.command()
-@click.argument("session")
-@click.option(
-    "--turn",
-    type=click.IntRange(0),
-    help="Share the past up to the end of this turn; the newest if not given.",
-)
-@click.option("--title", help="What to call the branch.")
-@as_json_option
-def branch(session: str, turn: int | None, title: str | None, as_json: bool) -> None:
-    """Make a new session that shares SESSION's past."""
-    with opened_store() as store:
-        meta = store.find(session)
-        if turn is None:
-            told = fold(store.read(meta.id)).told
-            if not told:
-                raise JournalError(f"session {meta.id} has no finished turn to branch from")
-            turn = told[-1].turn
-        made = store.branch(meta.id, turn, title=title)
-    if as_json:
-        print_json(made)
-    else:
-        console().print(
-            styled(("✓ ", "green"), (f"{made.id}", "cyan"), (f"  from turn {turn} of {meta.id[:12]}", ""))
-        )
 
 
 @sessions.command(name="prune")
@@ -298,7 +195,7 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
         if chosen and not yes and not dry_run:
             for meta in chosen:
                 click.echo(f"{meta.id[:12]}  {meta.title or meta.story or 'untitled'}", err=True)
-            _ask(f"Delete these {len(chosen)} sessions? This cannot be undone", "nothing was deleted")
+            ask(f"Delete these {len(chosen)} sessions? This cannot be undone", "nothing was deleted")
         done = prune(store, chosen, dry_run=dry_run)
     if as_json:
         print_json({"sessions": [one.id for one in done.sessions], "busy": [one.id for one in done.busy],

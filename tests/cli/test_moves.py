@@ -1,0 +1,121 @@
+"""Moving between turns: with `narratoria sessions`, and with the commands of the terminal player."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+ASKED = ("play", "torch", "--terminal", "--narrator", "rules")
+LIT = {"inventory": {"torch": {"lit": True}}}
+
+
+@pytest.fixture
+def session(narratoria) -> str:
+    played = narratoria(*ASKED, "--json", stdin="light the torch\nexamine the door\n")
+    assert played.code == 0, played.err
+    return str(json.loads(played.out.splitlines()[0])["session"])
+
+
+@pytest.fixture
+def shown(narratoria, session: str):
+    def show() -> dict[str, Any]:
+        return narratoria("sessions", "show", session, "--json").json
+
+    return show
+
+
+# --- from the shell ----------------------------------------------------------------------------------------
+
+
+def test_redo_brings_the_undone_turn_back(narratoria, session: str, shown) -> None:
+    before = shown()
+    assert narratoria("sessions", "undo", session).code == 0
+    redone = narratoria("sessions", "redo", session, "--json")
+    assert (redone.code, redone.json) == (
+        0,
+        {"session": session, "turn": 2, "prompt": "examine the door"},
+    )
+    assert shown()["state"] == before["state"]
+    nothing = narratoria("sessions", "redo", session)
+    assert nothing.code == 1
+    assert nothing.err.startswith("narratoria: there is nothing to redo")
+
+
+def test_retry_takes_the_newest_turn_again(narratoria, session: str, shown) -> None:
+    again = narratoria("sessions", "retry", session, "--narrator", "rules", "--json")
+    assert again.code == 0, again.err
+    assert (again.json["turn"], again.json["prompt"]) == (3, "examine the door")
+    told = shown()["turns"][-1]
+    assert (told["turn"], told["origin"]) == (3, "retry")
+    other = narratoria("sessions", "retry", session, "light the torch", "--narrator", "rules")
+    assert other.code == 0 and "burning already" in other.out
+    assert [turn["prompt"] for turn in shown()["turns"]] == ["", "light the torch", "light the torch"]
+
+
+def test_checkpoints_are_added_listed_and_restored(narratoria, session: str, shown) -> None:
+    narratoria("sessions", "undo", session)
+    added = narratoria("sessions", "checkpoint", "add", session, "before the door", "--json")
+    assert added.json == {"session": session, "name": "before the door", "turn": 1}
+    narratoria("play", "--session", session, "--terminal", "--json", stdin="examine the door\nlook\n")
+    listed = narratoria("sessions", "checkpoint", "list", session, "--json").json
+    assert listed == [{"name": "before the door", "turn": 1, "prompt": "light the torch"}]
+    assert "before the door" in narratoria("sessions", "checkpoint", "list", session).out
+    restored = narratoria("sessions", "checkpoint", "restore", session, "before the door", "--json").json
+    assert (restored["turn"], [one["turn"] for one in restored["undone"]]) == (1, [4, 3])
+    assert shown()["state"] == LIT
+    wrong = narratoria("sessions", "checkpoint", "restore", session, "elsewhere")
+    assert (wrong.code, "before the door" in wrong.err, len(wrong.err.splitlines())) == (1, True, 1)
+
+
+# --- at the table ------------------------------------------------------------------------------------------
+
+
+def test_a_script_moves_between_turns_with_commands(narratoria) -> None:
+    lines = ["light the torch", "/checkpoint lit", "examine the door", "/undo", "/redo", "/retry",
+             "/restore lit", "/checkpoint", "/nonsense", "/redo now", "/help"]  # fmt: skip
+    played = narratoria(*ASKED, "--json", stdin="\n".join(lines) + "\n")
+    assert played.code == 0, played.err
+    told = [json.loads(line) for line in played.out.splitlines()]
+    assert [(one.get("command"), one.get("turn")) for one in told] == [
+        (None, 0), (None, 1), ("checkpoint", 1), (None, 2), ("undo", 1), ("redo", 2), ("retry", 3),
+        ("restore", 1), ("checkpoint", None), ("nonsense", None), ("redo", None), ("help", None),
+    ]  # fmt: skip
+    undone, redone, retried, restored = told[4:8]
+    assert undone["state"] == restored["state"] == LIT
+    assert undone["choices"] == told[1]["choices"] and undone["narrator"] == "rules"
+    assert redone["state"] == retried["state"] == told[3]["state"]
+    assert restored["undone"] == [3]
+    assert told[8]["checkpoints"] == {"lit": 1}
+    assert "/help" in told[9]["error"]
+    assert {"/undo", "/restore NAME"} <= set(told[-1]["commands"])
+
+
+def test_a_branch_is_played_on(narratoria) -> None:
+    played = narratoria(*ASKED, "--json", stdin="light the torch\nexamine the door\n/branch 1\nlook\n")
+    told = [json.loads(line) for line in played.out.splitlines()]
+    first, branch, after = told[2], told[3], told[4]
+    assert branch["session"] != first["session"]
+    assert (branch["turn"], branch["state"], branch["parent"]) == (1, LIT, first["session"])
+    assert (after["session"], after["turn"]) == (branch["session"], 2)
+    assert {one["id"] for one in narratoria("sessions", "list", "--json").json} == {
+        first["session"],
+        branch["session"],
+    }
+
+
+def test_commands_are_told_to_people(narratoria) -> None:
+    played = narratoria(*ASKED, stdin="light the torch\n/undo\n/help\n/undo\n/branch x\n")
+    assert played.code == 0, played.err
+    assert "/restore NAME" in played.out
+    assert "turn 1 is undone: light the torch" in played.out
+    assert "there is nothing to undo" in played.out
+    assert "/branch x" in played.out and "Traceback" not in played.out + played.err
+
+
+def test_an_ending_can_be_taken_back(narratoria) -> None:
+    walk = "light the torch\nexamine the door\nopen the door\ngo through\n"
+    played = narratoria(*ASKED, "--json", stdin=f"{walk}/undo\nleave\nnobody hears this\n")
+    told = [json.loads(line) for line in played.out.splitlines()]
+    assert [bool(one["ending"]) for one in told] == [*[False] * 4, True, False, True]
