@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from _measure import Row, cpu_seconds, interleaved, report
 
+from narratoria.cli import spare_the_collector
 from narratoria.events import TurnCommitted, TurnStarted
 from narratoria.history import undo
 from narratoria.session import Record, Session
@@ -255,5 +256,6 @@ async def time_undo(store: SqliteStore) -> dict[int, float]:
 
 if __name__ == "__main__":
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    spare_the_collector()  # as every command does
     met = report("journal", [*bench_ingest(), *bench_long()])
     sys.exit(0 if met else 1)

@@ -9,11 +9,14 @@ import pytest
 from digging import Digger, Outside, Stone, new_game, play, world
 
 from narratoria.errors import JournalError, SessionBusy
-from narratoria.events import CallFinished, Notice, TurnCommitted, TurnStarted
+from narratoria.events import CallEmitted, CallFinished, Notice, TurnCommitted, TurnStarted
+from narratoria.history import undo
+from narratoria.registry import ToolRegistry
 from narratoria.resume import open_turn
 from narratoria.session import Record, Session
 from narratoria.session.fold import fold
 from narratoria.session.store import SessionUnknown, Store
+from narratoria.tools.process import process_tool
 from narratoria.turn import take_turn
 
 
@@ -96,6 +99,64 @@ async def test_viewers_learn_of_a_record_once_it_is_written(make_store, tmp_path
     await journal.close()
     assert [seq for seq, _ in seen] == list(range(2, journal.session.seq + 1)), "1 is the beginning itself"
     assert all(stored for _, stored in seen)
+
+
+async def test_what_a_tool_emitted_at_once_is_read_as_single_records_again(
+    make_store, tmp_path: Path
+) -> None:
+    source = tmp_path / "many"
+    said = [
+        '{"version":"0","type":"log","level":"info","message":"\\"emitted\\":[ is only text"}',
+        *(
+            f'{{"version":"0","type":"state_patch","patch":{{"n":{n},"at":{{"{n % 3}":{n}}}}}}}'
+            for n in range(40)
+        ),
+        '{"version":"0","type":"state_patch","patch":{"at":7}}',
+        '{"version":"0","type":"state_patch","patch":{"at":{"new":1}}}',
+        '{"version":"0","type":"done","ok":true}',
+    ]
+    source.write_text("#!/bin/sh\ncat > /dev/null\ncat <<'E'\n" + "\n".join(said) + "\nE\n")
+    source.chmod(0o755)
+    store = make_store()
+    journal = new_game(store)
+    seen = _Seen()
+    journal.attach(seen)
+    before = journal.session.snapshot()
+    journal.session.turn = 1
+    journal.session.record(TurnStarted(turn=1, prompt="go"))
+    result = await ToolRegistry().executor.execute(process_tool(source), {}, session=journal.session)
+    assert result.success
+    assert result.value == {"n": 39, "at": {"new": 1}}
+    journal.session.record(TurnCommitted(turn=1))
+    journal.session.turn = None
+    await journal.close()
+
+    records = list(store.read(journal.session.id))
+    assert [record.seq for record in records] == list(range(1, journal.session.seq + 1))
+    assert [record.seq for record in seen.records] == [record.seq for record in records[1:]]
+    emitted = [record.event.event for record in records if isinstance(record.event, CallEmitted)]
+    assert len(emitted) == len(said)
+    restored = store.restore(journal.session.id)
+    assert restored.snapshot() == journal.session.snapshot() == {**before, "n": 39, "at": {"new": 1}}
+    again = make_store().open(journal.session.id)
+    await undo(again, ToolRegistry())
+    assert again.session.snapshot() == before
+    await again.close()
+
+
+class _Seen:
+    """A viewer that keeps everything."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def push(self, record: Record) -> None:
+        self.records.append(record)
+
+    async def wait(self) -> None:
+        return None
 
 
 async def test_reading_goes_on_after_any_record(store: Store, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """How records lie in a journal: as NDJSON, the lines of one batch compressed together.
 
-The lines are those of an export, so a journal can be read with any JSON tool once unpacked. Packing a batch
-costs no more than inserting its rows one by one would, and what tools repeat (ids, keys) then takes no room.
-The checksum inside the stream tells a damaged batch from a whole one.
+A line is a record, as in an export, or a run of them: what a tool emitted in one breath shares all but the event.
+So a journal can be read with any JSON tool once unpacked. Packing a batch costs no more than inserting its rows one
+by one would, and what tools repeat (ids, keys) then takes no room. The checksum inside the stream tells a damaged
+batch from a whole one.
 """
 
 from __future__ import annotations
@@ -14,22 +15,46 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.errors import JournalError
-from narratoria.session.session import Record
+from narratoria.events import AnyRuntimeEvent, ToolEvent
+from narratoria.session.session import Record, Run
 
 _LEVEL: Final = 1
 MAX_BATCH: Final = 1 << 30  # a damaged length must not make us allocate everything
 
+_A_RUN: Final = b'"emitted":['
+
+
+class _Line(msgspec.Struct, frozen=True, gc=False):
+    """A record or a run, whichever a line turns out to be."""
+
+    seq: int
+    ts: float
+    turn: int | None
+    event: AnyRuntimeEvent | None = None
+    call: str = ""
+    emitted: list[ToolEvent] = []
+
+
 _encode_lines: Final = msgspec.json.Encoder().encode_lines
-_decode_lines: Final = msgspec.json.Decoder(Record).decode_lines
+_decode_records: Final = msgspec.json.Decoder(Record).decode_lines
+_decode_lines: Final = msgspec.json.Decoder(_Line).decode_lines
 
 
-def to_lines(records: Sequence[Record]) -> bytes:
+def to_lines(entries: Sequence[Record | Run]) -> bytes:
     """One JSON object a line, each ended by a newline."""
-    return _encode_lines(records)
+    return _encode_lines(entries)
 
 
 def from_lines(lines: bytes) -> list[Record]:
-    return _decode_lines(lines)
+    if _A_RUN not in lines:
+        return _decode_records(lines)
+    records: list[Record] = []
+    for line in _decode_lines(lines):
+        if line.event is not None:
+            records.append(Record(line.seq, line.ts, line.turn, line.event))
+        else:
+            records += Run(line.seq, line.ts, line.turn, line.call, line.emitted).records()
+    return records
 
 
 def pack(content: bytes) -> bytes:

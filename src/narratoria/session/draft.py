@@ -226,9 +226,7 @@ class Draft(msgspec.Struct, eq=False):
         """The same for many at once, on the loop's thread, none of them an asset: what a process wrote."""
         self.events.extend(events)
         recording = self.root.recording
-        seq = (
-            self.root.record_all([CallEmitted(call=call_id, event=one) for one in events]) if recording else 0
-        )
+        seq = self.root.record_emitted(call_id, events) if recording else 0
         for event in events:
             if type(event) is StatePatch:
                 operation = self._patch(event.patch)

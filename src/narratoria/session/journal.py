@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from narratoria.errors import JournalError
 from narratoria.events import CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.restoration import Restoration, take_snapshot
-from narratoria.session.session import Record, Session, Sink
+from narratoria.session.session import Record, Run, Session, Sink
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import ConnectionLost, Database
 
@@ -60,8 +60,10 @@ class Journal:
         self.closed = False
         self._key = key
         self._lease: Lease | None = lease
-        self._pending: list[Record] = []
-        self._writing: list[Record] = []
+        self._pending: list[Record | Run] = []
+        self._writing: list[Record | Run] = []
+        self._gathered = 0  # records in `_pending` ...
+        self._handed = 0  # ... and in `_writing`
         self._future: Future[int] | None = None
         self._scheduled: asyncio.Handle | None = None
         self._hurried = False
@@ -77,28 +79,30 @@ class Journal:
 
     def push(self, record: Record) -> None:
         self._pending.append(record)
+        self._gathered += 1
         self.timeline.apply(record)
         self._wake_up(type(record.event) in _PROMPT)
 
-    def push_all(self, records: Sequence[Record]) -> None:
+    def push_run(self, run: Run) -> None:
         """Many at once: what a tool emitted, which tells nothing of the game's course."""
-        self._pending += records
+        self._pending.append(run)
+        self._gathered += len(run.emitted)
         self._wake_up(False)
 
     def _wake_up(self, at_once: bool) -> None:
         if self._scheduled is None:
             self._schedule(GATHER)
-        if not self._hurried and (at_once or len(self._pending) >= BATCH):
+        if not self._hurried and (at_once or self._gathered >= BATCH):
             self._hurried = True
             self._schedule(0)
 
     @property
     def full(self) -> bool:
-        return len(self._pending) + len(self._writing) > ROOM or any(sink.full for sink in self._viewers)
+        return self._gathered + self._handed > ROOM or any(sink.full for sink in self._viewers)
 
     async def wait(self) -> None:
         """Until there is room again. Raises `JournalError` if that cannot be hoped for."""
-        if len(self._pending) + len(self._writing) > ROOM:
+        if self._gathered + self._handed > ROOM:
             await self._reach(self.session.seq, durable=False)
         for sink in self._viewers:
             if sink.full:
@@ -206,9 +210,8 @@ class Journal:
             return
         batch, self._pending = self._pending, []
         self._writing = batch
-        durable = any(need_disk for _, need_disk, _ in self._waiters) or any(
-            type(record.event) is TurnCommitted for record in batch
-        )
+        self._gathered, self._handed = 0, self._gathered
+        durable = any(need_disk for _, need_disk, _ in self._waiters) or any(map(_ends_a_turn, batch))
         snapshot = self._snapshot_if_due(batch)
         after, key, store, lease = self.written, self._key, self.store, self._lease
 
@@ -223,42 +226,47 @@ class Journal:
             lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))
         )
 
-    def _snapshot_if_due(self, batch: Sequence[Record]) -> bytes | None:
+    def _snapshot_if_due(self, batch: Sequence[Record | Run]) -> bytes | None:
         due = max(SNAPSHOT_BYTES, SNAPSHOT_RATIO * self._snapshot_size)
-        if self._since_snapshot < due or type(batch[-1].event) is not TurnCommitted or self._pending:
+        if self._since_snapshot < due or not _ends_a_turn(batch[-1]) or self._pending:
             return None
-        if self.session.seq != batch[-1].seq or self.session.turn is not None:
+        if self.session.seq != batch[-1].last or self.session.turn is not None:
             return None
         return take_snapshot(self.session, self.timeline)
 
     def _settle(
-        self, future: Future[int], batch: list[Record], durable: bool, snapshot: bytes | None
+        self, future: Future[int], batch: list[Record | Run], durable: bool, snapshot: bytes | None
     ) -> None:
         self._future = None
         self._writing = []
+        handed, self._handed = self._handed, 0
         error = future.exception()
         if error is not None:
             self._pending[:0] = batch  # kept: once there is room on the disk, the next attempt writes them
+            self._gathered += handed
             self._fail(error if isinstance(error, JournalError) else JournalError(f"not written: {error!r}"))
             return
         self.failure = None
-        self.written = batch[-1].seq
+        self.written = batch[-1].last
         if durable:
             self._durable = self.written
         self._since_snapshot += future.result()
         if snapshot is not None:
             self._since_snapshot, self._snapshot_size = 0, len(snapshot) // 4
-        for sink in self._viewers:
-            for record in batch:
-                sink.push(record)
+        if self._viewers:
+            self._show(batch)
         self._wake()
         if self._pending:
             self._schedule(0 if self._waiters else GATHER)
 
+    def _show(self, batch: list[Record | Run]) -> None:
+        for entry in batch:
+            for record in entry.records() if isinstance(entry, Run) else (entry,):
+                for sink in self._viewers:
+                    sink.push(record)
+
     def _fail(self, error: JournalError) -> None:
-        kept = (
-            f"session {self.session.id}: saved up to record {self.written}, {len(self._pending)} records wait"
-        )
+        kept = f"session {self.session.id}: saved up to record {self.written}, {self._gathered} records wait"
         self.failure = type(error)(f"{error} ({kept})")
         waiters, self._waiters = self._waiters, []
         for _, _, waiter in waiters:
@@ -311,6 +319,10 @@ class Journal:
                 self._waiters.append((seq, durable, waiter))
         if self._waiters and self._future is None and not self._pending:
             self._sync()
+
+
+def _ends_a_turn(entry: Record | Run) -> bool:
+    return type(entry) is Record and type(entry.event) is TurnCommitted
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:

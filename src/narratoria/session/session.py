@@ -15,6 +15,7 @@ import msgspec
 from narratoria.events import (
     AnyRuntimeEvent,
     AssetStored,
+    CallEmitted,
     Change,
     Committed,
     EffectApplied,
@@ -26,6 +27,7 @@ from narratoria.events import (
     PermissionChange,
     SkillHealth,
     SliceChange,
+    ToolEvent,
 )
 from narratoria.schema import dump
 from narratoria.session.assets import AssetStore
@@ -57,6 +59,31 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     ts: float
     turn: int | None
     event: AnyRuntimeEvent
+
+    @property
+    def last(self) -> int:
+        return self.seq
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Records of one moment, numbered from `seq` on: what `call` emitted, told once for all of them."""
+
+    seq: int
+    ts: float
+    turn: int | None
+    call: str
+    emitted: Sequence[ToolEvent]
+
+    @property
+    def last(self) -> int:
+        return self.seq + len(self.emitted) - 1
+
+    def records(self) -> list[Record]:
+        ts, turn, call = self.ts, self.turn, self.call
+        return [
+            Record(seq, ts, turn, CallEmitted(call=call, event=event))
+            for seq, event in enumerate(self.emitted, self.seq)
+        ]
 
 
 class Sink(Protocol):
@@ -139,18 +166,18 @@ class Session:
                 sink.push(record)
         return self.seq
 
-    def record_all(self, events: Sequence[AnyRuntimeEvent]) -> int:
-        """Put events of one moment on the stream and return the sequence number of the first."""
-        first, now, turn = self.seq + 1, self.clock(), self.turn
+    def record_emitted(self, call: str, events: Sequence[ToolEvent]) -> int:
+        """Put what a call emitted at one moment on the stream; return the sequence number of the first."""
+        first = self.seq + 1
         self.seq += len(events)
         if self._sinks:
-            records = [Record(seq, now, turn, event) for seq, event in enumerate(events, first)]
+            run = Run(first, self.clock(), self.turn, call, events)
             for sink in self._sinks:
-                push_all = getattr(sink, "push_all", None)  # a sink that can take many at once says so
-                if push_all is not None:
-                    push_all(records)
+                push_run = getattr(sink, "push_run", None)  # a sink that can take a whole run says so
+                if push_run is not None:
+                    push_run(run)
                 else:
-                    for record in records:
+                    for record in run.records():
                         sink.push(record)
         return first
 

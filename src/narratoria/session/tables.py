@@ -23,7 +23,7 @@ from narratoria.session.journal import Journal
 from narratoria.session.reading import SqlReader
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.restoration import take_snapshot
-from narratoria.session.session import Record, Session
+from narratoria.session.session import Record, Run, Session
 from narratoria.session.store import SessionMeta, is_plain_id
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import Database, Writer
@@ -161,7 +161,7 @@ class SqlStore(SqlReader):
         database: Database,
         key: int,
         after: int,
-        records: Sequence[Record],
+        entries: Sequence[Record | Run],
         durable: bool,
         snapshot: bytes | None,
         *,
@@ -171,13 +171,13 @@ class SqlStore(SqlReader):
 
         `absent` are assets whose content nobody has.
         """
-        data = chunks.pack(chunks.to_lines(records))
-        last = records[-1].seq
+        data = chunks.pack(chunks.to_lines(entries))
+        last, now = entries[-1].last, entries[-1].ts
         rows = database.execute(
             "UPDATE sessions SET last_seq = ?, bytes = bytes + ?, "
             "updated = CASE WHEN updated < ? THEN ? ELSE updated END "
             "WHERE key = ? AND last_seq = ? RETURNING key",
-            (last, len(data), records[-1].ts, records[-1].ts, key, after),
+            (last, len(data), now, now, key, after),
         )
         if not rows:
             raise JournalError(
@@ -186,11 +186,11 @@ class SqlStore(SqlReader):
             )
         database.execute(
             "INSERT INTO batches (session, last_seq, first_seq, data) VALUES (?, ?, ?, ?)",
-            (key, last, records[0].seq, data),
+            (key, last, entries[0].seq, data),
         )
-        for record in records:
-            if type(record.event) in _MARKED:
-                self._mark(database, key, record, durable, absent)
+        for entry in entries:
+            if type(entry) is Record and type(entry.event) in _MARKED:
+                self._mark(database, key, entry, durable, absent)
         if snapshot is not None:
             database.execute(
                 "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)",
