@@ -294,6 +294,21 @@ class TurnCommitted(RuntimeEvent, tag="turn_committed", frozen=True, kw_only=Tru
     outcome: Literal["completed", "fallback", "cancelled"] = "completed"
 
 
+class UndoStarted(RuntimeEvent, tag="undo_started", frozen=True, kw_only=True):
+    """What this turn did outside the session is about to be taken back."""
+
+    turn: int
+
+
+class EffectTakenBack(RuntimeEvent, tag="effect_taken_back", frozen=True, kw_only=True):
+    """One effect of a turn is undone outside the session; an undo that is cut short does not do it again."""
+
+    turn: int
+    call: str
+    effect: int
+    description: str = ""
+
+
 class TurnUndone(RuntimeEvent, tag="turn_undone", frozen=True, kw_only=True):
     turn: int
 
@@ -334,6 +349,8 @@ AnyRuntimeEvent: TypeAlias = (
     | Choices
     | Notice
     | TurnCommitted
+    | UndoStarted
+    | EffectTakenBack
     | TurnUndone
     | TurnRedone
     | Checkpoint

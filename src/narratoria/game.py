@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.history import finish_undo
 from narratoria.narrator.casting import granted_time, make_narrator, recollect, warm_up
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.ledger import Ledger
@@ -141,11 +142,17 @@ class Game:
         return await asyncio.to_thread(self._memory.recall, text, self.session.snapshot())
 
     async def resume(self) -> TurnResult | None:
-        """Finish the turn that a crash left open: what completed is kept, only the rest runs."""
+        """Finish what a crash left open, a turn or an undo: what completed is kept, only the rest runs.
+
+        Returns the turn, if it was one.
+        """
         warm_up(self.narrator)
         journal = self.session.journal
-        left = open_turn(journal) if isinstance(journal, Journal) else None
+        if not isinstance(journal, Journal):
+            return None
+        left = open_turn(journal)
         if left is None:
+            await finish_undo(journal, self.registry)
             return None
         return await self.prompt(left.prompt, origin=left.origin, resume=left)
 

@@ -5,8 +5,9 @@ however long the game is. What a turn did outside the session is taken back by t
 wrote. What cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in
 the outcome.
 
-Before a compensation runs, the journal says on the disk that it will: an undo that cannot be saved does nothing,
-and one that is interrupted is undone again. A compensation should therefore take "gone already" for done.
+Before the first compensation runs, the journal says on the disk that it will, and after each that it did: an undo that
+cannot be saved does nothing, and one that is cut short goes on with the rest (`finish_undo`, when the session is opened
+again). The one that was running is run again: it should take "gone already" for done.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from narratoria.events import (
     Checkpoint,
     Committed,
     EffectApplied,
+    EffectTakenBack,
     Notice,
     Notification,
     TurnCommitted,
     TurnRedone,
     TurnStarted,
     TurnUndone,
+    UndoStarted,
 )
 from narratoria.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.session.journal import Journal
 from narratoria.tool import CallScope, Tool, ToolContext
 
-UNDOING: Final = "UNDOING"  # the code of the notice that precedes compensations
 NOT_HERE: Final = "its tool is not here"
 
 
@@ -74,7 +76,10 @@ async def _preview(journal: Journal, turn: int, registry: ToolRegistry | None) -
     await journal.flush()
     records = journal.store.read_turn(journal.session.id, turn)
     preview = UndoPreview(turn, _prompt(records))
+    done = journal.timeline.taken_back.get(turn, ())
     for applied in _effects(records):
+        if (applied.call, applied.effect) in done:
+            continue
         reason = _obstacle(journal, turn, applied, registry)
         if reason is None:
             preview.compensated.append(applied.description)
@@ -100,13 +105,18 @@ async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
     preview = await preview_undo(journal, registry)
     records = journal.store.read_turn(session.id, preview.turn)
     outcome = Undone(preview.turn, preview.prompt, preview.irreversible)
-    if preview.compensated:
-        session.notice(_intent(preview))
+    resumed = journal.timeline.undoing == preview.turn
+    done = tuple(journal.timeline.taken_back.get(preview.turn, ()))
+    if preview.compensated and not resumed:
+        session.record(UndoStarted(turn=preview.turn))
         await journal.commit_turn()
     for applied in reversed(_effects(records)):
-        if _obstacle(journal, preview.turn, applied, registry) is None:
+        if (applied.call, applied.effect) in done:
+            if resumed:
+                outcome.compensated.append(applied.description)
+        elif _obstacle(journal, preview.turn, applied, registry) is None:
             assert registry is not None  # noqa: S101 - without one there is an obstacle
-            await _compensate(journal, registry, applied, outcome)
+            await _compensate(journal, registry, preview.turn, applied, outcome)
     journal.restoration().take_back(preview.turn)
     session.record(TurnUndone(turn=preview.turn))
     for message in outcome.failed:
@@ -115,32 +125,42 @@ async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
     return outcome
 
 
-def _intent(preview: UndoPreview) -> Notice:
-    what = "; ".join(preview.compensated)
-    return Notice(
-        level="info", code=UNDOING, message=f"turn {preview.turn} is being taken back outside too: {what}"
-    )
+async def finish_undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone | None:
+    """Go on with an undo that a crash cut short, if there is one and no turn was taken since."""
+    async with journal.session.turn_lock:
+        timeline = journal.timeline
+        if timeline.undoing is None or timeline.open is not None or timeline.undoing != timeline.last:
+            return None
+        return await _undo(journal, registry)
+
+
+def _refuse_while_undoing(journal: Journal) -> None:
+    turn = journal.timeline.undoing
+    if turn is not None and turn == journal.timeline.last:
+        raise JournalError(f"the undo of turn {turn} was cut short; undo it again to finish that first")
 
 
 async def redo(journal: Journal, *, force: bool = False) -> int:
     """Bring the turn back that was undone last, from its records: no tool runs. Returns its number.
 
-    Refused when the turn reached outside the session: that was compensated, and records cannot do it again.
-    With `force` the session is brought back without it.
+    Refused when the turn did something outside that an undo takes back: records cannot do it again. What cannot be
+    taken back stands as it did, and is no obstacle. With `force` the session is brought back without it.
     """
     async with journal.session.turn_lock:
+        _refuse_while_undoing(journal)
         if journal.timeline.open is not None or not journal.timeline.undone:
             raise JournalError(
                 "there is nothing to redo: a redo follows an undo, before another turn is taken"
             )
         turn = journal.timeline.undone[-1]
         await journal.flush()
-        outside = _effects(journal.store.read_turn(journal.session.id, turn))
+        records = journal.store.read_turn(journal.session.id, turn)
+        outside = [one for one in _effects(records) if one.reversible]
         if outside and not force:
             done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
             raise JournalError(
-                f"turn {turn} also acted outside the session ({done}), which a redo cannot do again; "
-                f"retry the prompt instead"
+                f"turn {turn} also acted outside the session ({done}); that was taken back, and a redo, which runs no "
+                f"tool, cannot do it again: say {_prompt(records)!r} again instead"
             )
         journal.restoration().make_again(turn)
         journal.session.record(TurnRedone(turn=turn))
@@ -159,6 +179,7 @@ async def checkpoint(journal: Journal, name: str) -> int:
     if not name:
         raise JournalError("a checkpoint needs a name")
     async with journal.session.turn_lock:
+        _refuse_while_undoing(journal)
         turn = journal.timeline.last
         if journal.timeline.open is not None:
             raise JournalError(f"turn {journal.timeline.open} is not finished; let it end, then name it")
@@ -243,7 +264,7 @@ def _effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | N
 
 
 async def _compensate(
-    journal: Journal, registry: ToolRegistry, applied: EffectApplied, outcome: Undone
+    journal: Journal, registry: ToolRegistry, turn: int, applied: EffectApplied, outcome: Undone
 ) -> None:
     tool = registry.get(applied.tool)
     effect = _effect_of(tool, applied) if tool is not None else None
@@ -260,4 +281,8 @@ async def _compensate(
     draft.operations.clear()  # the session itself goes back by the turn's inverses; only resources are kept
     draft.effects.clear()
     draft.commit(applied.call)
+    journal.session.record(
+        EffectTakenBack(turn=turn, call=applied.call, effect=applied.effect, description=applied.description)
+    )
+    await journal.commit_turn()
     outcome.compensated.append(applied.description)

@@ -8,8 +8,8 @@ import pytest
 from digging import Outside, new_game, play, world
 
 from narratoria.errors import JournalError
-from narratoria.events import Notice, TurnUndone
-from narratoria.history import UNDOING, checkpoint, preview_undo, redo, retry, return_to, undo
+from narratoria.events import TurnUndone, UndoStarted
+from narratoria.history import checkpoint, preview_undo, redo, retry, return_to, undo
 from narratoria.session.fold import fold
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
@@ -196,6 +196,6 @@ async def test_an_undo_that_cannot_be_saved_takes_nothing_back_outside(tmp_path:
     assert (outside.world["bell"], outcome.compensated) == (0, ["the bell rings"])
     await journal.close()
     events = [record.event for record in store.read(journal.session.id)]
-    said = next(n for n, event in enumerate(events) if isinstance(event, Notice) and event.code == UNDOING)
+    said = next(n for n, event in enumerate(events) if isinstance(event, UndoStarted))
     assert said < next(n for n, event in enumerate(events) if isinstance(event, TurnUndone))
     store.close()

@@ -7,7 +7,16 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria.events import CallFinished, Checkpoint, TurnCommitted, TurnRedone, TurnStarted, TurnUndone
+from narratoria.events import (
+    CallFinished,
+    Checkpoint,
+    EffectTakenBack,
+    TurnCommitted,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+    UndoStarted,
+)
 from narratoria.session.session import Record
 
 
@@ -22,6 +31,9 @@ class Timeline(msgspec.Struct, omit_defaults=True):
     open: int | None = None
     checkpoints: dict[str, int] = msgspec.field(default_factory=dict)
     completions: dict[str, int] = msgspec.field(default_factory=dict)
+    undoing: int | None = None  # the turn whose effects are being taken back
+    taken_back: dict[int, list[tuple[str, int]]] = msgspec.field(default_factory=dict)
+    """By turn, the effects, as (call, number), that are undone outside while the turn may still count again."""
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -53,6 +65,10 @@ class Timeline(msgspec.Struct, omit_defaults=True):
 def _started(timeline: Timeline, event: TurnStarted) -> None:
     timeline.open = event.turn
     timeline.undone.clear()
+    if timeline.taken_back:
+        timeline.taken_back = {
+            turn: effects for turn, effects in timeline.taken_back.items() if turn in timeline.turns
+        }
 
 
 def _committed(timeline: Timeline, event: TurnCommitted) -> None:
@@ -60,7 +76,16 @@ def _committed(timeline: Timeline, event: TurnCommitted) -> None:
     timeline.turns.append(event.turn)
 
 
+def _undo_started(timeline: Timeline, event: UndoStarted) -> None:
+    timeline.undoing = event.turn
+
+
+def _taken_back(timeline: Timeline, event: EffectTakenBack) -> None:
+    timeline.taken_back.setdefault(event.turn, []).append((event.call, event.effect))
+
+
 def _undone(timeline: Timeline, event: TurnUndone) -> None:
+    timeline.undoing = None
     timeline.turns.remove(event.turn)
     timeline.undone.append(event.turn)
     for name in [name for name, turn in timeline.checkpoints.items() if turn == event.turn]:
@@ -84,6 +109,8 @@ def _finished(timeline: Timeline, event: CallFinished) -> None:
 _STEPS: Final[dict[type, Callable[[Timeline, Any], None]]] = {
     TurnStarted: _started,
     TurnCommitted: _committed,
+    UndoStarted: _undo_started,
+    EffectTakenBack: _taken_back,
     TurnUndone: _undone,
     TurnRedone: _redone,
     Checkpoint: _marked,
