@@ -48,10 +48,10 @@ def kill_and_go_on(place: str, home: Path, turns: int, kills: int, seed: int) ->
     return playing
 
 
-def remains(store: Store) -> dict[str, Any]:
+def remains(store: Store, name: str = "game") -> dict[str, Any]:
     """What is left of a game: its world, what was told, and the bytes of its assets."""
-    session = store.restore("game")
-    view = fold(store.read("game"))
+    session = store.restore(name)
+    view = fold(store.read(name))
     return {
         "state": session.snapshot(),
         "memory": sorted(entry["value"] for entry in session.memory.read("episodic", "ground")),

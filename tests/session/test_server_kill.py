@@ -1,0 +1,190 @@
+"""A real server, killed at random moments while a client plays on it, loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from test_kill import no_orphans, remains
+
+from narratoria.session.store import default_store
+
+MILL = Path(__file__).with_name("mill")
+START_SECONDS = 60
+
+
+class MillServer:
+    """`narratoria play` on the mill: the first time a new game, afterwards the same one."""
+
+    def __init__(self, home: Path, place: str) -> None:
+        self.home = home
+        self.session = ""
+        self.environment = os.environ | {"NARRATORIA_HOME": str(home), "TMPDIR": str(home)}
+        if place.startswith("postgres"):
+            self.environment["NARRATORIA_STORE"] = place
+
+    def start(self) -> None:
+        what = ["--session", self.session] if self.session else [str(MILL)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "narratoria", "play", *what, "--no-browser", "--port", "0"],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], START_SECONDS)[0], "no address in time"
+        address = self.process.stdout.readline().strip()
+        parts = urlsplit(address)
+        self.client = httpx.Client(
+            base_url=f"{parts.scheme}://{parts.netloc}",
+            headers={"Authorization": f"Bearer {parse_qs(parts.query)['token'][0]}"},
+            timeout=30,
+        )
+        self.session = parts.path.rpartition("/")[2]
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(30)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+        self.close()
+
+    def close(self) -> None:
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.client.close()
+
+
+class Player:
+    """Plays by what the server tells, as a page does: a turn after the other, and takes every seventh back."""
+
+    def __init__(self, server: MillServer, turns: int) -> None:
+        self.server = server
+        self.turns = turns
+        self.seen = 0
+        self.started = -1
+        self.last = -1  # the opening is turn 0
+        self.undone: set[int] = set()
+        self.moves = 0
+
+    def play(self) -> bool:
+        """Play on until the game is done (True) or the server dies (False)."""
+        with contextlib.suppress(httpx.TransportError):
+            for idle in self.idle_moments():
+                if not idle:
+                    continue
+                if self.last > 0 and self.last % 7 == 0 and self.last not in self.undone:
+                    self.ask("undo", {})
+                elif self.last >= self.turns:
+                    return True
+                else:
+                    self.ask("prompt", {"prompt": f"grind sack {self.last + 1}"})
+        return False
+
+    def ask(self, verb: str, body: Any) -> None:
+        answer = self.server.client.post(f"/sessions/{self.server.session}/{verb}", json=body)
+        assert answer.status_code in {200, 202}, answer.text
+        self.moves += 1
+
+    def idle_moments(self) -> Iterator[bool]:
+        """After each message of the stream, whether no turn runs and nothing is awaited."""
+        path = f"/sessions/{self.server.session}/events"
+        written = self.server.client.get(f"/sessions/{self.server.session}/state").json()["seq"]
+        moves = self.moves  # what was asked of a server that died is known by its records, or not at all
+        if self.seen >= written:
+            yield self.started == self.last >= 0
+        with self.server.client.stream("GET", path, params={"after": self.seen}) as answer:
+            for line in answer.iter_lines():
+                if not line.startswith("data: "):
+                    continue
+                told = json.loads(line.removeprefix("data: "))
+                for record in told["records"] if isinstance(told, dict) else told:
+                    self.seen = record["seq"]
+                    event = record["event"]
+                    if event["type"] == "turn_started":
+                        self.started = event["turn"]
+                    elif event["type"] == "turn_committed":
+                        self.last = event["turn"]
+                        moves = self.moves
+                    elif event["type"] == "turn_undone":
+                        self.undone.add(event["turn"])
+                        moves = self.moves
+                yield self.started == self.last >= 0 and moves == self.moves and self.seen >= written
+
+
+def play_and_kill(server: MillServer, turns: int, kills: int) -> int:
+    """Play to the end through `kills` deaths of the server; returns how many found the player at work."""
+    chance = random.Random(kills)
+    player = Player(server, turns)
+    at_work = 0
+    with ThreadPoolExecutor(1) as thread:
+        for _ in range(kills):
+            server.start()
+            playing = thread.submit(player.play)
+            wait([playing], timeout=chance.uniform(0.02, 0.4))
+            at_work += not playing.done()
+            server.kill()
+            playing.result(30)
+            server.close()
+    server.start()
+    assert player.play()
+    server.stop()
+    return at_work
+
+
+def endings(place: str, tmp_path: Path, turns: int, kills: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = MillServer(tmp_path / "quiet", "sqlite")
+    quiet.start()
+    assert Player(quiet, turns).play()
+    quiet.stop()
+    disturbed = MillServer(tmp_path / "disturbed", place)
+    at_work = play_and_kill(disturbed, turns, kills)
+    with contextlib.closing(default_store(quiet.home)) as store:
+        undisturbed = remains(store, quiet.session)
+    assert len(undisturbed["turns"]) == turns + 1 - turns // 7, "every seventh was taken back"
+    if place.startswith("postgres"):
+        monkeypatch.setenv("NARRATORIA_STORE", place)
+    with contextlib.closing(default_store(disturbed.home)) as kept:
+        assert remains(kept, disturbed.session) == undisturbed
+    assert at_work > kills // 2, "most kills must find the player at work"
+    assert no_orphans(disturbed.home)
+
+
+def test_a_server_killed_at_random_moments_ends_its_game_as_one_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endings("sqlite", tmp_path, 15, 4, monkeypatch)
+
+
+@pytest.mark.postgres
+def test_the_same_holds_on_postgresql(
+    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endings(postgres_database, tmp_path, 10, 3, monkeypatch)
+
+
+@pytest.mark.slow
+def test_a_server_killed_at_a_hundred_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    endings("sqlite", tmp_path, 250, 100, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_a_server_killed_at_a_hundred_moments_on_postgresql(
+    tmp_path: Path, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endings(postgres_database, tmp_path, 250, 100, monkeypatch)
