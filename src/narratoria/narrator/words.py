@@ -154,7 +154,7 @@ _IRREGULAR: Final = {
 
 # Likeness of meaning does not tell a deed from its opposite; these do.
 _OPPOSITES: Final = (
-    ("light ignite kindle", "extinguish douse quench snuff"),
+    ("light ignite kindle", "extinguish douse quench snuff smother"),
     ("open unseal", "close shut seal"),
     ("unlock unbolt unfasten", "lock bolt fasten"),
     ("take grab fetch collect", "drop discard dump"),
@@ -169,12 +169,21 @@ _OPPOSITES: Final = (
     ("wake", "sleep rest"),
     ("hide conceal", "show reveal"),
     ("attack fight", "defend protect"),
-    ("build assemble repair fix mend", "break smash destroy"),
+    ("build assemble repair fix mend restore", "break smash destroy damage sabotage wreck ruin"),
     ("accept", "refuse reject decline"),
     ("save", "discard delete"),
     ("push", "pull"),
     ("wear don", "undress strip"),
     ("mute silence", "unmute"),
+    ("wash clean rinse scrub", "dirty soil stain smear"),
+    ("heat preheat warm", "cool chill freeze"),
+    ("deposit", "withdraw"),
+    ("hire employ", "dismiss sack"),
+    ("arm", "disarm"),
+    ("tighten", "loosen"),
+    ("approve", "reject veto"),
+    ("freeze", "thaw melt"),
+    ("praise thank", "insult mock"),
     ("accuse blame", "apologise apologize forgive acquit"),
 )
 

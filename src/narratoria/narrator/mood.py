@@ -1,0 +1,299 @@
+"""What a clause does with its deed: it asks for it, asks about it, rules it out, or takes it back.
+
+Words come in lower case with contractions spelled out ("do not"), as `clauses.tokenize` gives them, and with
+what opens the clause still there: "should I light the lamp" without "should I" is an order. Nothing here is
+about any story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Final
+
+from narratoria.narrator.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    FILLERS,
+    OPPOSITES,
+    PREPOSITIONS,
+    QUESTION_WORDS,
+    STOPWORDS,
+    SUBJECTS,
+    stem,
+    word_set,
+)
+
+
+class Mood(Enum):
+    ORDER = "order"
+    QUESTION = "question"  # how things are: only what tells may answer, nothing that changes the world
+    MUSING = "musing"  # about the deed itself: was it done, should it be, what would come of it
+    RULED_OUT = "ruled out"
+
+
+def mood(words: Sequence[str], *, asks: bool = False) -> Mood:
+    """The mood of a clause; `asks` where its sentence ends with a question mark."""
+    words = _without_opening(words)
+    if not words:
+        return Mood.ORDER
+    if _is_polite(words):
+        return Mood.ORDER
+    if words[0] in AUXILIARIES and words[1:2] != ["not"] and words[2:3] == ["not"]:
+        return Mood.RULED_OUT  # "can you not light it"
+    if (about := _asked(words, asks)) is not None:
+        return about
+    return Mood.RULED_OUT if _is_ruled_out(words) else Mood.ORDER
+
+
+def _without_opening(words: Sequence[str]) -> list[str]:
+    """Without the courtesies, joints and exclamations that change nothing: "well, and please …"."""
+    rest = [word for word in words if word[:1].isalnum()]
+    while rest and (rest[0] in _OPENINGS or (rest[0] in ("no", "yes") and _stands_apart(words, rest[0]))):
+        rest = rest[1:]
+    return rest
+
+
+def _stands_apart(words: Sequence[str], word: str) -> bool:
+    at = list(words).index(word)
+    return at + 1 < len(words) and words[at + 1] in (",", ".", "!", ";", "-", "—")
+
+
+def _starts(words: Sequence[str], phrases: Collection[tuple[str, ...]]) -> bool:
+    return any(tuple(words[: len(phrase)]) == phrase for phrase in phrases)
+
+
+def _phrases(text: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(part.split()) for part in text.split("/"))
+
+
+_OPENINGS: Final = (FILLERS - {"only", "once", "all", "more"}) | word_set(
+    "and but or plus sir madam captain dear yes whatever"
+)
+_PEOPLE: Final = word_set("i we he she they you it")
+
+# --- orders in the shape of questions, and of negations ---------------------------------------------------
+
+_POLITE: Final = _phrases(
+    "can you/could you/will you/would you/can i/could i/may i/might i/can we/could we/may we/shall we/"
+    "can someone/could someone/can somebody/could somebody/would someone/will someone/"
+    "can not you/could not you/will not you/would not you/can not we/could not we/"
+    "do you mind/would you mind/how about/what about/why not/why do not you/why do not we/"
+    "any chance you could/any chance you can/is there any chance you could/are you able to/"
+    "i wonder if you could/i wonder if you can/i was wondering if you could/i wonder whether you could/"
+    "do not forget to/do not fail to/do not hesitate to/do not neglect to/do not be afraid to/do not omit to/"
+    "never forget to/never fail to/do not just/do not only/do not merely/not only/not just/not merely"
+)
+_NOT_POLITE: Final = _phrases(
+    "can you tell me if/can you tell me whether/can you tell me why/can you tell me how/can you explain/"
+    "could you tell me if/could you tell me whether/could you tell me why/could you tell me how/"
+    "could you explain/would you like/would you say/would you rather/will you be/would you be/can you not/"
+    "could you not/would you not/will you not/can we not/could we not/can i not"
+)
+
+
+def _is_polite(words: Sequence[str]) -> bool:
+    if _starts(words, _NOT_POLITE):
+        return False
+    if _starts(words, _POLITE):
+        return True
+    # "could Ruiz fix the antenna": somebody by name is asked to, a thing is asked about.
+    named = len(words) > 2 and words[0] in ("can", "could", "would", "will")
+    return named and words[1] not in SUBJECTS | DETERMINERS | AUXILIARIES | {"there", "not"}
+
+
+# --- questions --------------------------------------------------------------------------------------------
+
+_MUSING: Final = _phrases(
+    "what if/what happens/what would happen/what will happen/what might happen/what could happen/"
+    "what would/what should/what must/what do i do/what can i do/what could i do/"
+    "suppose/supposing/imagine/i wonder/i am wondering/i was wondering/we wonder/wondering/"
+    "i am not sure/i am unsure/not sure/i do not know/no idea/i forget whether/i forget if/"
+    "do you think/do you want/do you suggest/do i have to/do we have to/do i need to/do we need to/"
+    "is it wise/is it safe/is it possible/is it worth/is it better/is it allowed/is it ok/is it okay/is it too/"
+    "is it a good/is it time/is there any way/is there a way/would it/would that/would we/would i/"
+    "how come/how to/what is the point/who should/which should/where should/when should/how should"
+)
+_EMBEDDED: Final = _phrases(
+    "tell me/let me know/let us know/show me/explain/explain to me/check/see/find out/make sure/"
+    "can you tell me/could you tell me/can you explain/could you explain/do you know/remind me"
+)
+_ABOUT_THE_DEED: Final = word_set("did has had should must shall ought")
+_ABOUT_THINGS: Final = word_set("is are was were am does")
+
+
+def _asked(words: Sequence[str], asks: bool) -> Mood | None:
+    head, following = words[0], words[1] if len(words) > 1 else ""
+    if _starts(words, _MUSING):
+        return Mood.MUSING
+    for phrase in _EMBEDDED:
+        if tuple(words[: len(phrase)]) == phrase and len(words) > len(phrase):
+            joint = words[len(phrase)]
+            if joint in ("if", "whether", "why") or (joint == "how" and "to" in words[len(phrase) + 1 :][:1]):
+                return Mood.QUESTION
+    if head in ("why", "how", "when") and following in AUXILIARIES - {"is", "are", "am", "was", "were"}:
+        return Mood.QUESTION if following in ("do", "does", "will") and head == "when" else Mood.MUSING
+    if head == "why":
+        return Mood.MUSING
+    if head in QUESTION_WORDS and not _is_subordinate(words, asks):
+        return Mood.MUSING if "should" in words[1:4] else Mood.QUESTION
+    if head in _ABOUT_THE_DEED and following:
+        return Mood.MUSING
+    if head == "have" and (following in _PEOPLE or (asks and following in DETERMINERS - {"a", "an"})):
+        return Mood.MUSING
+    if head in _ABOUT_THINGS or (head in ("will", "would", "can", "could", "may", "might") and following):
+        return Mood.QUESTION
+    if head == "do" and (following in _PEOPLE or (asks and following in DETERMINERS)):
+        return Mood.MUSING if following in ("i", "we") and "have" not in words[2:3] else Mood.QUESTION
+    if asks and any(word in _ABOUT_THINGS for word in words[1:5]):
+        return Mood.QUESTION  # "the lamp is lit?"
+    return None
+
+
+def _is_subordinate(words: Sequence[str], asks: bool) -> bool:
+    """ "when the bell rings, open the door" sets a time and asks nothing."""
+    return words[0] == "when" and not asks and len(words) > 1 and words[1] not in AUXILIARIES
+
+
+# --- what is ruled out --------------------------------------------------------------------------------------
+
+_REFUSALS: Final = _phrases(
+    "never/not/under no circumstances/on no account/by no means/at no point/in no case/no way/"
+    "refuse to/decline to/avoid/rather not/no need to/no need for/there is no need to/there is no need for/"
+    "forget about/never mind/nevermind/ignore/forget/skip/omit/leave out/refrain from/abstain from/"
+    "hold off on/hold off with/hold off/hold back on/hold back from/hold back/put off/"
+    "no longer/no more/resist/stay away from/keep away from/steer clear of/keep off/keep out of/"
+    "hands off/neither/none of/nobody/no one/nothing/far from/anything but/except/except for/"
+    "everything except/everything but/all except/all but/apart from/other than/rather than/instead of/without/"
+    "i forbid/forbid/it is forbidden to/it is not necessary to/do not/does not/did not/will not/would not/"
+    "can not/should not/must not/shall not/may not/need not/could not"
+)
+_BEFORE_NOT: Final = (
+    SUBJECTS
+    | AUXILIARIES
+    | FILLERS
+    | word_set(
+        "let us me to make sure that careful want choose decide prefer better best rather whatever ensure "
+        "mind see anyone anybody someone somebody please promise agree try care certain take"
+    )
+)
+_NO_IS_A_WORD: Final = word_set("matter doubt problem longer wonder idea one mistake less")
+
+
+def _is_ruled_out(words: Sequence[str]) -> bool:
+    if _starts(words, _REFUSALS):
+        return True
+    for at, word in enumerate(words):
+        if word in ("not", "never") and words[at + 1 : at + 2] not in (["only"], ["just"], ["merely"]):
+            return True
+        if word not in _BEFORE_NOT and tuple(words[at : at + 2]) not in _REFUSALS:
+            break
+        if at and _starts(words[at:], _REFUSALS) and word not in ("without", "except", "nothing"):
+            return True
+    if _has_empty_object(words):
+        return True
+    # "leave the hound alone", "let it be", "leave it for now"
+    kept = len(words) > 2 and words[0] in ("leave", "let", "keep")
+    return kept and (words[-1] in ("alone", "be") or tuple(words[-2:]) == ("as", "is"))
+
+
+def _has_empty_object(words: Sequence[str]) -> bool:
+    """ "pay neither bill", "no salt", "open no door", "touch nothing"."""
+    for at, word in enumerate(words):
+        following = words[at + 1] if at + 1 < len(words) else ""
+        if word == "neither" or (word in ("nothing", "none", "nobody") and at <= 2 and following != "to"):
+            return True
+        plain = following and following not in PREPOSITIONS and following not in _NO_IS_A_WORD
+        if word == "no" and at <= 1 and plain and following not in STOPWORDS:
+            return True
+    return False
+
+
+# --- deeds taken back ---------------------------------------------------------------------------------------
+
+_CANCELS: Final = frozenset(
+    map(
+        stem,
+        word_set(
+            "cancel undo abort revoke reverse revert rescind retract annul withdraw scrap uncancel recall"
+        ),
+    )
+)
+_CALLS_BACK: Final = _phrases("call off/take back/stand down/roll back/back out/give back/calls off")
+_OFF: Final = word_set("off out")
+_TURNS: Final = frozenset(
+    map(stem, word_set("turn switch shut power put blow kill cut toggle take log sign"))
+)
+_ENDS: Final = frozenset(
+    map(
+        stem,
+        word_set(
+            "off out stop end extinguish douse quench snuff smother close shut deactivate disable cancel undo kill cut "
+            "abort halt cease revoke remove delete clear dismiss lower false"
+        ),
+    )
+)
+_QUENCHED: Final = word_set("put blow stamp snuff pinch")
+_KINDLES: Final = frozenset(
+    map(stem, word_set("light ignite kindle burn fire start activate heat preheat lit"))
+)
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
+    """Whether a clause takes back the deed that `deeds` names, its verbs and their particles, or is its opposite.
+
+    "put the lamp out" undoes {"light"}, "cancel the alarm" undoes {"sound"}, and neither undoes a deed that is
+    itself named for stopping: {"turn", "off"}, {"cancel"}.
+    """
+    rest = _without_opening(words)
+    known = {stem(deed) for deed in deeds}
+    at, particle = _head(rest)
+    if at is None:
+        return False
+    rest = rest[at:]
+    verb = stem(rest[0])
+    if verb in _CANCELS or _starts((verb, particle), _CALLS_BACK):
+        return verb not in known and not known & _CANCELS
+    if particle in _OFF and (verb in _TURNS or rest[0] in _QUENCHED):
+        return _takes_off(rest[0], verb, particle, known)
+    if particle == "on" and verb in _TURNS:
+        return "off" in known and "on" not in known
+    if verb in ("stop", "quit", "ceas") and len(rest) > 1 and rest[1].endswith("ing"):
+        return stem(rest[1]) in known and verb not in known
+    if verb in known:
+        return False
+    if verb.startswith("un") and len(verb) > 4 and verb[2:] in known:
+        return True
+    return bool(OPPOSITES.get(verb, _NONE) & known)
+
+
+def _takes_off(written: str, verb: str, particle: str, known: set[str]) -> bool:
+    """Off or out: what is named so or ends things may be meant, what kindles or starts them may not."""
+    if known & _ENDS:
+        return False
+    if verb in ("turn", "switch", "shut", "power", "toggle", "kill", "cut"):
+        return True
+    if written in _QUENCHED and particle == "out":
+        return bool(known & _KINDLES) or verb not in known
+    return bool(known & {"on", "in", "wear", "don"})
+
+
+def _head(words: Sequence[str]) -> tuple[int | None, str]:
+    """Where the verb stands that opens a clause, and its particle, beside it or behind its object."""
+    at = 0
+    while at < len(words) - 1 and (words[at] in _BEFORE_VERB or words[at] in FILLERS):
+        at += 1
+    if at >= len(words) or words[at] in DETERMINERS or words[at] in QUESTION_WORDS:
+        return None, ""
+    rest = words[at + 1 :]
+    beside = [word for word in rest[:1] if word in _PARTICLES]
+    last = [word for word in rest[-1:] if word in _PARTICLES]
+    inside = [word for word in rest[1:] if word in _OFF | {"on"}]  # "turn the lamp off at once"
+    return at, next(iter([*beside, *last, *inside]), "")
+
+
+_BEFORE_VERB: Final = (
+    SUBJECTS | (AUXILIARIES - {"do", "have"}) | word_set("mind want to like let us need try going")
+)
+_PARTICLES: Final = word_set("off out on up down back in away")
