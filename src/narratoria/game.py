@@ -144,12 +144,14 @@ class Game:
     async def resume(self) -> TurnResult | None:
         """Finish what a crash left open, a turn or an undo: what completed is kept, only the rest runs.
 
-        Returns the turn, if it was one.
+        Returns the turn, if it was one. A game that was cut short before its opening begins now.
         """
         warm_up(self.narrator)
         journal = self.session.journal
         if not isinstance(journal, Journal):
             return None
+        if journal.timeline.last is None and journal.timeline.open is None:
+            return self.begin()
         left = open_turn(journal)
         if left is None:
             await finish_undo(journal, self.registry)

@@ -42,6 +42,7 @@ class OpenTurn:
     completed: dict[str, CallResult] = field(default_factory=dict)
     disabled: set[str] = field(default_factory=set)
     attempt: int = 1
+    narrator: str = ""  # who made the plan
 
 
 def open_turn(journal: Journal) -> OpenTurn | None:
@@ -61,6 +62,7 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
             continue
         elif isinstance(event, PlanMade):
             found.plan, found.attempt = PlanDocument.from_data(event.plan), event.attempt
+            found.narrator = event.narrator
         elif isinstance(event, PlanRefused):
             found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanFinished):

@@ -7,6 +7,7 @@ Whatever a narrator or a tool does wrong costs an attempt, never the turn.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
@@ -71,6 +72,7 @@ class Interrupted(Protocol):
     completed: dict[str, CallResult]
     disabled: set[str]
     attempt: int
+    narrator: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,7 @@ class _Turn:
             self.disabled |= self.resume.disabled
             first = max(1, self.resume.attempt)
             if self.resume.plan is not None:
+                self.result.narrator = self.resume.narrator
                 trace = await self._execute(self.resume.plan, self.resume.completed)
                 if trace.success:
                     return True
@@ -305,6 +308,8 @@ class _Turn:
             self.session.notice(Notice(level=level, code=CONTRADICTION, message=message))
 
     async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:
+        if plan.tools:
+            await self._write_down()
         trace = await self.executor.execute(plan, completed=completed)
         self.result.traces.append(trace)
         if plan not in self.result.plans:
@@ -368,6 +373,12 @@ class _Turn:
     def _standing_choices(self) -> list[str]:
         """A turn that offered nothing new leaves what was offered before, so that nobody is stranded."""
         return list(self.session.choices)
+
+    async def _write_down(self) -> None:
+        """Before a tool acts, the journal knows of the plan: after a crash the same call is made, under the same id."""
+        if self.session.journal is not None:
+            with contextlib.suppress(JournalError):  # the turn's end tries again, and tells the player
+                await self.session.journal.flush()
 
     async def _save(self) -> None:
         if self.session.journal is None:

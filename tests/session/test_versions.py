@@ -52,6 +52,20 @@ async def test_a_database_of_that_version_is_read_and_played_on(
     store.close()
 
 
+@pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
+def test_only_writing_brings_an_old_database_up_to_date(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    shutil.copyfile(RECORDED / "version-1.db", path)
+    before = path.read_bytes()
+    store = SqliteStore(path, driver=driver)
+    assert [meta.folder for meta in store.list()] == [None]
+    assert path.read_bytes() == before
+    store.relocate("recorded", "/stories/digging")
+    assert store.meta("recorded").folder == "/stories/digging"
+    assert store.query("PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    store.close()
+
+
 READ = """
 import os, sqlite3, sys  # all of them while we still may read them
 from pathlib import Path

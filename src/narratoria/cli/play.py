@@ -79,14 +79,20 @@ async def open_game(
         journal = await asyncio.to_thread(store.open, meta.id)
         if story is not None and folder_of(tale) != meta.folder:
             await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
+        try:
+            game = Game(tale, journal.session, narrators=narrators or None)
+        except BaseException:
+            await journal.close()
+            raise
     else:
         tale = open_story(story or DEFAULT_STORY)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
+        game = Game(tale, session, narrators=narrators or None)  # first: what cannot be played is not kept
         journal = await asyncio.to_thread(
             store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
         )
     try:
-        yield Game(tale, journal.session, narrators=narrators or None), journal
+        yield game, journal
     finally:
         await journal.close()
 
@@ -102,9 +108,7 @@ async def _play(story: str | None, session_id: str | None, narrators: tuple[str,
                     message = f"a branch of {parent[:8]}"
                     table.moved("branch", message, game.where_we_are(), parent=parent)
                 else:
-                    fresh = journal.timeline.last is None and journal.timeline.open is None
-                    opened = game.begin() if fresh else await game.resume()
-                    table.show(opened or game.where_we_are())
+                    table.show(await game.resume() or game.where_we_are())
                 parent, session_id = game.session.id, await _exchange(game, journal, table)
             if session_id is None:
                 break

@@ -37,7 +37,7 @@ for _command in (moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.che
 def list_(as_json: bool) -> None:
     """All sessions, the one played last first."""
     with opened_store() as store:
-        metas = store.list()
+        metas = [meta for meta in store.list() if meta.begun]
     if as_json:
         print_json(metas)
         return

@@ -40,23 +40,18 @@ def prune(
 ) -> Pruned:
     """Delete these sessions but those being played, then collect the assets that no session refers to."""
     done = Pruned(list(sessions) if dry_run else [])
+    now = time.time() if now is None else now
     if not dry_run:
-        for meta in sessions:
-            try:
-                store.delete(meta.id)
-            except SessionBusy:
-                done.busy.append(meta)
-            except SessionUnknown:
-                continue  # somebody else deleted it
-            else:
-                done.sessions.append(meta)
+        _delete(store, sessions, done)
+        _delete(
+            store, [one for one in store.list() if not one.begun and one.updated < now - _SETTLING], Pruned()
+        )
         store.sweep()
     referred = store.asset_hashes()
     if dry_run:
         gone = {digest for meta in sessions for digest in store.asset_hashes(meta.id)}
         kept = {meta.id for meta in store.list()} - {meta.id for meta in sessions}
         referred -= gone - {digest for one in kept for digest in store.asset_hashes(one)}
-    now = time.time() if now is None else now
     for digest in list(store.assets):
         path = store.assets.path_of(digest)
         status = path.stat()
@@ -67,3 +62,15 @@ def prune(
         if not dry_run:
             store.assets.discard(digest)
     return done
+
+
+def _delete(store: Store, sessions: Collection[SessionMeta], done: Pruned) -> None:
+    for meta in sessions:
+        try:
+            store.delete(meta.id)
+        except SessionBusy:
+            done.busy.append(meta)
+        except SessionUnknown:
+            continue  # somebody else deleted it
+        else:
+            done.sessions.append(meta)

@@ -102,6 +102,9 @@ class TurnLog(Protocol):
 
     async def commit_turn(self) -> None: ...
 
+    async def flush(self) -> None:
+        """The same, but for the end of this process only, not of the machine."""
+
 
 class Session:
     """A world: state, typed slices, memory, permissions, assets, resources, and its stream of records."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
+from narratoria.session.reading import Rows, SqlReader
 from narratoria.session.store import SCHEMA_VERSION, is_plain_id
 from narratoria.session.tables import MIGRATIONS, SCHEMA, SqlStore
 from narratoria.session.writer import Database
@@ -26,7 +27,10 @@ except ImportError:  # a platform without a wheel: slower, otherwise the same
     apsw = None  # type: ignore[assignment]
 
 APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
+_IN_MEMORY: Final = Path(":memory:")
 _BUSY_MS: Final = 10_000
+# Looking changes nothing: a file of version 1 is brought up to date by the first write. Then the column of the table,
+# which comes first, is the one that counts here too.
 _OLD_SESSIONS: Final = "CREATE TEMP VIEW sessions AS SELECT *, NULL AS folder FROM main.sessions"
 _WORDS: Final = {
     "key": "INTEGER PRIMARY KEY", "int": "INTEGER", "real": "REAL", "blob": "BLOB",
@@ -41,6 +45,7 @@ class SqliteStore(SqlStore):
         self.path = Path(path)
         self.driver = driver or ("apsw" if apsw is not None else "sqlite3")
         assets = assets or self.path.parent / "assets"
+        self._imagined = False  # whether what is read is the store that is not made yet
         self._lived_in = _lived_in(self.path, assets)  # asked before this store leaves traces of its own
         super().__init__(AssetStore(assets), self.path.stem)
 
@@ -75,19 +80,27 @@ class SqliteStore(SqlStore):
             for left in (draft, draft.with_name(f"{draft.name}-journal")):
                 left.unlink(missing_ok=True)
 
+    def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        if self._imagined and self.path.exists():
+            SqlReader.close(self)  # the connection to nothing
+            self._imagined = False
+        return super().query(sql, values)
+
     def _connect_reader(self) -> Database:
         try:
-            missing = not self.path.exists() or not self.path.stat().st_size
+            self._imagined = not self.path.exists() and not self._lived_in and _may_be_made(self.path)
+            empty = not self._imagined and (not self.path.exists() or not self.path.stat().st_size)
         except OSError as error:
             raise JournalError(f"{self.path}: {_reason(error)}") from None
-        if missing:
+        if self._imagined:  # a look at a home that is not there does not make one
+            database = self._connection(readonly=False, path=_IN_MEMORY)
+            _migrate(database, 0)
+            return database
+        if empty:
             self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the file
         database = _prepared(self._connection(readonly=True), self.path, self._lived_in)
         if _version(database) < SCHEMA_VERSION:
-            try:
-                self.writer.run(lambda writing: writing.execute("SELECT 1"))  # brings it up to date
-            except JournalError:
-                database.execute(_OLD_SESSIONS)  # it cannot be written: it is read as it is
+            database.execute(_OLD_SESSIONS)
         return database
 
     def _connection(self, *, readonly: bool, path: Path | None = None) -> SqliteDatabase:
@@ -123,6 +136,11 @@ class SqliteStore(SqlStore):
 def _lived_in(path: Path, assets: Path) -> bool:
     """Whether sessions were kept here before: they leave locks and assets beside the database."""
     return any(path.with_name("locks").glob("*.lock")) or any(assets.glob("??/*"))
+
+
+def _may_be_made(path: Path) -> bool:
+    """Whether what there is of the way to a path are folders."""
+    return next(one for one in path.absolute().parents if one.exists()).is_dir()
 
 
 @contextmanager
@@ -273,6 +291,8 @@ class StandardDatabase(SqliteDatabase):
 
 def _uri(path: Path, readonly: bool) -> str:
     """A file in a folder that cannot be written is read as it is: SQLite could not make its log beside it."""
+    if path == _IN_MEMORY:
+        return "file::memory:"
     uri = path.absolute().as_uri()
     if not readonly:
         return uri + "?mode=rwc"

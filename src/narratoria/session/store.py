@@ -49,6 +49,11 @@ class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     parent: str | None = None
     parent_turn: int | None = None
 
+    @property
+    def begun(self) -> bool:
+        """False for a game whose process ended before its opening: nothing but the record of its making."""
+        return self.story is None or self.parent is not None or self.last_seq > 1
+
 
 class TurnSpan(msgspec.Struct, frozen=True):
     """Where a turn's records lie. `last` is None while the turn is open."""

@@ -181,7 +181,11 @@ class Games:
     async def sessions(self) -> list[SessionCard]:
         stories = {story.id: story for story in await asyncio.to_thread(self._stories)}
         metas = await asyncio.to_thread(self.store.list)
-        return [await asyncio.to_thread(self._card, meta, stories.get(meta.story or "")) for meta in metas]
+        return [
+            await asyncio.to_thread(self._card, meta, stories.get(meta.story or ""))
+            for meta in metas
+            if meta.begun
+        ]
 
     async def card(self, session_id: str) -> SessionCard:
         meta = await asyncio.to_thread(self._meta, session_id)
@@ -223,6 +227,7 @@ class Games:
         """The session played last that can still be played."""
         known = {story.id for story in await asyncio.to_thread(self._stories)}
         metas = await asyncio.to_thread(self.store.list)
+        metas = [meta for meta in metas if meta.begun]
         return next((meta.id for meta in metas if meta.story in known or _is_there(meta.folder)), None)
 
     # --- opening and leaving -------------------------------------------------------------------------------
@@ -231,10 +236,11 @@ class Games:
         """Begin a story and return the id of its session."""
         story = await asyncio.to_thread(self._story, story_id)
         session = Session(state=story.state, permissions=story.permissions, assets=self.store.assets)
+        game = Game(story, session, narrators=self._narrators)  # first: what cannot be played is not kept
         journal = await asyncio.to_thread(
             self.store.create, session, story=story.id, title=story.title, folder=folder_of(story)
         )
-        seat = self._seat(Game(story, session, narrators=self._narrators), journal)
+        seat = self._seat(game, journal)
         seat.game.begin()
         await journal.commit_turn()
         return session.id
