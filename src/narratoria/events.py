@@ -118,10 +118,14 @@ class NarratorChosen(RuntimeEvent, tag="narrator_chosen", frozen=True, kw_only=T
 
 
 class NarrationDelta(RuntimeEvent, tag="narration_delta", frozen=True, kw_only=True):
-    """A piece of narration as it is being written; replaced by the `Narration` of the same turn."""
+    """A piece of narration as it is being written; replaced by the `Narration` of the same turn.
+
+    With `anew`, the pieces of this attempt so far do not stand: a narrator failed half-way, and another one speaks.
+    """
 
     text: str
     attempt: int = 1
+    anew: bool = False
 
 
 class Narration(RuntimeEvent, tag="narration", frozen=True, kw_only=True):

@@ -242,6 +242,10 @@ class _Turn:
             self.heard.append(text)
             self.session.record(NarrationDelta(text=text, attempt=attempt))
 
+        def unsay() -> None:
+            self.heard.clear()
+            self.session.record(NarrationDelta(text="", attempt=attempt, anew=True))
+
         return NarratorRequest(
             prompt=self.result.prompt,
             state=self.session.state,
@@ -249,12 +253,14 @@ class _Turn:
             tools=[card(tool) for tool in self.executor.registry if not self._is_disabled(tool)],
             disabled_skills=frozenset(self.disabled),
             attempt=attempt,
+            generations=self.settings.generations,
             parent_plan=parent,
             last_trace=trace,
             memories=self.settings.memories,
             premise=self.settings.premise,
             choices=tuple(self.session.choices),
             say=say,
+            unsay=unsay,
         )
 
     def _is_disabled(self, tool: Tool[Any, Any]) -> bool:
@@ -274,6 +280,8 @@ class _Turn:
         self.result.narrator = self.narrator.name
         self.result.plans.append(plan)
         passed_over = getattr(self.narrator, "passed_over", {})
+        failures = getattr(self.narrator, "failures", {})
+        self.result.problems.extend(f"{name}: {why}" for name, why in failures.items())
         self.session.record(
             NarratorChosen(narrator=self.narrator.name, attempt=attempt, passed_over=dict(passed_over))
         )
@@ -281,7 +289,9 @@ class _Turn:
         if plan.narrative:
             self.said = [plan.narrative]
             if "".join(self.heard).strip() != plan.narrative:  # otherwise the client has it already
-                self.session.record(NarrationDelta(text=plan.narrative, attempt=attempt))
+                self.session.record(
+                    NarrationDelta(text=plan.narrative, attempt=attempt, anew=bool(self.heard))
+                )
 
     async def _hold_to_state(
         self, plan: PlanDocument, attempt: int, before: Sequence[Receipt], trace: ExecutionResult
@@ -361,9 +371,8 @@ class _Turn:
         )
         if ending_of(session.state) is not None:
             result.choices = []  # the story is over: there is nothing left to choose
-        session.record(
-            Narration(text=result.narrative, narrator=result.narrator, attempt=len(result.plans) or 1)
-        )
+        attempt = result.plans[-1].metadata.generation_attempt if result.plans else 1
+        session.record(Narration(text=result.narrative, narrator=result.narrator, attempt=attempt))
         session.record(Choices(choices=result.choices))
         session.record(TurnCommitted(turn=result.turn, outcome=result.outcome))
         session.choices = result.choices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 
@@ -56,6 +57,29 @@ async def test_whoever_waits_as_long_as_for_one_narrator_gets_the_last_resort() 
     async with asyncio.timeout(0.5 + 0.5):
         await chain.plan(NarratorRequest("x"))
     assert chain.last_speaker == "template"
+
+
+async def test_what_a_narrator_says_after_its_time_is_heard_by_nobody() -> None:
+    heard: list[str] = []
+    spoken = asyncio.Event()
+
+    class Stubborn(Speaker):
+        async def plan(self, request: NarratorRequest) -> PlanDocument:
+            request.say("Half of ")
+            while not late.is_set():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await late.wait()
+            request.say("the rest")
+            spoken.set()
+            return PlanDocument()
+
+    late = asyncio.Event()
+    request = NarratorRequest("x", say=heard.append, unsay=heard.clear)
+    chain = ChainNarrator([Stubborn("a", None), Speaker("b", PlanDocument(narrative="b"))], time_limit=0.1)
+    assert (await chain.plan(request)).narrative == "b"
+    late.set()
+    await spoken.wait()
+    assert heard == []
 
 
 async def test_choices_come_from_the_one_who_spoke() -> None:

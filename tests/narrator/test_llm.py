@@ -23,7 +23,7 @@ from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.llm import LLMNarrator
 from narratoria.narrator.plan_reply import plan_of, reply_schema
-from narratoria.narrator.protocol import NarratorRequest, ToolCard
+from narratoria.narrator.protocol import NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.receipts import CONTRADICTION
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.session import Record
@@ -199,15 +199,24 @@ async def test_the_next_attempt_tells_the_model_what_was_wrong() -> None:
 
 
 async def test_an_answer_that_was_cut_off_is_told_to_be_shorter() -> None:
-    async with narrator(Says('{"narrative": "and so', finish="length"), reply(), max_tokens=40) as (
-        llm,
-        server,
-    ):
+    cut = Says('{"narrative": "and so', finish="length", tokens=(10, 40))
+    async with narrator(cut, reply(), max_tokens=40) as (llm, server):
         with pytest.raises(PlanRejected):
             await llm.plan(NarratorRequest("x"))
         await llm.plan(NarratorRequest("x", attempt=2))
         assert server.requests[0]["max_tokens"] == 40
         assert "cut off after 40 tokens" in asked(server, 1)
+
+
+async def test_an_answer_cut_off_by_a_full_context_makes_the_next_prompt_smaller() -> None:
+    turns = [PastTurn(f"prompt {number}", f"narrative {number}") for number in range(6)]
+    cut = Says('{"narrative": "and so', finish="length", tokens=(1000, 24))
+    async with narrator(cut, reply()) as (llm, server):
+        with pytest.raises(PlanRejected):
+            await llm.plan(NarratorRequest("x", history=turns))
+        await llm.plan(NarratorRequest("x", attempt=2, history=turns))
+        assert "narrative 1" in asked(server, 0)
+        assert "narrative 1" not in asked(server, 1)
 
 
 async def test_an_overflowing_context_makes_the_next_prompt_smaller() -> None:

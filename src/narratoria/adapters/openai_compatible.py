@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,8 +21,10 @@ from narratoria.adapters.protocol import (
     MAX_REPLY_BYTES,
     ContextOverflow,
     FormatRefused,
+    ModelBusy,
     ModelCall,
     ModelFailed,
+    ModelRefused,
     ModelReply,
     ModelRequest,
     ModelTimedOut,
@@ -44,6 +48,7 @@ _OVERFLOW_WORDS: Final = (
     "context_length",
     "too many tokens",
 )
+_PASSING: Final = (408, 409, 425)  # of the 4xx, those that another try may not meet
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "grammar", "schema")
 
 
@@ -197,7 +202,13 @@ class OpenAIAdapter:
         message = str(detail or error.message)
         if error.status_code in (400, 413, 422):
             return self._judged(message, request, status=error.status_code)
-        return ModelFailed(f"{self.address} answered {error.status_code}: {_clip(message)}")
+        answered = f"{self.address} answered {error.status_code}: {_clip(message)}"
+        wait = _retry_after(error.response.headers.get("retry-after", ""))
+        if error.status_code == 429 or (error.status_code == 503 and wait is not None):
+            return ModelBusy(answered if wait is None else f"{answered} (again in {wait:g} s)", wait)
+        if 400 <= error.status_code < 500 and error.status_code not in _PASSING:
+            return ModelRefused(answered)
+        return ModelFailed(answered)
 
     def _judged(self, message: str, request: ModelRequest, *, status: int | None = None) -> ModelFailed:
         folded = message.casefold()
@@ -327,6 +338,21 @@ def _number(env: Mapping[str, str], name: str) -> float | None:
         return float(env[name])
     except ValueError:
         raise NarratoriaError(f"{name}={env[name]!r}: expected a number") from None
+
+
+def _retry_after(value: str) -> float | None:
+    """RFC 9110 §10.2.3: seconds, or a date."""
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
 def _clip(message: object) -> str:

@@ -34,6 +34,18 @@ class FormatRefused(ModelFailed):
     """The server will not have this response format; a simpler one may do."""
 
 
+class ModelRefused(ModelFailed):
+    """The server will not answer this caller: the key, the address or the model's name is wrong."""
+
+
+class ModelBusy(ModelFailed):
+    """The server asks to be left alone for a while."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds, where the server says how many
+
+
 class ReplyTooLarge(ModelFailed):
     """The server sent more than anybody asked for, and was cut off."""
 

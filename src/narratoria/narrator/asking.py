@@ -7,6 +7,7 @@ its cancellation is left behind, and what it says later is heard by nobody.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any, Final
 
 from narratoria.errors import NarratoriaError, PlanRejected, describe
@@ -23,7 +24,41 @@ class NarratorFailed(NarratoriaError):
 
 async def ask(narrator: Narrator, request: NarratorRequest, seconds: float) -> PlanDocument:
     """Its plan, within `seconds`. Raises `NoMatch` or `PlanRejected` as the narrator does, `NarratorFailed` for
-    everything else that can go wrong."""
+    everything else that can go wrong; what it had said by then is taken back."""
+    voice = _Voice(request)
+    try:
+        plan = await _answer(narrator, voice.lent(), seconds)
+    except NarratoriaError:
+        voice.unsay()
+        raise
+    finally:
+        voice.silent = True
+    return plan
+
+
+class _Voice:
+    """What a narrator says, until its time is up."""
+
+    def __init__(self, request: NarratorRequest) -> None:
+        self.request = request
+        self.silent = False
+        self.spoke = False
+
+    def lent(self) -> NarratorRequest:
+        return dataclasses.replace(self.request, say=self.say, unsay=self.unsay)
+
+    def say(self, text: str) -> None:
+        if not self.silent:
+            self.spoke = True
+            self.request.say(text)
+
+    def unsay(self) -> None:
+        if self.spoke and not self.silent:
+            self.spoke = False
+            self.request.unsay()
+
+
+async def _answer(narrator: Narrator, request: NarratorRequest, seconds: float) -> PlanDocument:
     speaking = asyncio.create_task(_speak(narrator, request))
     try:
         await asyncio.wait({speaking}, timeout=seconds)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from narratoria.errors import PlanRejected
 from narratoria.narrator.asking import NarratorFailed, ask
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.protocol import Learner, Narrator, NarratorRequest, NoMatch, Refusal
 from narratoria.narrator.retelling import Reteller
 from narratoria.plan import PlanDocument
 
@@ -16,8 +17,24 @@ _SHARE: Final = 0.8  # of the time left, for a narrator with others behind it
 _LAST_SHARE: Final = 0.95  # for the last one: the template needs next to none
 
 
+@dataclass(slots=True)
+class _Course:
+    """How far the chain got with one request."""
+
+    at: int = 0  # who is asked next
+    refusal: Refusal | None = None
+    refuser: str = ""
+    passed_over: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+
 class ChainNarrator:
     """Falls through on no match, failure or time-out; `last_speaker` and `passed_over` say what happened.
+
+    A narrator that learns from its failure (a model whose answer could not be read) is asked again in the turn's next
+    generation, as long as there is one: `plan` then raises `PlanRejected`, and goes on where it was. One that
+    failed for good (a server that hangs) is not asked again in the same turn. `failures` has both kinds, but nobody
+    who just had nothing to say.
 
     An honest refusal ("nothing here can do that") is kept while the later narrators are asked, and is the answer
     when none of them knows better. The last narrator, usually the template, is asked only when there is none.
@@ -38,45 +55,86 @@ class ChainNarrator:
         self.last_speaker = ""
         self.last_choices: tuple[str, ...] = ()
         self.passed_over: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
+        self._given_up: dict[int, str] = {}  # in this turn, by place: two may have one name
+        self._left_off: tuple[str, int, _Course] | None = None  # prompt and attempt to go on with
 
     @property
     def name(self) -> str:
         return self.last_speaker or " → ".join(one.name for one in self.narrators)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        self.passed_over = {}
+        course = self._set_out(request)
         self.last_choices = ()
-        refusal: Refusal | None = None
-        refuser = ""
+        self.passed_over, self.failures = course.passed_over, course.failures
         clock = asyncio.get_running_loop().time
         end = clock() + self.time_limit
-        for behind, narrator in zip(range(len(self.narrators))[::-1], self.narrators, strict=True):
+        while course.at < len(self.narrators):
+            narrator = self.narrators[course.at]
             # Whoever asks the chain waits as long as for one narrator: a slow one must leave time for the next.
+            behind = len(self.narrators) - course.at - 1
             share = max(0.0, end - clock()) * (_SHARE if behind else _LAST_SHARE)
-            try:
-                plan = await ask(narrator, request, share)
-            except Refusal as error:
-                if refusal is None:
-                    refusal, refuser = error, narrator.name
-                self.passed_over[narrator.name] = str(error)
-            except NoMatch as error:
-                self.passed_over[narrator.name] = str(error) or "no match"
-            except (NarratorFailed, PlanRejected) as error:
-                self.passed_over[narrator.name] = str(error)
-            else:
+            plan = await self._hear(narrator, request, course, share)
+            if plan is not None:
                 self.last_speaker = narrator.name
                 self.last_choices = tuple(getattr(narrator, "last_choices", ()))
                 return plan
-        if refusal is not None:
-            self.last_speaker = refuser
-            self.last_choices = refusal.choices
-            self.on_refusal(refusal)
-            return PlanDocument(narrative=refusal.narrative)
+            course.at += 1
+        if course.refusal is not None:
+            self.last_speaker = course.refuser
+            self.last_choices = course.refusal.choices
+            self.on_refusal(course.refusal)
+            return PlanDocument(narrative=course.refusal.narrative)
         if self.last_resort is not None:
             self.last_speaker = self.last_resort.name
             return await self.last_resort.plan(request)
         self.last_speaker = ""
         raise NoMatch("; ".join(f"{name}: {why}" for name, why in self.passed_over.items()) or "no narrator")
+
+    def _set_out(self, request: NarratorRequest) -> _Course:
+        left_off, self._left_off = self._left_off, None
+        if request.attempt == 1:
+            self._given_up = {}
+        elif left_off is not None and left_off[:2] == (request.prompt, request.attempt):
+            return left_off[2]
+        return _Course()
+
+    async def _hear(
+        self, narrator: Narrator, request: NarratorRequest, course: _Course, seconds: float
+    ) -> PlanDocument | None:
+        """One narrator's plan; None where it is the next one's turn."""
+        if course.at in self._given_up:
+            course.passed_over[narrator.name] = self._given_up[course.at]
+            return None
+        try:
+            return await ask(narrator, request, seconds)
+        except Refusal as error:
+            if course.refusal is None:
+                course.refusal, course.refuser = error, narrator.name
+            course.passed_over[narrator.name] = str(error)
+        except NoMatch as error:
+            course.passed_over[narrator.name] = str(error) or "no match"
+        except (NarratorFailed, PlanRejected) as error:
+            self._weigh(error, narrator, request, course)
+        return None
+
+    def _weigh(
+        self,
+        error: NarratorFailed | PlanRejected,
+        narrator: Narrator,
+        request: NarratorRequest,
+        course: _Course,
+    ) -> None:
+        """A failure: worth the turn's next generation, or not."""
+        own = error.__cause__ if isinstance(error, NarratorFailed) and error.__cause__ is not None else error
+        again = isinstance(narrator, Learner) and narrator.learns_from(own)
+        if again and request.attempt < request.generations:
+            self._left_off = (request.prompt, request.attempt + 1, course)
+            self.last_speaker = narrator.name
+            raise PlanRejected(error.problems if isinstance(error, PlanRejected) else [str(error)])
+        why = str(error)
+        course.passed_over[narrator.name] = course.failures[narrator.name] = why
+        self._given_up[course.at] = why
 
     async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
         """Whoever spoke last tells it again, if they can."""

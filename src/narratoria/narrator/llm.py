@@ -1,13 +1,15 @@
 """The narrator that is a language model: any OpenAI-compatible server, or any other `Adapter`.
 
 One call of `plan` is one attempt. What was wrong with an answer is remembered until the next attempt at the same
-prompt and told to the model then; the turn has five.
+prompt and told to the model then; the turn has five. `learns_from` says which failures are worth the next one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -17,8 +19,14 @@ from narratoria.adapters.protocol import (
     Adapter,
     ContextOverflow,
     FormatRefused,
+    ModelBusy,
+    ModelFailed,
+    ModelRefused,
     ModelReply,
     ModelRequest,
+    ModelTimedOut,
+    ModelUnreachable,
+    ReplyTooLarge,
 )
 from narratoria.deadline import Budget, BudgetTracker
 from narratoria.errors import NarratoriaError, PlanRejected
@@ -40,6 +48,12 @@ MAX_TOKENS: Final = 700
 _REMEMBERED: Final = 64  # prompts whose last problems are kept
 _SMALLEST: Final = 4
 _FORMS: Final = ("typed", "loose", "json", "text")  # what is asked of the server, ever less
+_PATIENCE: Final = (
+    2.0  # seconds a player waits for a busy server; a longer pause is the next narrator's chance
+)
+_BUSY: Final = 1.0  # seconds a busy server is left alone when it does not say how many
+_STUMBLES: Final = 2  # failures of the server in one turn, after which it is left alone
+_FOR_GOOD: Final = (ModelTimedOut, ModelUnreachable, ModelRefused, ReplyTooLarge)
 
 
 class LLMNarrator:
@@ -68,6 +82,8 @@ class LLMNarrator:
         self._problems: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._form = 0
         self._smaller = 0
+        self._stumbles = 0  # of the server, in this turn
+        self._free_at = 0.0  # when a busy server may be asked again, by the monotonic clock
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> LLMNarrator:
@@ -97,6 +113,7 @@ class LLMNarrator:
         request = dataclasses.replace(request, tools=enabled)
         if request.attempt == 1:
             self._problems.pop(request.prompt, None)
+            self._stumbles = 0
         schema = None
         if self._form < 2:
             schema = reply_schema(request.tools, typed=self._form == 0, longest=self.max_narrative)
@@ -105,12 +122,28 @@ class LLMNarrator:
             plan, choices = plan_of(reply.text, request)
             self._compare(plan, request)
         except PlanRejected as error:
-            cut = [f"the answer was cut off after {self.max_tokens} tokens; be shorter"]
-            self._remember(request, [*(cut if reply.finish == "length" else ()), *error.problems])
+            self._remember(request, [*self._cut_off(reply), *error.problems])
             raise
         self._problems.pop(request.prompt, None)
         self.last_choices = choices
         return plan
+
+    def learns_from(self, error: BaseException) -> bool:
+        """True for what the next attempt can do better: by the problems it is told, a smaller prompt, a looser form.
+
+        A server that hangs, is gone or refuses us will do so again; one that stumbles is asked once more.
+        """
+        if isinstance(error, PlanRejected):
+            return True
+        if isinstance(error, ContextOverflow):
+            return self._smaller < _SMALLEST
+        if isinstance(error, FormatRefused):
+            return True  # without a form there is none to refuse
+        if isinstance(error, ModelBusy):
+            return self._free_at - time.monotonic() <= _PATIENCE and self._stumbles < _STUMBLES
+        return (
+            isinstance(error, ModelFailed) and not isinstance(error, _FOR_GOOD) and self._stumbles < _STUMBLES
+        )
 
     async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
         """The narrative again, true to the state in `request`, which is the one after the calls."""
@@ -139,6 +172,7 @@ class LLMNarrator:
     ) -> ModelReply:
         if self.tracker is not None:
             self.tracker.check()
+        await self._wait_until_free()
         narrative = TextOf("narrative", self.max_narrative)
 
         def hear(piece: str) -> None:
@@ -160,6 +194,13 @@ class LLMNarrator:
         except FormatRefused:
             self._form = min(self._form + 1, len(_FORMS) - 1)
             raise
+        except ModelBusy as error:
+            self._stumbles += 1
+            self._free_at = time.monotonic() + (_BUSY if error.retry_after is None else error.retry_after)
+            raise
+        except ModelFailed:
+            self._stumbles += 1
+            raise
         if self.tracker is not None:
             usage = reply.usage
             self.tracker.spend(
@@ -167,10 +208,26 @@ class LLMNarrator:
             )
         return reply
 
+    async def _wait_until_free(self) -> None:
+        left = self._free_at - time.monotonic()
+        if left > _PATIENCE:
+            raise ModelBusy(f"{self.adapter.name} asked to be left alone for another {left:.0f} s", left)
+        if left > 0:
+            await asyncio.sleep(left)
+
+    def _cut_off(self, reply: ModelReply) -> list[str]:
+        """What to tell a model whose answer was cut off; where the context was full before, the prompt shrinks."""
+        if reply.finish != "length":
+            return []
+        if reply.usage.counted and reply.usage.output_tokens < self.max_tokens:
+            self._smaller = min(self._smaller + 1, _SMALLEST)
+        return [f"the answer was cut off after {reply.usage.output_tokens} tokens; be shorter"]
+
     def _compare(self, plan: PlanDocument, request: NarratorRequest) -> None:
         """A narration without calls changes nothing, so the state is final. With calls, the turn looks after them."""
-        if plan.tools or request.attempt >= MAX_GENERATIONS:
-            return
+        last = request.generations if request.generations > 1 else MAX_GENERATIONS
+        if plan.tools or request.attempt >= last:
+            return  # told, and flagged by the turn: there is no attempt left to mend it
         objections = contradictions(judged(plan.narrative or "", request.state))
         if objections:
             raise PlanRejected([f"$.narrative: {objection}" for objection in objections])

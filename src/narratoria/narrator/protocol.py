@@ -51,12 +51,16 @@ class NarratorRequest:
     tools: Sequence[ToolCard] = ()
     disabled_skills: frozenset[str] = frozenset()
     attempt: int = 1
+    generations: int = (
+        1  # how many attempts there are; asked only once, a chain does not wait for a better one
+    )
     parent_plan: PlanDocument | None = None
     last_trace: ExecutionResult | None = None
     memories: Sequence[str] = ()
     premise: str = ""
     choices: Sequence[str] = ()  # what the player is offered now
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
+    unsay: Callable[[], None] = lambda: None  # what was said in this attempt does not stand
 
 
 @runtime_checkable
@@ -67,3 +71,12 @@ class Narrator(Protocol):
     def name(self) -> str: ...
 
     async def plan(self, request: NarratorRequest) -> PlanDocument: ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A narrator that may do better when it is asked again in the turn's next generation."""
+
+    def learns_from(self, error: BaseException) -> bool:
+        """After `plan` raised `error`: True where asking again is worth an attempt."""
+        ...

@@ -216,7 +216,10 @@ const handlers = {
   },
   narration_delta(world, event, record) {
     const id = `narration-${event.attempt ?? 1}`;
-    const text = turnOf(world, record).items.find((item) => item.id === id)?.text ?? "";
+    const turn = turnOf(world, record);
+    if (event.anew) turn.items = turn.items.filter((item) => item.id !== id); // another one speaks
+    if (!event.text) return;
+    const text = turn.items.find((item) => item.id === id)?.text ?? "";
     addItem(world, record, { kind: "narration", id, text: text + event.text, final: false });
   },
   narration(world, event, record) {
