@@ -32,14 +32,16 @@ from narratoria.events import (
     MemoryChange,
     PatchChange,
     PermissionChange,
+    SliceChange,
     ToolEvent,
+    TurnStarted,
 )
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.plan import PlanDocument
 from narratoria.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
-from narratoria.session.draft import PatchMade
+from narratoria.session.draft import PatchMade, SliceRecorded
 from narratoria.session.fold import SessionView, TurnView, fold
 from narratoria.session.portable import import_session
 from narratoria.session.sqlite import SqliteStore
@@ -59,10 +61,20 @@ def cassette(path: Path | str) -> Cassette:
             records = list(store.read(meta.id))
             final = store.restore(meta.id)
             contents = {digest: store.assets.path_of(digest).read_bytes() for digest in set(store.assets)}
-            beginning = store.restore(meta.id, upto=records[0].seq if records else 0)
+            beginning = store.restore(meta.id, upto=_before_play(records))
         finally:
             store.close()
     return Cassette(records, beginning, final.snapshot(), contents)
+
+
+def _before_play(records: list[Record]) -> int:
+    """The number of the last record before the first turn or call."""
+    last = 0
+    for record in records:
+        if isinstance(record.event, TurnStarted | CallStarted):
+            break
+        last = record.seq
+    return last
 
 
 class _Take(msgspec.Struct):
@@ -73,6 +85,7 @@ class _Take(msgspec.Struct):
     assets: list[AssetStored] = msgspec.field(default_factory=list)
     changes: list[Any] = msgspec.field(default_factory=list)
     before: dict[Any, Any] = msgspec.field(default_factory=dict)  # what stood at each place it changed
+    slices: dict[str, list[Any]] = msgspec.field(default_factory=dict)  # and in each typed slice
     finished: CallFinished | None = None
 
 
@@ -84,7 +97,7 @@ class Cassette:
     ) -> None:
         self.view: SessionView = fold(records)
         self.state = state
-        self._beginning = (beginning.snapshot(), sorted(beginning.permissions))
+        self._beginning = beginning
         self._contents = contents
         self._takes = _takes(records)
 
@@ -103,11 +116,14 @@ class Cassette:
 
     def session(self) -> Session:
         """A session as it was at the beginning, with the recorded assets at hand."""
-        state, permissions = self._beginning
-        assets = AssetStore()
+        beginning, assets = self._beginning, AssetStore()
         for content in self._contents.values():
             assets.add_bytes(content)
-        return Session(state=state, permissions=permissions, assets=assets)
+        session = Session(state=beginning.snapshot(), permissions=beginning.permissions, assets=assets)
+        session.memory.load(beginning.memory.export())
+        for change in beginning.slices.export():
+            session.apply_change(change)
+        return session
 
     def narrator(self) -> TapeNarrator:
         return TapeNarrator(self.turns)
@@ -176,13 +192,18 @@ class _Player:
 
 
 def _commit_others(take: _Take, context: ToolContext) -> None:
-    """What the call committed beside its patches: effects already evaluated, memory, permissions."""
-    before = dict(take.before)
+    """What the call committed beside its patches: effects already evaluated, memory, slices, permissions."""
+    before, slices = dict(take.before), dict(take.slices)
     for change in take.changes:
         if isinstance(change, PatchChange):
             _repeat(change.patch, before, context)
         elif isinstance(change, MemoryChange):
             context.session.operations.append(change)
+        elif isinstance(change, SliceChange):
+            old, slices[change.slice] = slices.get(change.slice, []), change.values
+            added = change.values[: len(old)] == old  # then it is added to what is there now, as numbers are
+            values = change.values[len(old) :] if added else change.values
+            context.session.operations.append(SliceRecorded(change.slice, values, added))
         elif isinstance(change, PermissionChange):
             (context.session.grant if change.granted else context.session.revoke)(change.permission)
 
@@ -233,6 +254,8 @@ def _takes(records: list[Record]) -> dict[str, list[_Take]]:
             for inverse in event.inverse:  # the last one for a place holds what stood there before the call
                 if isinstance(inverse, PatchChange):
                     take.before.update(_leaves(inverse.patch))
+                elif isinstance(inverse, SliceChange):
+                    take.slices[inverse.slice] = inverse.values
         elif isinstance(event, CallFinished) and event.call in calls:
             calls[event.call].finished = event
     return dict(found)

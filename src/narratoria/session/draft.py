@@ -99,7 +99,27 @@ class Notified:
         self.payload = payload
 
 
-Operation = PatchMade | StateChanged | AssetMade | Dispatched | PermissionSet | Notified | MemoryChange
+class SliceRecorded:
+    """What a reducer made of a slice, known from a record: the values it `added`, or all it left."""
+
+    __slots__ = ("added", "slice", "values")
+
+    def __init__(self, slice_name: str, values: list[Any], added: bool) -> None:
+        self.slice = slice_name
+        self.values = values
+        self.added = added
+
+
+Operation = (
+    PatchMade
+    | StateChanged
+    | AssetMade
+    | Dispatched
+    | PermissionSet
+    | Notified
+    | MemoryChange
+    | SliceRecorded
+)
 
 
 class Draft(msgspec.Struct, eq=False):

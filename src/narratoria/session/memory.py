@@ -189,6 +189,15 @@ class Memory:
             for scope in SCOPES
         }
 
+    def changes(self) -> list[MemoryChange]:
+        """What makes an empty memory into this one."""
+        return [
+            change
+            for scope in SCOPES
+            for key, entry in self._living(scope)
+            for change in _writes(scope, key, entry)
+        ]
+
     def load(self, data: Mapping[str, Any]) -> None:
         """Remember exactly what an `export` holds."""
         try:

@@ -55,11 +55,11 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
     health: dict[str, SkillHealth] = msgspec.field(default_factory=dict)
 
 
-def take_snapshot(session: Session, timeline: Timeline) -> bytes:
+def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = None) -> bytes:
     """Encode a session that no call is changing. The tree is encoded where it stands, not copied first."""
     return msgspec.json.encode(
         Snapshot(
-            seq=session.seq,
+            seq=session.seq if seq is None else seq,
             state=session.tree,
             memory=session.memory.export(),
             slices=session.slices.export(),

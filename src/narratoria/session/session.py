@@ -40,6 +40,7 @@ from narratoria.session.draft import (
     Operation,
     PatchMade,
     PermissionSet,
+    SliceRecorded,
     StateChanged,
 )
 from narratoria.session.memory import Memory
@@ -286,7 +287,7 @@ class Session:
         except BaseException:
             revert(self.tree, before)
             for change in reversed(inverse):
-                if not isinstance(change, SliceChange):
+                if not isinstance(change, SliceChange) or not reduced:
                     self.apply_change(change)
             for slice_type, values in reversed(reduced):
                 self.slices.put(slice_type, values)
@@ -309,6 +310,9 @@ class Session:
             return PatchChange(change_to_patch(self.tree, operation.path, operation.change, operation.value))
         if isinstance(operation, PermissionSet):
             return PermissionChange(operation.permission, operation.granted)
+        if isinstance(operation, SliceRecorded):
+            before = self.slices.recorded(operation.slice) if operation.added else []
+            return SliceChange(operation.slice, [*before, *operation.values])
         assert isinstance(operation, MemoryChange)  # noqa: S101 - the others are handled by commit
         return operation
 

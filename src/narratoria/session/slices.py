@@ -80,6 +80,13 @@ class SliceStore:
     def encoded(self, slice_type: type, values: tuple[Any, ...]) -> SliceChange:
         return SliceChange(slice_name(slice_type), [schema.dump(value) for value in values])
 
+    def recorded(self, name: str) -> list[Any]:
+        """What the slice of this name holds, encoded."""
+        slice_type = self._types.get(name)
+        if slice_type is None:
+            return list(self._unread.get(name, ()))
+        return self.encoded(slice_type, self.get(slice_type)).values
+
     def load(self, change: SliceChange) -> SliceChange:
         """Take over recorded values; return the change that takes it back."""
         slice_type = self._types.get(change.slice)

@@ -10,7 +10,10 @@ from typing import Final, Protocol
 
 from narratoria.errors import JournalError
 from narratoria.events import (
+    AnyRuntimeEvent,
     AssetStored,
+    Change,
+    Committed,
     SessionStarted,
     TurnCommitted,
     TurnRedone,
@@ -102,7 +105,6 @@ class SqlStore(SqlReader):
         session.assets = self.assets
         now = session.clock()
         lease = self.lease(session.id)
-        beginning = chunks.pack(take_snapshot(session, Timeline()))
         started = SessionStarted(
             session=session.id,
             story=story,
@@ -110,7 +112,12 @@ class SqlStore(SqlReader):
             state=session.snapshot(),
             permissions=sorted(session.permissions),
         )
-        first = Record(session.seq + 1, now, None, started)  # so that the records alone make the session
+        events: list[AnyRuntimeEvent] = [started]  # so that the records alone make the session
+        held: list[int | Change] = [*session.memory.changes(), *session.slices.export()]
+        if held:
+            events.append(Committed(call="", changes=held))
+        records = [Record(seq, now, None, event) for seq, event in enumerate(events, session.seq + 1)]
+        beginning = take_snapshot(session, Timeline(), seq=records[-1].seq)
 
         def insert(database: Database) -> int:
             if database.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)):
@@ -121,10 +128,7 @@ class SqlStore(SqlReader):
                 (session.id, story, title, folder, now, now, session.seq),
             )
             key = int(rows[0][0])
-            database.execute(
-                "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)", (key, session.seq, beginning)
-            )
-            self.append(database, key, session.seq, [first], True, None)
+            self.append(database, key, session.seq, records, True, beginning)
             return key
 
         try:
@@ -132,8 +136,8 @@ class SqlStore(SqlReader):
         except BaseException:
             lease.release()
             raise
-        session.seq += 1
-        return Journal(self, session, key, lease, Timeline(), snapshot_size=len(beginning))
+        session.seq = records[-1].seq
+        return Journal(self, session, key, lease, Timeline(), snapshot_size=len(beginning) // 4)
 
     def open(
         self,
