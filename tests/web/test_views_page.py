@@ -333,3 +333,36 @@ def test_the_whole_page_is_small(server: RunningServer, open_page: Open) -> None
             .map(entry => entry.transferSize)"""
     )
     assert sum(sizes) < 100_000
+
+
+# --- many windows ----------------------------------------------------------------------------------------
+
+
+def test_eight_windows_of_one_browser_are_all_alive(server: RunningServer, open_page: Open) -> None:
+    session = server.new_session()
+    first = open_page(server.at(f"/play/{session}"))
+    windows = [first] + [first.context.new_page() for _ in range(7)]
+    for window in windows[1:]:
+        window.goto(f"{server.origin}/play/{session}")
+        expect(window.get_by_role("log", name="Story")).to_contain_text("The bench is bare")
+    for number, window in enumerate((first, windows[-1]), 1):
+        say(window, "lengthen")
+        for viewer in windows:
+            expect(viewer.locator(".turn")).to_have_count(number + 1)
+            expect(viewer.locator(".composer .status")).to_have_text("Your turn")
+
+
+def test_a_window_in_the_background_holds_no_connection(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    page.context.add_init_script(
+        """Object.defineProperty(document, "hidden", { get: () => window.away ?? true, configurable: true });"""
+    )
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.reload()
+    expect(page.get_by_role("log", name="Story")).to_contain_text("The bench is bare")
+    streams = [url for url in asked if "/events?" in url]
+    assert streams
+    assert all("once=1" in url for url in streams)
+    with page.expect_request(lambda request: "/events?" in request.url and "once" not in request.url):
+        page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")

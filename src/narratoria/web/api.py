@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import quote
 
@@ -18,8 +18,10 @@ from narratoria.session.portable import SUFFIX
 from narratoria.web import documents, openapi
 from narratoria.web.assets import asset_response
 from narratoria.web.documents import Problem
+from narratoria.web.feed import Feed
 from narratoria.web.games import Games, NotFound, Refused
 from narratoria.web.openapi import BINARY, STREAM, Operation
+from narratoria.web.windows import Windows
 
 MAX_BODY: Final = 1024 * 1024
 MAX_IMPORT: Final = 1024**3
@@ -38,6 +40,7 @@ class Api:
 
     def __init__(self, games: Games) -> None:
         self.games = games
+        self._windows = Windows()
 
     # --- library -------------------------------------------------------------------------------------------
 
@@ -136,7 +139,14 @@ class Api:
         after = None if seen is None else _number("after", seen)
         given = request.query_params.get("turns")
         turns = None if given is None else max(1, _number("turns", given))
-        return _EventStream(seat.feed.follow(after, turns))
+        return _EventStream(self._watch(seat.feed, after, turns, request.query_params))
+
+    async def _watch(
+        self, feed: Feed, after: int | None, turns: int | None, asked: Mapping[str, str]
+    ) -> AsyncIterator[bytes]:
+        with self._windows.seat(asked.get("browser")) as lasting:
+            async for chunk in feed.follow(after, turns, once="once" in asked or not lasting):
+                yield chunk
 
     async def asset(self, request: HttpRequest) -> Response:
         try:
@@ -260,7 +270,8 @@ OPERATIONS: Final = (
     ),
     Operation(
         "GET", "/sessions/{id}/events", "events", "Everything that happens, as it happens", answer=STREAM,
-        description=openapi.EVENTS, query={"after": "integer", "turns": "integer"},
+        description=openapi.EVENTS,
+        query={"after": "integer", "turns": "integer", "once": "integer", "browser": "string"},
     ),
     Operation("GET", "/sessions/{id}/state", "state", "The committed state", answer=documents.StateNow),
     Operation("GET", "/sessions/{id}/plans", "plans", "Every plan made", answer=list[documents.PlanEntry]),

@@ -32,6 +32,7 @@ KEEP_ALIVE_SECONDS: Final = 15.0
 
 encode: Final = msgspec.json.Encoder().encode
 KEEP_ALIVE: Final = b": still here\n\n"
+LATER: Final = b"event: later\ndata: {}\n\n"  # this answer ends here; ask again for what follows
 
 
 class Viewer:
@@ -141,8 +142,10 @@ class Feed:
 
     # --- the viewers' side ---------------------------------------------------------------------------------
 
-    async def follow(self, after: int | None = None, turns: int | None = None) -> AsyncIterator[bytes]:
-        """The stream of one viewer: what it has not seen, then what happens.
+    async def follow(
+        self, after: int | None = None, turns: int | None = None, *, once: bool = False
+    ) -> AsyncIterator[bytes]:
+        """The stream of one viewer: what it has not seen, then what happens, unless it asks `once`.
 
         `turns` bounds its snapshots; a viewer that has seen nothing yet then begins with one.
         """
@@ -159,7 +162,9 @@ class Feed:
             else:
                 async for chunk in self._missed(after or 0, until):
                     yield chunk
-            while not self.closed:
+            if once:
+                yield LATER
+            while not self.closed and not once:
                 await viewer.ready.wait()
                 if viewer.lost:
                     yield await self._snapshot(viewer, turns, SNAPSHOT_LOG_LINES)

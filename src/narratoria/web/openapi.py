@@ -22,7 +22,9 @@ Server-sent events. A message is a JSON array of records, oldest first; its `id`
 A new connection gets the whole past first, or what follows `Last-Event-ID` (or `?after=`). An event named
 `snapshot` carries `{"seq": n, "earlier": m, "records": [...]}`: forget everything and begin from these. It comes
 first with `?turns=50`, which asks for no more than the newest fifty turns (`earlier` says how many are left out),
-and when a viewer was too slow."""
+and when a viewer was too slow. With `?once=1` the answer ends when it has caught up, with an event named `later`. A
+browser, which has few connections for all its windows, names itself by `?browser=`: beyond its fourth stream it gets
+such an answer too, and asks again."""
 
 
 @dataclass(frozen=True, slots=True)

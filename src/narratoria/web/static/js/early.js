@@ -13,12 +13,22 @@
   root.dataset.width = prefs.width ?? "medium";
   root.style.setProperty("--reading-size", `${prefs.size ?? 19}px`);
 
+  // All windows of a browser share its few connections, and their server counts them by this name.
+  let name = "unnamed";
+  try {
+    name = localStorage.getItem("narratoria-browser") ?? Math.random().toString(36).slice(2);
+    localStorage.setItem("narratoria-browser", name);
+  } catch {
+    // one name for all who refuse storage: they share what one browser may have
+  }
+  window.browserName = name;
+
   // The story is asked for while the page's own code is still on its way; `stream.js` takes this connection over.
   const session = /^\/play\/([^/]+)\/?$/.exec(location.pathname)?.[1];
   if (session) {
-    const source = new EventSource(`/sessions/${session}/events?turns=50`);
+    const source = new EventSource(`/sessions/${session}/events?turns=50&browser=${name}${document.hidden ? "&once=1" : ""}`);
     const [missed, taken] = [[], new AbortController()];
-    for (const type of ["open", "message", "snapshot", "error"]) {
+    for (const type of ["open", "message", "snapshot", "later", "error"]) {
       source.addEventListener(type, (event) => missed.push(event), { signal: taken.signal });
     }
     window.earlyStream = { source, missed, taken };

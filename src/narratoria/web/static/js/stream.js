@@ -1,14 +1,21 @@
 /**
- * The one connection a tab holds: server-sent events, taken up again after the last record seen.
+ * The one connection a window holds: server-sent events, taken up again after the last record seen.
  *
  * The browser's own reconnection cannot tell a stopped server from a refused cookie, so a broken stream is closed
  * and opened again here, with `?after=` in place of the `Last-Event-ID` header.
+ *
+ * HTTP/1.1 allows six connections to a host, for all windows together. So a window nobody looks at gives its own
+ * back, and where the server has none left for this browser it says `later`: the window asks again, and has a
+ * stream as soon as another one leaves.
  */
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 2500;
-/** HTTP/1.1 allows about six streams a host: a tab nobody looks at gives its own back. */
-const HIDDEN_GRACE = 60_000;
+/** A glance at another tab costs nothing. */
+const HIDDEN_GRACE = 5_000;
+const ASK_AGAIN = 1_000;
+/** While the player waits for an answer. */
+const ASK_SOON = 200;
 
 export class Stream {
   /**
@@ -16,6 +23,7 @@ export class Stream {
    * @param {{
    *   after: () => number,
    *   turns: () => number,
+   *   waiting: () => boolean,
    *   records: (records: import("./fold.js").JournalRecord[]) => void,
    *   snapshot: (snapshot: {records: import("./fold.js").JournalRecord[], earlier: number}) => void,
    *   status: (status: "connecting"|"live"|"offline"|"expired"|"gone") => void,
@@ -51,7 +59,9 @@ export class Stream {
     const seen = after && !anew ? `&after=${after}` : "";
     const { earlyStream } = window;
     delete window.earlyStream;
-    const source = earlyStream?.source ?? new EventSource(`/sessions/${encodeURIComponent(this.session)}/events?turns=${this.listener.turns()}${seen}`);
+    const once = document.hidden ? "&once=1" : "";
+    const query = `turns=${this.listener.turns()}${seen}${once}&browser=${window.browserName}`;
+    const source = earlyStream?.source ?? new EventSource(`/sessions/${encodeURIComponent(this.session)}/events?${query}`);
     this.source = source;
     const handlers = {
       open: () => {
@@ -60,6 +70,7 @@ export class Stream {
       },
       message: (message) => this.listener.records(JSON.parse(message.data)),
       snapshot: (message) => this.listener.snapshot(JSON.parse(message.data)),
+      later: () => this.#later(),
       error: () => this.#broken(),
     };
     for (const [type, handle] of Object.entries(handlers)) source.addEventListener(type, (event) => this.source === source && handle(event));
@@ -70,6 +81,12 @@ export class Stream {
   #close() {
     this.source?.close();
     this.source = null;
+  }
+
+  #later() {
+    this.#close();
+    clearTimeout(this.timer);
+    if (!document.hidden) this.timer = setTimeout(() => this.#open(), this.listener.waiting() ? ASK_SOON : ASK_AGAIN);
   }
 
   async #broken() {
