@@ -42,6 +42,7 @@ class Fails:
 
     status: int = 500
     message: str = "out of order"
+    retry_after: str = ""  # the header of that name
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ class ScriptedModel:
         assert task is not None  # noqa: S101 - start_server runs this in one
         self._tasks.add(task)
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            # Cancelled means that the server closes; asyncio would print the exception of a connection's task.
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._serve(reader, writer)
         finally:
             self._tasks.discard(task)
@@ -132,10 +134,9 @@ class ScriptedModel:
                 for event in _events(behaviour):
                     writer.write(b"data: " + event + b"\n\n")
                     await writer.drain()
-            case Fails(status, message):
-                await _answer(
-                    writer, status, {"error": {"message": message, "type": "error", "code": status}}
-                )
+            case Fails(status, message, retry_after):
+                error = {"message": message, "type": "error", "code": status}
+                await _answer(writer, status, {"error": error}, retry_after)
             case Hangs(after):
                 _begin(writer)
                 if after:
@@ -155,12 +156,21 @@ class ScriptedModel:
                     self.sent += _PIECE
 
 
-def _begin(writer: asyncio.StreamWriter, status: int = 200, content_type: str = "text/event-stream") -> None:
-    writer.write(f"HTTP/1.1 {status} -\r\nContent-Type: {content_type}\r\nConnection: close\r\n\r\n".encode())
+def _begin(
+    writer: asyncio.StreamWriter,
+    status: int = 200,
+    content_type: str = "text/event-stream",
+    retry_after: str = "",
+) -> None:
+    pause = f"Retry-After: {retry_after}\r\n" if retry_after else ""
+    head = f"HTTP/1.1 {status} -\r\nContent-Type: {content_type}\r\n{pause}Connection: close\r\n\r\n"
+    writer.write(head.encode())
 
 
-async def _answer(writer: asyncio.StreamWriter, status: int, document: Mapping[str, Any]) -> None:
-    _begin(writer, status, "application/json")
+async def _answer(
+    writer: asyncio.StreamWriter, status: int, document: Mapping[str, Any], retry_after: str = ""
+) -> None:
+    _begin(writer, status, "application/json", retry_after)
     writer.write(msgspec.json.encode(document))
     await writer.drain()
 

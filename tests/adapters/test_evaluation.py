@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -220,6 +221,41 @@ async def test_a_model_that_fails_a_few_times_is_asked_again() -> None:
     assert (found.text, len(requests)) == ("Here.", 3)
     with pytest.raises(PromptEvaluationError, match="out of order"):
         await run([Fails(500)] * 9, prompt_of(light))
+
+
+async def test_a_model_that_refuses_the_key_is_not_asked_again() -> None:
+    async with ScriptedModel(Fails(401), Says("ok")) as server:
+        with pytest.raises(PromptEvaluationError, match="401"):
+            await evaluate(
+                prompt_of(), OpenAIAdapter(base_url=server.url, model="m"), Session(), request="go"
+            )
+        assert len(server.requests) == 1
+
+
+async def test_a_busy_model_is_left_alone_as_long_as_it_asks() -> None:
+    started = time.monotonic()
+    found, requests = await run([Fails(429, retry_after="1"), Says("ok")], prompt_of())
+    assert (found.text, len(requests)) == ("ok", 2)
+    assert time.monotonic() - started >= 1.0
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"deadline": 30.0}], ids=["without a deadline", "beyond the deadline"]
+)
+async def test_a_model_that_is_busy_for_too_long_ends_the_evaluation_at_once(
+    options: dict[str, float],
+) -> None:
+    seconds = options.get("deadline")
+    async with ScriptedModel(Fails(429, retry_after="3600"), Says("ok")) as server:
+        with pytest.raises(PromptEvaluationError, match="3600 s"):
+            await evaluate(
+                prompt_of(),
+                OpenAIAdapter(base_url=server.url, model="m"),
+                Session(),
+                request="go",
+                deadline=None if seconds is None else Deadline.after(seconds),
+            )
+        assert len(server.requests) == 1
 
 
 async def test_an_overflowing_context_is_not_asked_again() -> None:

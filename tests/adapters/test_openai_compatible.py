@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +12,9 @@ from narratoria import ToolContext, ToolResult, tool
 from narratoria.adapters import (
     ContextOverflow,
     FormatRefused,
+    ModelBusy,
     ModelFailed,
+    ModelRefused,
     ModelRequest,
     ModelTimedOut,
     ModelUnreachable,
@@ -196,3 +199,108 @@ async def test_the_environment_configures_it_and_keys_stay_where_they_belong() -
         OpenAIAdapter.from_environment({})
     with pytest.raises(NarratoriaError, match="NARRATORIA_LLM_PRICE"):
         OpenAIAdapter.from_environment({"OPENAI_API_KEY": "k", "NARRATORIA_LLM_PRICE": "cheap"})
+
+
+# --- servers that do not stream ----------------------------------------------------------------------------
+
+
+async def test_a_server_that_does_not_stream_is_understood_all_the_same() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "light", "arguments": '{"item": "lamp"}'}}
+    message = {"role": "assistant", "content": "Aye.", "tool_calls": [call]}
+    whole = {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "plain",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
+    }
+    heard: list[str] = []
+    async with ScriptedModel(Writes(json.dumps(whole).encode(), "application/json; charset=utf-8")) as server:
+        reply = await to(server).complete(ModelRequest(HELLO), heard.append)
+    assert (reply.text, reply.finish, reply.model, heard) == ("Aye.", "tool_calls", "plain", ["Aye."])
+    assert [(one.id, one.name, one.arguments) for one in reply.calls] == [("c1", "light", '{"item": "lamp"}')]
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (7, 3)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b'{"choices": []}',
+        b'{"choices": [{"message": 5}]}',
+        b'{"choices": [{"message": {"content": 5}}]}',
+        b'{"choices": [{"message": {"content": "x", "tool_calls": [5]}}]}',
+        b'{"choices": [{"mess',
+    ],
+    ids=range(7),
+)
+async def test_a_whole_reply_that_is_none_is_a_failure(body: bytes) -> None:
+    async with ScriptedModel(Writes(body, "application/json")) as server:
+        with pytest.raises(ModelFailed):
+            await to(server).complete(ModelRequest(HELLO))
+
+
+async def test_an_error_in_a_whole_reply_is_told() -> None:
+    body = json.dumps({"error": {"message": "This model's maximum context length is 8 tokens"}}).encode()
+    async with ScriptedModel(Writes(body, "application/json")) as server:
+        with pytest.raises(ContextOverflow, match="8 tokens"):
+            await to(server).complete(ModelRequest(HELLO))
+
+
+async def test_a_page_in_the_place_of_a_reply_is_named_by_its_type() -> None:
+    async with ScriptedModel(Writes(b"<html>hello</html>", "text/html")) as server:
+        with pytest.raises(ModelFailed, match=r"text/html.*is this the address of the API"):
+            await to(server).complete(ModelRequest(HELLO))
+
+
+# --- what a server says, and what is passed on -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_server_that_will_not_have_us_is_told_from_one_that_stumbles(status: int) -> None:
+    async with ScriptedModel(Fails(status), Fails(500)) as server:
+        with pytest.raises(ModelRefused, match=str(status)):
+            await to(server).complete(ModelRequest(HELLO))
+        with pytest.raises(ModelFailed) as stumble:
+            await to(server).complete(ModelRequest(HELLO))
+    assert not isinstance(stumble.value, ModelRefused)
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "seconds"),
+    [(429, "60", 60.0), (429, "", None), (503, "0.5", 0.5), (429, "Thu, 01 Jan 1970 00:00:00 GMT", 0.0)],
+)
+async def test_how_long_a_busy_server_wants_to_be_left_alone_is_read(
+    status: int, header: str, seconds: float | None
+) -> None:
+    async with ScriptedModel(Fails(status, "slow down", retry_after=header)) as server:
+        with pytest.raises(ModelBusy, match="slow down") as busy:
+            await to(server).complete(ModelRequest(HELLO))
+    assert busy.value.retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Incorrect API key provided: key-of-mine.",
+        "Incorrect API key provided: sk-proj-AbCdEf123456.",
+        "bad header Authorization: Bearer key-of-mine",
+    ],
+)
+async def test_a_key_that_a_server_echoes_is_not_passed_on(message: str) -> None:
+    async with ScriptedModel(Fails(401, message), Writes(message.encode(), "text/html")) as server:
+        adapter = to(server, api_key="key-of-mine")
+        for _ in range(2):
+            with pytest.raises(ModelFailed) as failed:
+                await adapter.complete(ModelRequest(HELLO))
+            assert "key-of-mine" not in str(failed.value)
+            assert "AbCdEf" not in str(failed.value)
+
+
+def test_what_stands_before_the_host_of_an_address_is_not_shown() -> None:
+    adapter = OpenAIAdapter(base_url="http://me:secret@localhost:1/v1", model="m")
+    assert "secret" not in adapter.address
+    assert "secret" not in adapter.name
+    assert "localhost:1/v1" in adapter.address

@@ -19,8 +19,10 @@ from narratoria.adapters.protocol import (
     Adapter,
     ContextOverflow,
     FormatRefused,
+    ModelBusy,
     ModelCall,
     ModelFailed,
+    ModelRefused,
     ModelReply,
     ModelRequest,
     ModelUsage,
@@ -48,6 +50,7 @@ MAX_ROUNDS: Final = 16
 MAX_TOOL_TEXT: Final = 32_000  # characters of one result that are put into the conversation
 _PROVIDER_FAILURES: Final = 3  # in a row
 _BACKOFF: Final = ExponentialBackoff(0.1, 2.0)
+_LONGEST_PAUSE: Final = 60.0  # a provider that asks for more is not waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +214,14 @@ class _Loop(Generic[T]):
         if isinstance(error, FormatRefused) and self.answer_schema is not None:
             self.answer_schema = None  # the answer is still parsed strictly; the server only helps less
             return
-        expired = self.deadline is not None and self.deadline.expired
-        if expired or isinstance(error, ContextOverflow) or self.failures >= _PROVIDER_FAILURES:
+        delay = _BACKOFF.delay(self.failures)
+        if isinstance(error, ModelBusy):
+            delay = max(delay, error.retry_after or 0.0)
+        patience = _LONGEST_PAUSE if self.deadline is None else min(_LONGEST_PAUSE, self.deadline.remaining())
+        hopeless = isinstance(error, ContextOverflow | ModelRefused) or self.failures >= _PROVIDER_FAILURES
+        if hopeless or delay >= patience:
             raise PromptEvaluationError(f"the model gave no answer: {error}") from error
-        await pause(_BACKOFF.delay(self.failures))
+        await pause(delay)
 
     def _spend(self, usage: ModelUsage) -> None:
         self.usage = self.usage + usage

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import httpx2
+import msgspec
 import openai
 from openai.types.chat import ChatCompletionChunk
 
+from narratoria.adapters.bounded import bound
 from narratoria.adapters.protocol import (
     MAX_REPLY_BYTES,
     ContextOverflow,
@@ -31,13 +34,13 @@ from narratoria.adapters.protocol import (
     ModelUnreachable,
     ModelUsage,
     Price,
-    ReplyTooLarge,
     _unheard,
     estimated_tokens,
 )
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 
+_NO_KEY: Final = "none"
 MAX_CALLS: Final = 64  # tool calls in one reply
 _QUOTED: Final = 300  # characters of a server's message that are passed on
 _CONNECT_TIMEOUT: Final = 5.0
@@ -50,6 +53,11 @@ _OVERFLOW_WORDS: Final = (
 )
 _PASSING: Final = (408, 409, 425)  # of the 4xx, those that another try may not meet
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "grammar", "schema")
+
+
+_ENVELOPE: Final = {"id": "", "object": "chat.completion.chunk", "created": 0, "model": ""}
+# What looks like a key: servers quote the one they refuse.
+_KEYS: Final = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][\w*-]{6,}|(?<=Bearer )\S+", re.IGNORECASE)
 
 
 class OpenAIAdapter:
@@ -75,17 +83,17 @@ class OpenAIAdapter:
         # goes to the hosted service, and takes OPENAI_API_KEY itself.
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
-            api_key=api_key or (None if base_url is None else "none"),
+            api_key=api_key or (None if base_url is None else _NO_KEY),
             max_retries=0,
             default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks={"response": [_bound(max_reply_bytes)]},
+                event_hooks={"response": [bound(max_reply_bytes)]},
                 # No connection outlives its reply: an adapter may be used from one event loop after another.
                 limits=httpx2.Limits(max_keepalive_connections=0),
                 timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
             ),
         )
-        self.address = str(self._client.base_url)
+        self.address = _shown(str(self._client.base_url))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> OpenAIAdapter:
@@ -118,7 +126,18 @@ class OpenAIAdapter:
         await self._client.close()
 
     async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = _unheard) -> ModelReply:
-        """One reply, or a `ModelFailed` that says what the server did."""
+        """One reply, or a `ModelFailed` that says what the server did. A key the server repeats is not passed on."""
+        try:
+            return await self._bounded(request, on_text)
+        except ModelFailed as error:
+            error.args = tuple(_KEYS.sub("[key]", self._without_key(str(one))) for one in error.args)
+            raise
+
+    def _without_key(self, text: str) -> str:
+        key = self._client.api_key
+        return text.replace(key, "[key]") if key and key != _NO_KEY else text
+
+    async def _bounded(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
         try:
             async with asyncio.timeout(request.timeout):
                 return await self._complete(request, on_text)
@@ -146,7 +165,14 @@ class OpenAIAdapter:
         if not isinstance(stream, openai.AsyncStream):
             raise ModelFailed(f"{self.address}: the server does not stream its replies")
         reply = _Reply()
+        kind = stream.response.headers.get("content-type", "").partition(";")[0].strip().lower()
         async with stream:
+            if kind == "application/json":  # a server that knows no streams, or an error with a good status
+                return self._whole(msgspec.json.decode(await stream.response.aread()), request, on_text)
+            if kind == "text/html":
+                raise ModelFailed(
+                    f"{self.address}: a page ({kind}) in the place of a reply; is this the address of the API?"
+                )
             async for chunk in stream:
                 if not isinstance(chunk, ChatCompletionChunk):
                     raise ModelFailed(f"{self.address}: {_clip(repr(chunk))} is no part of a reply")
@@ -159,7 +185,31 @@ class OpenAIAdapter:
                 if text:
                     on_text(text)
         if not reply.begun:
-            raise ModelFailed(f"{self.address}: the stream ended without a reply")
+            raise ModelFailed(f"{self.address}: the stream ({kind or 'of no type'}) ended without a reply")
+        return reply.finished(request, self.price)
+
+    def _whole(self, document: Any, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        """A reply in one piece, as if it had been streamed."""
+        if isinstance(document, dict) and document.get("error"):
+            error = document["error"]
+            raise self._judged(
+                str(error.get("message", error) if isinstance(error, dict) else error), request
+            )
+        try:
+            for choice in document["choices"]:
+                choice["delta"] = message = choice.pop("message")
+                for index, call in enumerate(message.get("tool_calls") or ()):
+                    call.setdefault("index", index)
+            reply = _Reply()
+            text = reply.add(
+                ChatCompletionChunk.model_validate({**_ENVELOPE, **document, "object": _ENVELOPE["object"]})
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ModelFailed(f"{self.address}: a malformed reply: {_clip(error)}") from None
+        if not reply.begun:
+            raise ModelFailed(f"{self.address}: a reply without a choice")
+        if text:
+            on_text(text)
         return reply.finished(request, self.price)
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
@@ -281,41 +331,6 @@ def _function(tool: Any) -> JsonObject:
     return {"type": "function", "function": described}
 
 
-# --- a body has an end ------------------------------------------------------------------------------------
-
-
-class _BoundedStream(httpx2.AsyncByteStream):
-    """A response's bytes, cut off at a limit: whoever sends 200 MB sends the rest to nobody."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream, limit: int, address: str) -> None:
-        self._inner = inner
-        self._limit = limit
-        self._address = address
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        received = 0
-        async for piece in self._inner:
-            received += len(piece)
-            if received > self._limit:
-                raise ReplyTooLarge(f"{self._address}: cut off after {self._limit:,} bytes of reply")
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-def _bound(limit: int) -> Callable[[httpx2.Response], Any]:
-    async def bound(response: httpx2.Response) -> None:
-        address = f"{response.url.scheme}://{response.url.netloc.decode()}"
-        encoding = response.headers.get("content-encoding", "identity")
-        if encoding != "identity":  # a few compressed bytes can stand for gigabytes
-            raise ModelFailed(f"{address}: the reply is {encoding!r}-encoded although none was accepted")
-        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - an async client's
-        response.stream = _BoundedStream(response.stream, limit, address)
-
-    return bound
-
-
 # --- settings ---------------------------------------------------------------------------------------------
 
 
@@ -353,6 +368,12 @@ def _retry_after(value: str) -> float | None:
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
+
+def _shown(address: str) -> str:
+    """An address without the name and password that may stand in it."""
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _clip(message: object) -> str:
