@@ -46,6 +46,32 @@ def test_a_cookie_outlives_a_restart_and_the_old_token_does_not(server: RunningS
         server.start()
         assert client.get(server.origin + "/stories").status_code == 200
         assert httpx.get(old).status_code == 401
+        answer = client.get(f"{old}&view=wide")  # somebody known is let in by an old address too
+        assert (answer.status_code, answer.headers["location"]) == (303, "/?view=wide")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nowhere", 404), ("POST", "/play/x", 405), ("GET", "/static/x.js", 404)],
+)
+def test_a_dead_end_is_a_page_for_people_and_a_document_for_programs(
+    server: RunningServer, method: str, path: str, status: int
+) -> None:
+    with server.client() as client:
+        page = client.request(method, path, headers={"Accept": "text/html"})
+        assert page.status_code == status
+        assert "/static/css/theme.css" in page.text
+        assert 'href="/"' in page.text
+        document = client.request(method, path)
+        assert document.status_code == status
+        assert "/api" in document.json()["message"]
+
+
+def test_who_is_not_signed_in_reads_a_page_that_says_what_to_do(server: RunningServer) -> None:
+    for path in ("/", "/?token=guess"):
+        page = httpx.get(server.origin + path, headers={"Accept": "text/html"})
+        assert page.status_code == 401
+        assert "<code>narratoria play</code> printed" in page.text
 
 
 def test_the_number_of_this_machine_is_a_name_of_ours(server: RunningServer) -> None:

@@ -30,9 +30,10 @@ def start(home: Path) -> Iterator[Start]:
     """Start `narratoria play` with these arguments and return the address it prints."""
     started: list[subprocess.Popen[str]] = []
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, port: int | None = 0) -> str:
+        where = [] if port is None else ["--port", str(port)]
         process = subprocess.Popen(
-            [sys.executable, "-m", "narratoria", "play", "--no-browser", "--port", "0", *arguments],
+            [sys.executable, "-m", "narratoria", "play", "--no-browser", *where, *arguments],
             env=os.environ | {"NARRATORIA_HOME": str(home)},
             stdout=subprocess.PIPE,
             text=True,
@@ -112,3 +113,11 @@ def test_a_port_that_is_taken_is_said(start: Start, home: Path) -> None:
     )
     assert second.returncode == 1
     assert "--port" in second.stderr
+    assert "ARGS=--port" in second.stderr
+
+
+def test_a_second_game_takes_a_port_of_its_own(start: Start) -> None:
+    first, second = start("workshop", port=None), start("workshop", port=None)
+    assert urlsplit(first).port != urlsplit(second).port
+    assert page_of(first).startswith("/play/")
+    assert page_of(second).startswith("/play/")

@@ -37,7 +37,9 @@ DEFAULT_STORY = "lighthouse"
 @click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 picks a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="The port to listen on: 8321, or the next that is free; 0 picks any.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 def play(
@@ -48,7 +50,7 @@ def play(
     as_json: bool,
     narrators: tuple[str, ...],
     host: str,
-    port: int,
+    port: int | None,
     no_browser: bool,
 ) -> int:
     """Play STORY: a name from the library, or a folder."""

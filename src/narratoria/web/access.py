@@ -20,8 +20,10 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from narratoria.web.refusals import refusal
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OPEN_PATHS: Final = ("/static/",)
@@ -90,19 +92,20 @@ class Access:
         host = headers.get("host", "").lower()
         name = _without_port(host)
         if name not in self.hosts and not _is_number(name):
-            return _problem(
-                421, "wrong_host", f"{host!r} is not served here; open the address that was printed"
+            return refusal(
+                headers, 421, "wrong_host", f"{host!r} is not served here; open the address that was printed"
             )
         if not self._is_own_page(scope["method"], headers, host):
-            return _problem(403, "wrong_origin", "another web site may not use this server")
+            return refusal(headers, 403, "wrong_origin", "another web site may not use this server")
         if scope["path"].startswith(OPEN_PATHS):
             return None
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         if "token" in query and scope["method"] == "GET":
-            return self._exchange(scope, query)
+            return self._exchange(scope, headers, query)
         if self._is_known(headers):
             return None
-        return _sign_in_problem(headers)
+        answer = "Not signed in. Open the address that `narratoria play` printed: it carries the key."
+        return refusal(headers, 401, "not_signed_in", answer)
 
     def _is_own_page(self, method: str, headers: Headers, host: str) -> bool:
         """Browsers say where a request comes from; programs do not, and have no cookie to steal."""
@@ -120,11 +123,13 @@ class Access:
             return True
         return _same(_cookie(headers.get("cookie", ""), self.cookie_name), self.cookie)
 
-    def _exchange(self, scope: Scope, query: dict[str, str]) -> Response:
-        if not _same(query.pop("token"), self.token):
-            return _problem(
-                401, "wrong_token", "this token is not valid any more; open the address printed last"
+    def _exchange(self, scope: Scope, headers: Headers, query: dict[str, str]) -> Response:
+        """To the same address without the token, which an old one does not hinder for someone already known."""
+        if not _same(query.pop("token"), self.token) and not self._is_known(headers):
+            answer = (
+                "This address is from an earlier start. Open the one that `narratoria play` printed last."
             )
+            return refusal(headers, 401, "wrong_token", answer)
         rest = f"?{urlencode(query)}" if query else ""
         response = RedirectResponse(_local_path(scope["path"]) + rest, status_code=303)
         response.set_cookie(
@@ -163,17 +168,6 @@ def _cookie(header: str, name: str) -> str:
     except CookieError:
         return ""
     return morsel.value if morsel else ""
-
-
-def _problem(status: int, error: str, message: str) -> Response:
-    return JSONResponse({"error": error, "message": message}, status)
-
-
-def _sign_in_problem(headers: Headers) -> Response:
-    message = "Not signed in. Open the address that `narratoria play` printed: it carries the key."
-    if "text/html" in headers.get("accept", ""):
-        return PlainTextResponse(message, 401)
-    return _problem(401, "not_signed_in", message)
 
 
 def _with_headers(send: Send) -> Send:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Collection
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
@@ -13,6 +14,7 @@ from narratoria.errors import NarratoriaError
 from narratoria.web.access import Access
 from narratoria.web.api import OPERATIONS, Api, explain
 from narratoria.web.games import Games
+from narratoria.web.refusals import explain_route
 from narratoria.web.static_files import StaticFiles
 
 
@@ -37,6 +39,6 @@ def create_app(games: Games, *, token: str, key: bytes, port: int, hosts: Collec
             Route("/api", api.reference),
         ],
         middleware=[Middleware(Access, token=token, key=key, port=port, hosts=hosts)],
-        exception_handlers={NarratoriaError: explain},
+        exception_handlers={NarratoriaError: explain, HTTPException: explain_route},
         lifespan=lifespan,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import secrets
 import socket
@@ -26,6 +27,7 @@ from narratoria.web.games import Games
 
 DEFAULT_STORY: Final = "lighthouse"
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
+PORTS: Final = (*range(8321, 8341), 0)  # where nobody says which: the first that is free
 GRACE_SECONDS: Final = 3
 BACKLOG: Final = 128
 
@@ -36,7 +38,7 @@ def serve(
     session_id: str | None = None,
     narrators: Sequence[str] = (),
     host: str = "127.0.0.1",
-    port: int = 0,
+    port: int | None = None,
     browser: bool = True,
 ) -> int:
     """Serve until interrupted. Opens on `session_id`, on a new game of `story`, or where the player was last."""
@@ -44,7 +46,12 @@ def serve(
 
 
 async def _serve(
-    story: str | None, session_id: str | None, narrators: tuple[str, ...], host: str, port: int, browser: bool
+    story: str | None,
+    session_id: str | None,
+    narrators: tuple[str, ...],
+    host: str,
+    port: int | None,
+    browser: bool,
 ) -> int:
     tale = await asyncio.to_thread(open_story, story) if story else None
     store = await asyncio.to_thread(default_store)
@@ -88,6 +95,10 @@ def _has_display() -> bool:
     )
 
 
+class PortTaken(NarratoriaError):
+    """Something else listens there."""
+
+
 class _EndingServer(uvicorn.Server):
     """Streams never end by themselves: without this the end of the server would wait for every viewer."""
 
@@ -107,21 +118,33 @@ class Server:
     games: Games
     home: Path
     host: str = "127.0.0.1"
-    port: int = 0
+    port: int | None = 0
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     def bind(self) -> socket.socket:
-        """Listen on the port asked for; 0 asks for any that is free."""
+        """Listen on the port asked for; 0 asks for any that is free, None for the usual one or a near one."""
+        if self.port is not None:
+            return self._listen(self.port)
+        for port in PORTS[:-1]:
+            try:
+                return self._listen(port)
+            except PortTaken:
+                continue
+        return self._listen(PORTS[-1])
+
+    def _listen(self, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((self.host, self.port))
+            listener.bind((self.host, port))
             listener.listen(BACKLOG)  # a browser that is quicker than the server waits instead of failing
         except OSError as error:
             listener.close()
-            raise NarratoriaError(
-                f"cannot listen on {self.host}:{self.port} ({error.strerror}); choose another with --port"
+            problem = PortTaken if error.errno == errno.EADDRINUSE else NarratoriaError
+            raise problem(
+                f"cannot listen on {self.host}:{port} ({error.strerror}); leave out --port to take a free one, "
+                "or name another (under make: ARGS=--port=8400)"
             ) from None
         self.port = listener.getsockname()[1]
         return listener
@@ -139,7 +162,8 @@ class Server:
         """Serve until cancelled or until the process is asked to end."""
         hosts = {self.name.lower()} - LOOPBACK
         key = await asyncio.to_thread(load_key, self.home / "web.key")
-        app = create_app(self.games, token=self.token, key=key, port=self.port, hosts=hosts)
+        port = listener.getsockname()[1]
+        app = create_app(self.games, token=self.token, key=key, port=port, hosts=hosts)
         config = uvicorn.Config(
             app,
             log_level="warning",

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from narratoria.web.access import PAGE_POLICY
 from narratoria.web.packing import pack_modules
@@ -86,7 +87,9 @@ class StaticFiles:
 
     async def file(self, request: Request) -> Response:
         found = self._files.get(request.path_params["path"])
-        return found.response(request) if found else PlainTextResponse("no such file", 404)
+        if found is None:
+            raise HTTPException(404)
+        return found.response(request)
 
 
 def _element(tag: str, content: str) -> str:
