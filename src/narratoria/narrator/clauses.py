@@ -1,12 +1,14 @@
-"""A prompt as a list of clauses: what is asked for, what is ruled out, and in which order."""
+"""A prompt as a list of clauses: what is asked for, asked about or ruled out, and in which order."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from narratoria.narrator.mood import Mood, mood
+from narratoria.narrator.tokens import Token, join, mender, tokenize
+from narratoria.narrator.voice import active, plain_order
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
@@ -18,21 +20,15 @@ from narratoria.narrator.words import (
     PREPOSITIONS,
     PRONOUNS,
     QUESTION_WORDS,
-    STOPWORDS,
     SUBJECTS,
     VERBS,
-    nearest,
     stem,
+    word_set,
 )
 
+__all__ = ["MAX_CLAUSES", "Clause", "Token", "join", "mender", "split_clauses", "tokenize"]
+
 MAX_CLAUSES: Final = 12  # a prompt that asks for more is a text, not a request
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    text: str  # as written
-    low: str  # lower case, typos mended
-    quoted: bool = False  # a whole quotation is one token
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,101 +36,44 @@ class Clause:
     tokens: tuple[Token, ...]
     negated: bool = False
     after: tuple[int, ...] = ()  # indices of the clauses that order words put before this one
+    mood: Mood = Mood.ORDER
+    continues: bool = False  # "…; also the cellar": it may go on with the verb before it
 
     @property
     def text(self) -> str:
         return join(self.tokens)
 
 
-def join(tokens: Iterable[Token]) -> str:
-    text = " ".join(token.text if token.quoted else token.low for token in tokens)
-    return re.sub(r" (?=[,.!?;:])", "", text)
-
-
-# --- tokens --------------------------------------------------------------------------------------------
-
-_CONTRACTIONS: Final = (
-    (r"\bwon't\b", "will not"),
-    (r"\bcan't\b|\bcannot\b", "can not"),
-    (r"\bshan't\b", "shall not"),
-    (r"n't\b", " not"),
-    (r"\blet's\b", "let us"),
-    (r"\b(what|who|where|how|when|it|that|there|he|she)'s\b", r"\1 is"),
-    (r"'m\b", " am"),
-    (r"'re\b", " are"),
-    (r"'ll\b", " will"),
-    (r"'d\b", " would"),
-    (r"'ve\b", " have"),
-    (r"(\w)'s\b", r"\1"),  # a possessive adds nothing to "the lantern wick"
-    (r"\b(turn|switch|shut|power) of (?=the\b|my\b|all\b)", r"\1 off "),
-    (r"\b(gonna)\b", "going to"),
-    (r"\b(wanna)\b", "want to"),
-)
-_QUOTES: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)')
-_TOKEN: Final = re.compile(r"\x00\d+\x00|\d+(?:[.,]\d+)?|[^\W\d_]+(?:[-'_][^\W\d_]+)*|\d+|[^\w\s]")
-
-
-def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> list[Token]:
-    """The tokens of a prompt; `mend` maps a lower-case word to what it was meant to be."""
-    quotations: list[str] = []
-
-    def hide(match: re.Match[str]) -> str:
-        quotations.append(next(group for group in match.groups() if group is not None))
-        return f" \x00{len(quotations) - 1}\x00 "
-
-    text = _QUOTES.sub(hide, prompt.replace("\x00", " ").replace("’", "'"))
-    for pattern, plain in _CONTRACTIONS:
-        text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
-    tokens: list[Token] = []
-    for raw in _TOKEN.findall(text):
-        if raw[0] == "\x00":
-            tokens.append(Token(quotations[int(raw[1:-1])], "something", quoted=True))
-        else:
-            low = raw.casefold()
-            tokens.append(Token(raw, mend(low) if len(low) > 2 and low.isalpha() else low))
-    return tokens
-
-
-def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable[[str], str]:
-    """Mends typos: a word that is no English word and lies near one of the story's, or near a common verb."""
-    story = frozenset(word for word in story_words if len(word) > 2)
-    verbs = VERBS | NOUNISH
-    small = frozenset(word for word in DETERMINERS | PREPOSITIONS | NUMBERS.keys() if len(word) > 2)
-
-    def mend(word: str) -> str:
-        if word in story or word in verbs or word in STOPWORDS or word in NUMBERS or known(word):
-            return word
-        return nearest(word, story) or nearest(word, small) or nearest(word, verbs) or word
-
-    return mend
-
-
-# --- clauses -------------------------------------------------------------------------------------------
-
 _SEQUENCE: Final = frozenset(
     {
         "then", "and then", "after that", "and after that", "afterwards", "afterward", "and afterwards",
         "followed by", "after which", "finally", "and finally", "later", "and later", "next", "and next",
-        "lastly", "and lastly", "when done", "when that is done",
+        "lastly", "and lastly", "when done", "when that is done", "only then", "and only then", "but only then",
+        "thereafter", "subsequently", "thereupon",
+    }
+)  # fmt: skip
+_PRECEDING: Final = frozenset(
+    {
+        "but first", "and first", "though first", "but before that", "and before that", "before that",
+        "but beforehand", "beforehand", "but first of all", "but before you do", "before you do",
     }
 )  # fmt: skip
 _BEFORE: Final = frozenset({"before"})
 _AFTER: Final = frozenset({"after", "once", "when", "as soon as"})
-_INSTEAD: Final = frozenset({"instead of", "rather than", "without"})
-_JOIN: Final = frozenset({"and", "but", ",", ";", ":", "&", "plus", "or", "while", "—", "-", "yet", "though"})
+_INSTEAD: Final = frozenset(
+    {
+        "instead of", "rather than", "without", "except", "except for", "apart from", "other than", "but not",
+        "than",
+    }
+)  # fmt: skip
+_JOIN: Final = frozenset(
+    {"and", "but", ",", ";", ":", "&", "plus", "or", "nor", "while", "—", "-", "yet", "though"}
+)
 _ENDS: Final = frozenset({".", "!", "?", ";", "\n"})
 _LONGEST: Final = 4
-
-_REFUSALS: Final = tuple(
-    tuple(line.split())
-    for line in (
-        "not", "never", "do not", "does not", "did not", "will not", "would not", "can not", "should not",
-        "must not", "refuse to", "decline to", "avoid", "rather not", "no need to", "there is no need to",
-        "forget about", "never mind", "ignore", "forget", "skip", "refrain from", "am not going to",
-        "do not want to", "no longer", "resist", "stay away from", "keep away from",
-    )
-)  # fmt: skip
-_SOFT: Final = SUBJECTS | FILLERS | frozenset({"please", "but", "and", "let", "us", "me"})
+_EMPTY: Final = word_set("anything everything all whatever something no yes")
+_MORE: Final = word_set("also plus likewise and same")
+_TOO: Final = word_set("too also")
 
 
 @dataclass(slots=True)
@@ -142,34 +81,78 @@ class _Piece:
     connector: str
     tokens: list[Token] = field(default_factory=list)
     opens_sentence: bool = False
+    asks: bool = False  # its sentence ends with a question mark
 
 
 def split_clauses(
     tokens: Sequence[Token], is_verb: Callable[[str], bool] = lambda word: False
 ) -> list[Clause]:
     """Clauses in the order they are written; `is_verb` knows verbs beyond the common ones."""
-    pieces = _split(tokens, is_verb)
     clauses: list[Clause] = []
     pending: list[tuple[str, int]] = []  # subordinate clauses that stand before their main clause
-    for piece in pieces[:MAX_CLAUSES]:
-        stripped = _strip_lead_in(piece.tokens)
-        if not stripped:
+    before: tuple[str, int] | None = None  # the relation of the last clause, for one that is joined to it
+    for piece in _split(tokens, is_verb)[:MAX_CLAUSES]:
+        kind = _kind(piece.connector)
+        stripped = _tokens(piece, kind, is_verb)
+        if not stripped or all(token.low in _EMPTY and not token.quoted for token in stripped):
             continue
         index = len(clauses)
-        negated = piece.connector in _INSTEAD or _is_refusal(piece.tokens)
-        clauses.append(Clause(tuple(stripped), negated))
-        kind = _kind(piece.connector)
+        shared = before if kind == "join" and _gerund(stripped[0]) and not piece.opens_sentence else None
+        clauses.append(_clause(piece, stripped, clauses))
         if kind in ("before", "after") and piece.opens_sentence:
             pending.append((kind, index))
         elif kind == "sequence":
             clauses[index] = replace(clauses[index], after=tuple(range(index)))
         elif kind in ("before", "after") and index:
+            before = (kind, index - 1)
             _relate(clauses, kind, index, index - 1)
+        elif shared:  # "serve after washing the pan and dicing the leek"
+            _relate(clauses, shared[0], index, shared[1])
+        elif index and (kind == "preceding" or (_said_first(piece) and not piece.opens_sentence)):
+            _relate(clauses, "after", index, index - 1)
         if kind not in ("before", "after"):
             for earlier, subordinate in pending:
                 _relate(clauses, earlier, subordinate, index)
             pending.clear()
+            before = shared
     return clauses
+
+
+def _clause(piece: _Piece, stripped: Sequence[Token], earlier: Sequence[Clause]) -> Clause:
+    said = mood([token.low for token in piece.tokens if not token.quoted], asks=piece.asks)
+    if piece.connector in _INSTEAD:
+        said = Mood.RULED_OUT
+    elif earlier and not piece.opens_sentence and said is Mood.ORDER:
+        last = earlier[-1].mood
+        if piece.connector in ("or", "nor") and last is Mood.RULED_OUT:
+            said = last
+        elif piece.connector in ("and", "or", "nor", ",") and piece.asks and last is not Mood.RULED_OUT:
+            said = last  # "should I go up and ring the bell?"
+    words = [token.low for token in piece.tokens]
+    more = words[0] in _MORE or words[-1] in _TOO or words[-2:] == ["as", "well"]
+    return Clause(tuple(stripped), said is Mood.RULED_OUT, mood=said, continues=bool(earlier) and more)
+
+
+def _tokens(piece: _Piece, kind: str, is_verb: Callable[[str], bool]) -> list[Token]:
+    stripped = _strip_lead_in(piece.tokens)
+    if kind in ("before", "after") and (turned := active(stripped, is_verb)):
+        return turned
+    asked = _strip_courtesy(piece.tokens)
+    return plain_order(
+        asked if asked and asked[0].low in ("can", "could", "would", "will") else stripped, is_verb
+    )
+
+
+def _strip_courtesy(tokens: Sequence[Token]) -> list[Token]:
+    rest = [token for token in tokens if token.quoted or token.low not in _ENDS]
+    while rest and not rest[0].quoted and rest[0].low in _JOIN | FILLERS:
+        rest = rest[1:]
+    return rest if len(rest) > 1 and rest[1].low not in SUBJECTS | {"someone", "somebody"} else []
+
+
+def _said_first(piece: _Piece) -> bool:
+    words = [token.low for token in piece.tokens if token.low not in _ENDS]
+    return len(words) > 2 and words[-1] in ("first", "beforehand")
 
 
 def _relate(clauses: list[Clause], kind: str, subordinate: int, main: int) -> None:
@@ -180,6 +163,8 @@ def _relate(clauses: list[Clause], kind: str, subordinate: int, main: int) -> No
 def _kind(connector: str) -> str:
     if connector in _SEQUENCE:
         return "sequence"
+    if connector in _PRECEDING:
+        return "preceding"
     if connector in _BEFORE:
         return "before"
     return "after" if connector in _AFTER else "join"
@@ -187,6 +172,7 @@ def _kind(connector: str) -> str:
 
 def _split(tokens: Sequence[Token], is_verb: Callable[[str], bool]) -> list[_Piece]:
     pieces = [_Piece("", opens_sentence=True)]
+    sentence = 0  # the first piece of this sentence
     index = 0
     while index < len(tokens):
         width, connector = _connector_at(tokens, index, pieces[-1], is_verb)
@@ -198,8 +184,12 @@ def _split(tokens: Sequence[Token], is_verb: Callable[[str], bool]) -> list[_Pie
             pieces.append(_Piece(connector, opens_sentence=opens))
             index += width
         elif tokens[index].low in _ENDS and not tokens[index].quoted:
+            if tokens[index].low == "?":
+                for piece in pieces[sentence:]:
+                    piece.asks = True
             if pieces[-1].tokens:
                 pieces.append(_Piece("", opens_sentence=True))
+                sentence = len(pieces) - 1
             index += 1
         else:
             pieces[-1].tokens.append(tokens[index])
@@ -217,11 +207,7 @@ def _connector_at(
     for width in range(_LONGEST, 0, -1):
         words = " ".join(token.low for token in tokens[index : index + width])
         rest = tokens[index + width :]
-        if words in _SEQUENCE and rest:
-            return index + width - start, words
-        if words in _INSTEAD and rest and (_gerund(rest[0]) or words != "without"):
-            return index + width - start, words
-        if words in _BEFORE | _AFTER and rest and (_gerund(rest[0]) or rest[0].low in SUBJECTS):
+        if rest and _opens_relation(words, rest, piece, is_verb):
             return index + width - start, words
     index = start
     if _kind(piece.connector) in ("before", "after") and piece.opens_sentence and len(piece.tokens) > 1:
@@ -236,6 +222,28 @@ def _connector_at(
     if width and piece.tokens and _starts_clause(tokens[index + width :], tokens[index].low, is_verb):
         return width, tokens[index].low
     return 0, ""
+
+
+def _opens_relation(words: str, rest: Sequence[Token], piece: _Piece, is_verb: Callable[[str], bool]) -> bool:
+    if words in _SEQUENCE:
+        return True
+    if words in _PRECEDING:
+        return bool(piece.tokens) or words != "beforehand"
+    if words == "than":
+        return any(token.low in ("rather", "sooner") for token in piece.tokens)
+    if words == "but not":
+        return not (rest[0].low in ("only", "just") or rest[0].quoted)
+    if words in _INSTEAD:
+        return _gerund(rest[0]) or words != "without"
+    if words in _BEFORE | _AFTER:
+        return _gerund(rest[0]) or rest[0].low in SUBJECTS or _is_passive(rest, is_verb)
+    return False
+
+
+def _is_passive(rest: Sequence[Token], is_verb: Callable[[str], bool]) -> bool:
+    """ "once *the kettle is scrubbed*": a deed, and no mere time ("after the storm")."""
+    end = next((at for at, token in enumerate(rest) if token.low in _JOIN | _ENDS), len(rest))
+    return active(rest[:end], is_verb) is not None
 
 
 def _gerund(token: Token) -> bool:
@@ -275,18 +283,6 @@ def _starts_clause(rest: Sequence[Token], connector: str, is_verb: Callable[[str
 _VERB_STEMS: Final = frozenset(stem(verb) for verb in VERBS - NOUNISH)
 
 
-def _is_refusal(tokens: Sequence[Token]) -> bool:
-    words = [token.low for token in tokens if not token.quoted]
-    while words and words[0] in _SOFT | {"am", "would", "will", "should"} and words[0] not in ("never",):
-        if tuple(words[:2]) in _REFUSALS or tuple(words[:3]) in _REFUSALS:
-            break
-        words = words[1:]
-    if any(tuple(words[: len(phrase)]) == phrase for phrase in _REFUSALS):
-        return True
-    # "leave the hound alone", "let it be"
-    return len(words) > 2 and words[0] in ("leave", "let") and words[-1] in ("alone", "be")
-
-
 def _strip_lead_in(tokens: Sequence[Token]) -> list[Token]:
     rest = [token for token in tokens if token.quoted or token.low not in _ENDS]
     while rest and not rest[0].quoted and rest[0].low in _JOIN:
@@ -296,9 +292,14 @@ def _strip_lead_in(tokens: Sequence[Token]) -> list[Token]:
         changed = False
         for phrase in LEAD_INS:
             if len(rest) > len(phrase) and tuple(token.low for token in rest[: len(phrase)]) == phrase:
+                if phrase == ("let", "me") and rest[2].low == "know":
+                    continue
                 rest = rest[len(phrase) :]
                 changed = True
                 break
-    while rest and not rest[-1].quoted and (rest[-1].low in _JOIN or rest[-1].low == "please"):
+    while rest and not rest[-1].quoted and (rest[-1].low in _JOIN or rest[-1].low in _TRAILING):
         rest = rest[:-1]
     return rest
+
+
+_TRAILING: Final = word_set("please too also first beforehand")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from narratoria.narrator.clauses import Token
+from narratoria.narrator.tokens import Token
 from narratoria.narrator.words import STOPWORDS, distance, split_name, stem
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
@@ -110,14 +110,17 @@ class EntityFinder:
 
     def find(self, tokens: Sequence[Token], start: int, end: int) -> Mention | None:
         """The best mention among `tokens[start:end]`, a noun phrase."""
-        stems = [stem(token.low) for token in tokens[start:end]]
+        parts = [(part, at) for at in range(start, end) for part in split_name(tokens[at].low)]
+        stems = [stem(part) for part, _ in parts]  # "INV-204" is one token and two words of a name
         candidates = {id(e): e for word in stems for e in self._by_stem.get(word, ())}
         best: Mention | None = None
         for entity in candidates.values():
-            mention = self._match(entity, stems, start)
+            mention = self._match(entity, stems, 0)
             if mention and (best is None or mention.strength > best.strength):
                 best = mention
-        return best
+        if best is None:
+            return None
+        return replace(best, start=parts[best.start][1], end=parts[best.end - 1][1] + 1)
 
     def _match(self, entity: Entity, stems: list[str], start: int) -> Mention | None:
         words = entity.stems

@@ -144,7 +144,8 @@ def _asked(words: Sequence[str], asks: bool) -> Mood | None:
     if head in _ABOUT_THINGS or (head in ("will", "would", "can", "could", "may", "might") and following):
         return Mood.QUESTION
     if head == "do" and (following in _PEOPLE or (asks and following in DETERMINERS)):
-        return Mood.MUSING if following in ("i", "we") and "have" not in words[2:3] else Mood.QUESTION
+        about_me = following in ("i", "we") and words[2:3] not in (["have"], ["need"], ["know"], ["see"])
+        return Mood.MUSING if about_me else Mood.QUESTION
     if asks and any(word in _ABOUT_THINGS for word in words[1:5]):
         return Mood.QUESTION  # "the lamp is lit?"
     return None

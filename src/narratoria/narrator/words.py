@@ -66,7 +66,14 @@ LEAD_INS: Final = tuple(
                 "kindly", "hey", "well", "lastly", "i begin to", "i start to", "i attempt to",
                 "attempt to", "would you mind", "be so kind as to", "how about", "what about", "why not",
                 "i can", "i also", "instead", "i must", "i have to", "we need to", "you should",
-                "once more", "having",
+                "once more", "having", "do not just", "do not only", "do not merely", "not only", "not just",
+                "do not forget to", "do not fail to", "do not hesitate to", "do not neglect to",
+                "never forget to", "never fail to", "do not be afraid to", "why do not you", "why do not we",
+                "do you mind", "any chance you could", "any chance you can", "i wonder if you could",
+                "i was wondering if you could", "shall we", "can we", "could we", "may we", "can someone",
+                "could someone", "can somebody", "could somebody", "can not you", "could not you", "be sure to",
+                "make sure to", "make sure you", "whatever you do", "i would rather", "i would sooner",
+                "are you able to", "would someone", "will someone",
             )
         ),
         key=len,
@@ -148,7 +155,10 @@ _IRREGULAR: Final = {
     "read": "read", "wrote": "write", "people": "person", "men": "man", "women": "woman",
     "feet": "foot", "dying": "die", "lying": "lie", "has": "have", "is": "be", "are": "be", "was": "be",
     "were": "be", "dimmed": "dim", "spent": "spend", "paid": "pay", "done": "do", "did": "do",
-    "broke": "break", "broken": "break", "torn": "tear",
+    "broke": "break", "broken": "break", "torn": "tear", "fed": "feed", "swept": "sweep", "sold": "sell",
+    "brought": "bring", "built": "build", "caught": "catch", "written": "write", "kept": "keep",
+    "held": "hold", "hung": "hang", "shown": "show", "worn": "wear", "thrown": "throw", "drawn": "draw",
+    "eaten": "eat", "stolen": "steal", "chosen": "choose", "frozen": "freeze", "woken": "wake",
 }  # fmt: skip
 
 

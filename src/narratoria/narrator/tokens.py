@@ -1,0 +1,96 @@
+"""A prompt as tokens: words, numbers as they are written, identifiers, quotations; typos mended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from narratoria.narrator.words import (
+    DETERMINERS,
+    NOUNISH,
+    NUMBERS,
+    PREPOSITIONS,
+    STOPWORDS,
+    VERBS,
+    nearest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    text: str  # as written
+    low: str  # lower case, typos mended
+    quoted: bool = False  # a whole quotation is one token
+
+
+def join(tokens: Iterable[Token]) -> str:
+    text = " ".join(token.text if token.quoted else token.low for token in tokens)
+    return re.sub(r" (?=[,.!?;:])", "", text)
+
+
+_CONTRACTIONS: Final = (
+    (r"\bwon't\b", "will not"),
+    (r"\bcan't\b|\bcannot\b", "can not"),
+    (r"\bshan't\b", "shall not"),
+    (r"n't\b", " not"),
+    (r"\blet's\b", "let us"),
+    (r"\b(what|who|where|how|when|it|that|there|he|she)'s\b", r"\1 is"),
+    (r"'m\b", " am"),
+    (r"'re\b", " are"),
+    (r"'ll\b", " will"),
+    (r"'d\b", " would"),
+    (r"'ve\b", " have"),
+    (r"(\w)'s\b", r"\1"),  # a possessive adds nothing to "the lantern wick"
+    (r"\b(turn|switch|shut|power) of (?=the\b|my\b|all\b)", r"\1 off "),
+    (r"\b(gonna)\b", "going to"),
+    (r"\b(wanna)\b", "want to"),
+)
+_QUOTES: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)')
+_TOKEN: Final = re.compile(
+    r"""
+      \x00\d+\x00                                      # a quotation, put aside
+    | (?<!\d) [^\W\d_]+ [-_]? \d \w* (?:[-_]\w+)*      # an identifier: INV-204, B12
+    | (?:(?<![\w)])[-−])? \d{1,3} (?:[ \u00a0\u202f]\d{3})+ (?:[.,]\d+)? (?!\d)   # 1 000
+    | (?:(?<![\w)])[-−])? \d+ (?:[.,']\d+)*            # -50, 1,250.75: which it is, `numerals` decides
+    | [^\W\d_]+ (?:[-'_][^\W\d_]+)*
+    | [^\w\s]
+    """,
+    re.VERBOSE,
+)
+
+
+def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> list[Token]:
+    """The tokens of a prompt; `mend` maps a lower-case word to what it was meant to be."""
+    quotations: list[str] = []
+
+    def hide(match: re.Match[str]) -> str:
+        quotations.append(next(group for group in match.groups() if group is not None))
+        return f" \x00{len(quotations) - 1}\x00 "
+
+    text = _QUOTES.sub(hide, prompt.replace("\x00", " ").replace("’", "'"))
+    for pattern, plain in _CONTRACTIONS:
+        text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
+    tokens: list[Token] = []
+    for raw in _TOKEN.findall(text):
+        if raw[0] == "\x00":
+            tokens.append(Token(quotations[int(raw[1:-1])], "something", quoted=True))
+        else:
+            low = raw.casefold()
+            tokens.append(Token(raw, mend(low) if len(low) > 2 and low.isalpha() else low))
+    return tokens
+
+
+def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable[[str], str]:
+    """Mends typos: a word that is no English word and lies near one of the story's, or near a common verb."""
+    story = frozenset(word for word in story_words if len(word) > 2)
+    verbs = VERBS | NOUNISH
+    small = frozenset(word for word in DETERMINERS | PREPOSITIONS | NUMBERS.keys() if len(word) > 2)
+
+    def mend(word: str) -> str:
+        if word in story or word in verbs or word in STOPWORDS or word in NUMBERS or known(word):
+            return word
+        return nearest(word, story) or nearest(word, small) or nearest(word, verbs) or word
+
+    return mend

@@ -1,0 +1,115 @@
+"""Orders in another voice, turned into plain ones: "have Ruiz fix it", "get it fixed", "once it is fixed"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from narratoria.narrator.tokens import Token
+from narratoria.narrator.words import (
+    DETERMINERS,
+    FILLERS,
+    NOUNISH,
+    PARTICLES,
+    PREPOSITIONS,
+    PRONOUNS,
+    SUBJECTS,
+    VERB_STEMS,
+    VERBS,
+    stem,
+    word_set,
+)
+
+IsVerb = Callable[[str], bool]
+
+_BASE: Final = {stem(verb): verb for verb in sorted((VERBS | NOUNISH) - word_set("got went took made lit"))}
+_PARTICIPLES: Final = word_set(
+    "set cut put shut lit done made sent paid read sold bought brought built caught taken given written told "
+    "broken opened kept held left hit hung fed found sealed swept shown torn worn spun won"
+)
+_BE: Final = word_set("is are was were been being gets be")
+_CAUSES: Final = word_set("have let")
+_ASKS: Final = word_set("can could will would")
+_SENDS: Final = word_set("get ask tell order send instruct command")
+_WANTS: Final = word_set("get have want need like wish")
+_LONGEST_NAME: Final = 3
+
+
+def plain_order(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
+    """The clause as its author would have typed it plainly; unchanged where it is plain already."""
+    return _by_somebody(tokens, is_verb) or _wished_done(tokens, is_verb) or list(tokens)
+
+
+def active(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
+    """ "the kettle is scrubbed" as "scrub the kettle"; None where the clause is not passive."""
+    for at in range(1, len(tokens) - 1):
+        if tokens[at].low in _BE and not tokens[at].quoted:
+            done = at + 1
+            while done < len(tokens) - 1 and tokens[done].low in _BE | FILLERS:
+                done += 1
+            if not _is_participle(tokens[done], is_verb):
+                return None
+            start = at - 1 if tokens[at - 1].low in ("has", "have", "had", "will") and at > 1 else at
+            return [_based(tokens[done]), *tokens[:start], *tokens[done + 1 :]]
+    return None
+
+
+def _by_somebody(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
+    """ "have Ruiz fix the antenna" as "fix the antenna by Ruiz"."""
+    if len(tokens) < 3 or tokens[0].quoted:
+        return None
+    head = tokens[0].low
+    if head not in _CAUSES | _ASKS | _SENDS or tokens[1].low in ("a", "an", "some", "me", "us", "it", "not"):
+        return None
+    start = 2 if tokens[1].low in DETERMINERS else 1
+    if start == 2 and head not in _CAUSES:
+        return None
+    for at in range(start + 1, min(start + 1 + _LONGEST_NAME, len(tokens))):
+        infinitive = tokens[at].low == "to" and head in _SENDS
+        verb = at + 1 if infinitive else at
+        if verb >= len(tokens) or any(token.quoted for token in tokens[start : verb + 1]):
+            return None
+        if (infinitive or head not in _SENDS) and _is_verb(tokens, verb, is_verb):
+            # Who may be sent: somebody by name, or whoever the catalogue itself sends in these words.
+            named = start == 1 and all(token.text[:1].isupper() for token in tokens[1:at])
+            if head in _SENDS and (not named or is_verb(head) or not is_verb(tokens[verb].low)):
+                return None
+            by = Token("by", "by")
+            return [*tokens[verb:], by, *tokens[1:at]]
+        if tokens[at].low in PREPOSITIONS | PRONOUNS | SUBJECTS or not tokens[at].low[0].isalpha():
+            return None
+    return None
+
+
+def _wished_done(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
+    """ "get it fixed", "I want the lamp lit" as "fix it", "light the lamp"."""
+    at = 0
+    while at < len(tokens) and tokens[at].low in ("i", "we", "would", "please"):
+        at += 1
+    if at >= len(tokens) or tokens[at].low not in _WANTS or at + 2 >= len(tokens):
+        return None
+    for done in range(at + 2, len(tokens)):
+        word = tokens[done].low
+        if tokens[done].quoted or word in PREPOSITIONS or word == "to":
+            return None
+        last = done + 1 == len(tokens) or tokens[done + 1].low in PREPOSITIONS | FILLERS | PARTICLES | {","}
+        if last and _is_participle(tokens[done], is_verb) and tokens[done - 1].low not in DETERMINERS:
+            return [_based(tokens[done]), *tokens[at + 1 : done], *tokens[done + 1 :]]
+    return None
+
+
+def _is_verb(tokens: Sequence[Token], at: int, is_verb: IsVerb) -> bool:
+    word = tokens[at].low
+    if at + 1 == len(tokens) and word in NOUNISH:
+        return False
+    return word in VERBS or word in NOUNISH or is_verb(word)
+
+
+def _is_participle(token: Token, is_verb: IsVerb) -> bool:
+    shaped = token.low in _PARTICIPLES or (token.low.endswith("ed") and len(token.low) > 4)
+    return shaped and not token.quoted and (stem(token.low) in VERB_STEMS or is_verb(token.low))
+
+
+def _based(token: Token) -> Token:
+    base = _BASE.get(stem(token.low), token.low)
+    return Token(base, base)
