@@ -110,6 +110,27 @@ async def test_checkpoints_are_places_to_come_back_to(make_store, tmp_path: Path
     await journal.close()
 
 
+async def test_a_redo_brings_the_names_of_its_turn_back(make_store, tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    journal = new_game(make_store())
+    await play(journal, registry, "dig 1", "dig 2")
+    await checkpoint(journal, "deep")
+    await undo(journal, registry)
+    assert journal.timeline.checkpoints == {}
+    assert fold(journal.store.read(journal.session.id)).checkpoints == {}
+    await redo(journal)
+    assert journal.timeline.checkpoints == {"deep": 2}
+    await undo(journal, registry)
+    await checkpoint(journal, "deep")  # the name is used for another place meanwhile
+    await redo(journal)
+    assert journal.timeline.checkpoints == {"deep": 1}
+    assert fold(journal.store.read(journal.session.id)).checkpoints == {"deep": 1}
+    await journal.close()
+    again = make_store().open(journal.session.id)
+    assert again.timeline.checkpoints == {"deep": 1}
+    await again.close()
+
+
 async def test_a_branch_shares_the_past_and_goes_its_own_way(make_store, tmp_path: Path) -> None:
     store = make_store()
     registry = Outside(tmp_path).registry()

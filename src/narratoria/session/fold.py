@@ -38,6 +38,7 @@ from narratoria.events import (
     UiEvent,
 )
 from narratoria.session.session import Record
+from narratoria.session.timeline import move_names
 from narratoria.state import merge
 
 
@@ -147,6 +148,7 @@ class Fold:
         self._turn: TurnView | None = None
         self._calls: dict[str, CallView] = {}
         self._stored: dict[int, AssetStored] = {}
+        self._dropped: dict[str, int] = {}  # checkpoints of undone turns
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -163,18 +165,19 @@ class Fold:
 
     def _checkpoint(self, record: Record, event: Checkpoint) -> None:
         self.view.checkpoints[event.name] = event.turn
+        self._dropped.pop(event.name, None)
 
     def _undone(self, record: Record, event: TurnUndone) -> None:
         for turn in self.view.turns:
             if turn.turn == event.turn:
                 turn.undone = True
-        checkpoints = self.view.checkpoints
-        self.view.checkpoints = {name: turn for name, turn in checkpoints.items() if turn != event.turn}
+        move_names(event.turn, self.view.checkpoints, self._dropped)
 
     def _redone(self, record: Record, event: TurnRedone) -> None:
         for turn in self.view.turns:
             if turn.turn == event.turn:
                 turn.undone = False
+        move_names(event.turn, self._dropped, self.view.checkpoints)
 
     # --- the turn ---------------------------------------------------------------------------------------
 
@@ -182,6 +185,7 @@ class Fold:
         self._turn = TurnView(turn=event.turn, prompt=event.prompt, origin=event.origin, started=record.ts)
         self._calls.clear()
         self._stored.clear()
+        self._dropped.clear()
         self.view.turns.append(self._turn)
 
     def _chosen(self, record: Record, event: NarratorChosen) -> None:

@@ -30,6 +30,7 @@ class Timeline(msgspec.Struct, omit_defaults=True):
     undone: list[int] = msgspec.field(default_factory=list)
     open: int | None = None
     checkpoints: dict[str, int] = msgspec.field(default_factory=dict)
+    dropped: dict[str, int] = msgspec.field(default_factory=dict)  # checkpoints of turns a redo brings back
     completions: dict[str, int] = msgspec.field(default_factory=dict)
     undoing: int | None = None  # the turn whose effects are being taken back
     taken_back: dict[int, list[tuple[str, int]]] = msgspec.field(default_factory=dict)
@@ -65,6 +66,7 @@ class Timeline(msgspec.Struct, omit_defaults=True):
 def _started(timeline: Timeline, event: TurnStarted) -> None:
     timeline.open = event.turn
     timeline.undone.clear()
+    timeline.dropped.clear()
     if timeline.taken_back:
         timeline.taken_back = {
             turn: effects for turn, effects in timeline.taken_back.items() if turn in timeline.turns
@@ -88,17 +90,24 @@ def _undone(timeline: Timeline, event: TurnUndone) -> None:
     timeline.undoing = None
     timeline.turns.remove(event.turn)
     timeline.undone.append(event.turn)
-    for name in [name for name, turn in timeline.checkpoints.items() if turn == event.turn]:
-        del timeline.checkpoints[name]
+    move_names(event.turn, timeline.checkpoints, timeline.dropped)
 
 
 def _redone(timeline: Timeline, event: TurnRedone) -> None:
     timeline.undone.remove(event.turn)
     timeline.turns.append(event.turn)
+    move_names(event.turn, timeline.dropped, timeline.checkpoints)
+
+
+def move_names(turn: int, source: dict[str, int], target: dict[str, int]) -> None:
+    """The checkpoints of a turn go with it, and come back with it."""
+    for name in [name for name, marked in source.items() if marked == turn]:
+        target[name] = source.pop(name)
 
 
 def _marked(timeline: Timeline, event: Checkpoint) -> None:
     timeline.checkpoints[event.name] = event.turn
+    timeline.dropped.pop(event.name, None)
 
 
 def _finished(timeline: Timeline, event: CallFinished) -> None:
