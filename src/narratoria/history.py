@@ -72,6 +72,13 @@ async def preview_return(
     return [await _preview(journal, turn, registry) for turn in later]
 
 
+async def preview_undo_to(
+    journal: Journal, turn: int, registry: ToolRegistry | None = None
+) -> list[UndoPreview]:
+    """What undoing `turn` and every later one means, the newest first."""
+    return [await _preview(journal, one, registry) for one in _from(journal, turn)]
+
+
 async def _preview(journal: Journal, turn: int, registry: ToolRegistry | None) -> UndoPreview:
     await journal.flush()
     records = journal.store.read_turn(journal.session.id, turn)
@@ -96,6 +103,12 @@ async def undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone
     """Take the newest turn back. `registry` has the tools whose effects are to be compensated."""
     async with journal.session.turn_lock:
         return await _undo(journal, registry)
+
+
+async def undo_to(journal: Journal, turn: int, registry: ToolRegistry | None = None) -> list[Undone]:
+    """Take `turn` and every later one back, the newest first."""
+    async with journal.session.turn_lock:
+        return [await _undo(journal, registry) for _ in _from(journal, turn)]
 
 
 async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
@@ -148,24 +161,50 @@ async def redo(journal: Journal, *, force: bool = False) -> int:
     """
     async with journal.session.turn_lock:
         _refuse_while_undoing(journal)
-        if journal.timeline.open is not None or not journal.timeline.undone:
-            raise JournalError(
-                "there is nothing to redo: a redo follows an undo, before another turn is taken"
-            )
-        turn = journal.timeline.undone[-1]
-        await journal.flush()
-        records = journal.store.read_turn(journal.session.id, turn)
-        outside = [one for one in _effects(records) if one.reversible]
-        if outside and not force:
-            done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
-            raise JournalError(
-                f"turn {turn} also acted outside the session ({done}); that was taken back, and a redo, which runs no "
-                f"tool, cannot do it again: say {_prompt(records)!r} again instead"
-            )
-        journal.restoration().make_again(turn)
-        journal.session.record(TurnRedone(turn=turn))
-        await journal.commit_turn()
-        return turn
+        turn = _undone_last(journal)
+        if not force:
+            await _refuse_what_acted_outside(journal, turn)
+        return await _redo(journal, turn)
+
+
+async def redo_to(journal: Journal, turn: int) -> list[int]:
+    """Bring back every turn undone since, up to `turn`, the oldest first; all of them, or none."""
+    async with journal.session.turn_lock:
+        _refuse_while_undoing(journal)
+        _undone_last(journal)
+        undone = journal.timeline.undone
+        if turn not in undone:
+            raise JournalError(f"turn {turn} is not one that a redo brings back")
+        again = undone[undone.index(turn) :][::-1]
+        for one in again:
+            await _refuse_what_acted_outside(journal, one)
+        return [await _redo(journal, one) for one in again]
+
+
+def _undone_last(journal: Journal) -> int:
+    if journal.timeline.open is not None or not journal.timeline.undone:
+        raise JournalError("there is nothing to redo: a redo follows an undo, before another turn is taken")
+    return journal.timeline.undone[-1]
+
+
+async def _refuse_what_acted_outside(journal: Journal, turn: int) -> None:
+    await journal.flush()
+    records = journal.store.read_turn(journal.session.id, turn)
+    outside = [one for one in _effects(records) if one.reversible]
+    if outside:
+        done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
+        raise JournalError(
+            f"turn {turn} also acted outside the session ({done}); that was taken back, and a redo, which runs no "
+            f"tool, cannot do it again: say {_prompt(records)!r} again instead"
+        )
+
+
+async def _redo(journal: Journal, turn: int) -> int:
+    await journal.flush()
+    journal.restoration().make_again(turn)
+    journal.session.record(TurnRedone(turn=turn))
+    await journal.commit_turn()
+    return turn
 
 
 async def retry(journal: Journal, registry: ToolRegistry | None = None) -> str:
@@ -234,6 +273,15 @@ def _newest(journal: Journal) -> int:
     if turn is None or (turn == 0 and journal.timeline.open is None):
         raise JournalError("there is nothing to undo: the story is at its beginning")
     return turn
+
+
+def _from(journal: Journal, turn: int) -> list[int]:
+    """`turn` and every later one, the newest first."""
+    timeline = journal.timeline
+    there = [*timeline.turns, timeline.open] if timeline.open is not None else timeline.turns
+    if turn <= 0 or turn not in there:
+        raise JournalError(f"turn {turn} cannot be undone: it is not a turn of the story as it stands")
+    return [one for one in reversed(there) if one >= turn]
 
 
 def _effects(records: list[Record]) -> list[EffectApplied]:

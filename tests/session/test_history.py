@@ -9,7 +9,17 @@ from digging import Outside, new_game, play, world
 
 from narratoria.errors import JournalError
 from narratoria.events import TurnUndone, UndoStarted
-from narratoria.history import checkpoint, preview_undo, redo, retry, return_to, undo
+from narratoria.history import (
+    checkpoint,
+    preview_undo,
+    preview_undo_to,
+    redo,
+    redo_to,
+    retry,
+    return_to,
+    undo,
+    undo_to,
+)
 from narratoria.session.fold import fold
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
@@ -107,6 +117,32 @@ async def test_checkpoints_are_places_to_come_back_to(make_store, tmp_path: Path
     assert world(journal.session) == marked
     with pytest.raises(JournalError, match="there are: before the deep"):
         await return_to(journal, "elsewhere", registry)
+    await journal.close()
+
+
+async def test_several_turns_are_undone_together_and_redone_together_or_not_at_all(
+    store: Store, tmp_path: Path
+) -> None:
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1")
+    after_one = world(journal.session)
+    await play(journal, registry, "dig 2", "dig 3")
+    whole = world(journal.session)
+    assert [one.prompt for one in await preview_undo_to(journal, 2, registry)] == ["dig 3", "dig 2"]
+    assert [one.turn for one in await undo_to(journal, 2, registry)] == [3, 2]
+    assert world(journal.session) == after_one
+    assert await redo_to(journal, 3) == [2, 3]
+    assert world(journal.session) == whole
+    for none_of_these in (0, 4):
+        with pytest.raises(JournalError, match="not a turn of the story"):
+            await undo_to(journal, none_of_these, registry)
+    await play(journal, registry, "ring 1")
+    await undo_to(journal, 2, registry)
+    with pytest.raises(JournalError, match="outside the session"):
+        await redo_to(journal, 4)
+    assert world(journal.session) == after_one, "the refused turn is the last of three, and none came back"
+    assert await redo_to(journal, 3) == [2, 3]
     await journal.close()
 
 

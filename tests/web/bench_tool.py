@@ -100,6 +100,15 @@ def lengthen():
     done("So it goes.")
 
 
+def forge():
+    asset("deed.png", "image", "image/png", b"<html>no picture</html>", title="The deed")
+    done("Nobody would believe it.")
+
+
+def siren():
+    done("The guard is called.")
+
+
 def finish():
     emit("state_patch", patch={"ending": {"id": "done", "title": "A tidy bench"}})
     done("The End.")

@@ -146,6 +146,55 @@ def test_two_viewers_see_the_same(server: RunningServer) -> None:
     assert seen[0] == seen[1]
 
 
+def test_an_undo_says_first_what_it_takes_back_and_what_it_cannot(server: RunningServer) -> None:
+    session = server.new_session()
+    for prompt in ("paint", "siren", "shake"):
+        play(server, session, prompt)
+    assert get(server, f"/sessions/{session}/undo") == {"turns": [3], "irreversible": [], "compensated": []}
+    preview = get(server, f"/sessions/{session}/undo?to=2")
+    assert preview["turns"] == [3, 2]
+    assert ["guard:called" in line for line in preview["irreversible"]] == [True]
+    assert len(get(server, f"/sessions/{session}/state")["state"]["bench"]) == 2
+    assert post(server, f"/sessions/{session}/undo", {"to": 9}).status_code == 409
+    assert post(server, f"/sessions/{session}/undo", {"to": 0}).status_code == 409
+
+
+def test_several_turns_are_undone_in_one_request_and_brought_back_in_one(server: RunningServer) -> None:
+    session = server.new_session()
+    for prompt in ("shake", "paint", "siren"):
+        play(server, session, prompt)
+    answer = post(server, f"/sessions/{session}/undo", {"to": 2}).json()
+    assert (answer["turn"], answer["turns"]) == (2, [3, 2])
+    assert "guard:called" in answer["irreversible"][0]
+    assert get(server, f"/sessions/{session}/state")["state"]["bench"] == {"tidy": True}
+    assert post(server, f"/sessions/{session}/redo", {"to": 3}).json() == {"turn": 3, "turns": [2, 3]}
+    assert get(server, f"/sessions/{session}/state")["state"]["bench"]["picture"] == "wet"
+    with server.client() as client:
+        assert client.post(f"/sessions/{session}/undo").json()["turns"] == [3]
+        assert client.post(f"/sessions/{session}/redo").json()["turns"] == [3]
+
+
+def test_an_older_turn_is_retried_here_or_in_a_branch(server: RunningServer) -> None:
+    session = server.new_session()
+    for prompt in ("shake", "paint"):
+        play(server, session, prompt)
+    before_both = post(server, f"/sessions/{session}/branch", {"before": 1})
+    assert before_both.status_code == 201
+    play(server, before_both.json()["id"], "finish")
+    assert get(server, f"/sessions/{session}")["turns"] == 2
+    assert post(server, f"/sessions/{session}/branch", {"before": 1, "turn": 1}).status_code == 400
+    again = post(server, f"/sessions/{session}/retry", {"to": 1, "prompt": "siren"})
+    assert again.json() == {"turn": 3}
+    with stream(server, session) as events:
+        events.until("turn_committed", turn=3)
+    assert get(server, f"/sessions/{session}")["turns"] == 1
+
+
+def test_tools_have_a_name_for_players(server: RunningServer) -> None:
+    tools = {tool["name"]: tool for tool in get(server, f"/sessions/{server.new_session()}/tools")}
+    assert tools["siren"] == {"name": "siren", "title": "The siren", "description": "Calls the guard."}
+
+
 def test_a_running_turn_is_cancelled_and_leaves_no_state(server: RunningServer) -> None:
     session = server.new_session()
     post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})

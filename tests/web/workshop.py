@@ -33,7 +33,10 @@ RULES = {
     "hostile": (["hostile"], HOSTILE),
     "lengthen": (["lengthen"], LONG),
     "finish": (["finish"], "You put the tools away."),
+    "forge": (["forge"], "You sign another's name."),
+    "siren": (["siren"], "You pull the cord."),
 }
+TOOLS = {"siren": "siren"}  # every other word is for the bench
 
 
 def write_workshop(home: Path) -> None:
@@ -44,18 +47,24 @@ def write_workshop(home: Path) -> None:
     rules = "".join(
         f"\n[[rule]]\nid = {json.dumps(name)}\npatterns = {json.dumps(patterns)}\n"
         f"narrative = {json.dumps(text, ensure_ascii=False)}\n"
-        f'calls = [{{ id = "{name}", tool = "bench", input = {{ what = "{name}" }}, retries = 0 }}]\n'
+        f'calls = [{{ id = "{name}", tool = "{TOOLS.get(name, "bench")}", retries = 0, '
+        f'input = {{ what = "{name}" }} }}]\n'
         for name, (patterns, text) in RULES.items()
     )
     (root / "narrator.toml").write_text(rules, encoding="utf-8")
-    tool = root / "tools" / "bench"
+    _write_tool(root / "tools" / "bench", description=f"Does as it is told. {HOSTILE}")
+    effects = [{"type": "notification", "event": "guard:called"}]
+    _write_tool(root / "tools" / "siren", title="The siren", description="Calls the guard.", effects=effects)
+
+
+def _write_tool(tool: Path, **about: object) -> None:
     source = Path(__file__).with_name("bench_tool.py").read_text(encoding="utf-8")
     tool.write_text(f"#!{sys.executable} -S\n{source}", encoding="utf-8")
     tool.chmod(0o755)
     manifest = {
-        "name": "bench",
-        "description": f"Does as it is told. {HOSTILE}",
+        "name": tool.name,
         "parameters": {"type": "object", "properties": {"what": {"type": "string"}}},
         "timeout": 120,
+        **about,
     }
-    (root / "tools" / "bench.tool.json").write_text(json.dumps(manifest), encoding="utf-8")
+    tool.with_name(f"{tool.name}.tool.json").write_text(json.dumps(manifest), encoding="utf-8")

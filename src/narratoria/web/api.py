@@ -100,20 +100,46 @@ class Api:
         await self.games.cancel(_id(request))
         return Response(status_code=204)
 
+    async def preview_undo(self, request: HttpRequest) -> Response:
+        given = request.query_params.get("to")
+        previews = await self.games.preview_undo(
+            _id(request), None if given is None else _number("to", given)
+        )
+        return _json(
+            documents.UndoPreview(
+                turns=[one.turn for one in previews],
+                irreversible=[line for one in previews for line in one.irreversible],
+                compensated=[line for one in previews for line in one.compensated],
+            )
+        )
+
     async def undo(self, request: HttpRequest) -> Response:
-        undone = await self.games.undo(_id(request))
-        return _json(documents.Undone(turn=undone.turn, irreversible=undone.irreversible + undone.failed))
+        asked = await _body(request, documents.Undo, documents.Undo())
+        undone = await self.games.undo(_id(request), asked.to)
+        return _json(
+            documents.Undone(
+                turn=undone[-1].turn,
+                turns=[one.turn for one in undone],
+                irreversible=[line for one in undone for line in one.irreversible + one.failed],
+                compensated=[line for one in undone for line in one.compensated],
+            )
+        )
 
     async def redo(self, request: HttpRequest) -> Response:
-        return _json(documents.TurnNumber(turn=await self.games.redo(_id(request))))
+        asked = await _body(request, documents.Redo, documents.Redo())
+        turns = await self.games.redo(_id(request), asked.to)
+        return _json(documents.Redone(turn=turns[-1], turns=turns))
 
     async def retry(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Retry)
-        return _json(documents.TurnNumber(turn=await self.games.retry(_id(request), asked.prompt)), 202)
+        turn = await self.games.retry(_id(request), asked.prompt, asked.to)
+        return _json(documents.TurnNumber(turn=turn), 202)
 
     async def branch(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.BranchPoint)
-        return _json(documents.Made(id=await self.games.branch(_id(request), asked.turn)), 201)
+        if asked.turn is not None and asked.before is not None:
+            raise BadRequest("name the last turn to share, or the first not to, but not both")
+        return _json(documents.Made(id=await self.games.branch(_id(request), asked.turn, asked.before)), 201)
 
     # --- looking -------------------------------------------------------------------------------------------
 
@@ -132,6 +158,9 @@ class Api:
                 elif isinstance(record.event, PlanFinished):
                     ended[record.event.plan] = record.event
         return _json([_plan_entry(turn, event, ended.get(event.plan["requestId"])) for turn, event in made])
+
+    async def tools(self, request: HttpRequest) -> Response:
+        return _json(await self.games.tools(_id(request)))
 
     async def events(self, request: HttpRequest) -> Response:
         seat = await self.games.open(_id(request))
@@ -194,16 +223,21 @@ def _number(name: str, given: str) -> int:
     return int(given)
 
 
-async def _body(request: HttpRequest, kind: type[T]) -> T:
-    """The body as `kind`. The content type is demanded: a form on another site cannot send JSON."""
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise BadRequest("send the body as JSON, with Content-Type: application/json")
+async def _body(request: HttpRequest, kind: type[T], without: T | None = None) -> T:
+    """The body as `kind`, or `without` where there is none and one may be left out.
+
+    The content type is demanded: a form on another site cannot send JSON.
+    """
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
         if len(content) > MAX_BODY:
             raise BadRequest(f"the body has more than {MAX_BODY:,} bytes")
+    if without is not None and not content:
+        return without
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise BadRequest("send the body as JSON, with Content-Type: application/json")
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -258,10 +292,20 @@ OPERATIONS: Final = (
         documents.Prompt, documents.TurnNumber, 202,
     ),
     Operation("POST", "/sessions/{id}/cancel", "cancel", "Stop the running turn", status=204),
-    Operation("POST", "/sessions/{id}/undo", "undo", "Take the newest turn back", answer=documents.Undone),
-    Operation("POST", "/sessions/{id}/redo", "redo", "Bring it back again", answer=documents.TurnNumber),
     Operation(
-        "POST", "/sessions/{id}/retry", "retry", "Take the newest turn again, with the same words or others",
+        "GET", "/sessions/{id}/undo", "preview_undo", "What an undo would take back, and what it could not",
+        answer=documents.UndoPreview, query={"to": "integer"},
+    ),
+    Operation(
+        "POST", "/sessions/{id}/undo", "undo", "Take the newest turn back, or a turn and every later one",
+        documents.Undo, documents.Undone,
+    ),
+    Operation(
+        "POST", "/sessions/{id}/redo", "redo", "Bring one back again, or several", documents.Redo,
+        documents.Redone,
+    ),
+    Operation(
+        "POST", "/sessions/{id}/retry", "retry", "Take a turn again, with the same words or others",
         documents.Retry, documents.TurnNumber, 202,
     ),
     Operation(
@@ -274,6 +318,10 @@ OPERATIONS: Final = (
         query={"after": "integer", "turns": "integer", "once": "integer", "browser": "string"},
     ),
     Operation("GET", "/sessions/{id}/state", "state", "The committed state", answer=documents.StateNow),
+    Operation(
+        "GET", "/sessions/{id}/tools", "tools", "What its tools are called before a player",
+        answer=list[documents.ToolName],
+    ),
     Operation("GET", "/sessions/{id}/plans", "plans", "Every plan made", answer=list[documents.PlanEntry]),
     Operation("GET", "/sessions/{id}/settings", "settings", "How it is told", answer=documents.Settings),
     Operation(

@@ -31,16 +31,32 @@ class Prompt(Request, frozen=True, kw_only=True):
     origin: Literal["player", "choice"] = "player"
 
 
+class Undo(Request, frozen=True, kw_only=True):
+    """Take back the turn `to` and every later one; the newest alone, when it is not named."""
+
+    to: int | None = None
+
+
+class Redo(Request, frozen=True, kw_only=True):
+    """Bring back every turn undone, up to `to`: all of them, or none. The one undone last, when it is not named."""
+
+    to: int | None = None
+
+
 class Retry(Request, frozen=True, kw_only=True):
-    """Take the last turn again, with the same words or with others."""
+    """Take a turn again, with the same words or with others: that of the number `to`, with which every later one is
+    taken back, or the newest."""
 
     prompt: str | None = None
+    to: int | None = None
 
 
 class BranchPoint(Request, frozen=True, kw_only=True):
-    """The last turn the new session shares with this one; the newest, when it is not named."""
+    """The last turn the new session shares with this one, or the first it does not: `before`. The newest is shared
+    when neither is named."""
 
     turn: int | None = None
+    before: int | None = None
 
 
 class SettingsChange(Request, frozen=True, kw_only=True):
@@ -98,10 +114,38 @@ class TurnNumber(Document, frozen=True, kw_only=True):
     turn: int
 
 
-class Undone(Document, frozen=True, kw_only=True):
-    turn: int
+class UndoPreview(Document, frozen=True, kw_only=True):
+    """What an undo would do, and what it could not. Ask a person first where `irreversible` is not empty."""
+
+    turns: list[int]
+    """Those that would be taken back, the newest first."""
     irreversible: list[str] = []
     """What reached outside and cannot be taken back."""
+    compensated: list[str] = []
+    """What would be taken back outside as well; a redo, which runs no tool, cannot do it again."""
+
+
+class Undone(Document, frozen=True, kw_only=True):
+    turn: int
+    """The oldest that was taken back."""
+    turns: list[int] = []
+    irreversible: list[str] = []
+    """What reached outside and cannot be taken back."""
+    compensated: list[str] = []
+
+
+class Redone(Document, frozen=True, kw_only=True):
+    turn: int
+    """The newest that was brought back."""
+    turns: list[int] = []
+
+
+class ToolName(Document, frozen=True, kw_only=True):
+    """What a tool is called before a player: its `title` where it has one, else what its `description` says."""
+
+    name: str
+    title: str = ""
+    description: str = ""
 
 
 class Skill(Document, frozen=True, kw_only=True):

@@ -25,7 +25,15 @@ from narratoria.session.store import SessionMeta, SessionUnknown, Store
 from narratoria.story import Story, ending_of, find_stories
 from narratoria.turn import Origin
 from narratoria.web.covers import draw_cover
-from narratoria.web.documents import Permission, SessionCard, Settings, SettingsChange, Skill, StoryCard
+from narratoria.web.documents import (
+    Permission,
+    SessionCard,
+    Settings,
+    SettingsChange,
+    Skill,
+    StoryCard,
+    ToolName,
+)
 from narratoria.web.feed import Feed
 from narratoria.web.past import JournalPast
 
@@ -285,8 +293,12 @@ class Games:
         await asyncio.to_thread(self._meta, session_id)
         await asyncio.to_thread(self.store.rename, session_id, title)
 
-    async def branch(self, session_id: str, turn: int | None = None) -> str:
-        """A session that shares the past up to the end of `turn`, or of the newest; returns its id."""
+    async def branch(self, session_id: str, turn: int | None = None, before: int | None = None) -> str:
+        """A session that shares the past up to the end of `turn`, or to the beginning of `before`; returns its id."""
+        if before is not None:
+            turn = (await self.open(session_id)).journal.timeline.before(before)
+            if turn is None:
+                raise Refused(f"there is nothing before turn {before} to branch from; begin the story again")
         seat = self._seats.get(session_id) if turn is not None else await self.open(session_id)
         if seat is not None:
             await seat.journal.flush()
@@ -324,22 +336,33 @@ class Games:
         seat = await self._idle(session_id)
         return self._begin(seat, text, origin)
 
-    async def retry(self, session_id: str, text: str | None) -> int:
-        """Take the newest turn again, with the same words or with others."""
-        seat = await self._idle(session_id)
-        with _refusing():
-            said = await history.retry(seat.journal, seat.game.registry)
-        return self._begin(seat, text or said, "retry")
+    async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
+        """Take the turn `to`, or the newest, again, with the same words or with others."""
+        undone = await self.undo(session_id, to)
+        return self._begin(await self._idle(session_id), text or undone[-1].prompt, "retry")
 
-    async def undo(self, session_id: str) -> history.Undone:
+    async def preview_undo(self, session_id: str, to: int | None = None) -> list[history.UndoPreview]:
         seat = await self._idle(session_id)
         with _refusing():
-            return await history.undo(seat.journal, seat.game.registry)
+            if to is None:
+                return [await history.preview_undo(seat.journal, seat.game.registry)]
+            return await history.preview_undo_to(seat.journal, to, seat.game.registry)
 
-    async def redo(self, session_id: str) -> int:
+    async def undo(self, session_id: str, to: int | None = None) -> list[history.Undone]:
+        """Take back the newest turn, or `to` and every later one; what each came to, the newest first."""
         seat = await self._idle(session_id)
         with _refusing():
-            return await history.redo(seat.journal)
+            if to is None:
+                return [await history.undo(seat.journal, seat.game.registry)]
+            return await history.undo_to(seat.journal, to, seat.game.registry)
+
+    async def redo(self, session_id: str, to: int | None = None) -> list[int]:
+        """Bring back the turn undone last, or all up to `to`; their numbers, the oldest first."""
+        seat = await self._idle(session_id)
+        with _refusing():
+            if to is None:
+                return [await history.redo(seat.journal)]
+            return await history.redo_to(seat.journal, to)
 
     async def _idle(self, session_id: str) -> Seat:
         seat = await self.open(session_id)
@@ -363,6 +386,13 @@ class Games:
     async def cancel(self, session_id: str) -> bool:
         seat = await self.open(session_id)
         return seat.game.cancel()
+
+    async def tools(self, session_id: str) -> list[ToolName]:
+        registry = (await self.open(session_id)).game.registry
+        return [
+            ToolName(name=tool.name, title=tool.title or "", description=tool.description)
+            for tool in registry
+        ]
 
     # --- settings ------------------------------------------------------------------------------------------
 
