@@ -10,11 +10,10 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.markdown import Markdown
-from rich.padding import Padding
 
 from narratoria.cli.commands import Commands
-from narratoria.cli.output import console, page, print_json, printable, styled
+from narratoria.cli.output import console, page, print_json, styled
+from narratoria.cli.telling import Telling, prose, speaker
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted
 from narratoria.game import Game, folder_of, story_of
@@ -178,6 +177,7 @@ def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
         "state": game.session.snapshot(),
         "outcome": result.outcome,
         "narrator": result.narrator,
+        "problems": result.problems,  # what went wrong on the way, a silent narrator's reason included
         "unsaved": result.unsaved,  # why the turn is not on the disk, or null
         "ending": {"id": ending[0], "title": ending[1]} if ending else None,
     }
@@ -191,6 +191,7 @@ class _Table:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.out: Console = console()
+        self.telling = Telling(self.out)
         game.session.attach(self)
         self.out.print(styled((game.story.title, "bold magenta")))
         self.out.print(
@@ -206,7 +207,8 @@ class _Table:
         return None
 
     def push(self, record: Record) -> None:
-        """Small signs of life while tools work."""
+        """The words as they are written, and small signs of life while tools work."""
+        self.telling.push(record)
         event = record.event
         if isinstance(event, AssetStored):
             self.out.print(styled((f"  ◆ {event.kind} {event.name} ({event.media_type})", "dim magenta")))
@@ -247,7 +249,9 @@ def tell(game: Game, result: TurnResult) -> None:
     """A turn for people to read: on a page that wraps, where the console never cuts a line."""
     out = console()
     out.print()
-    page().print(Padding(Markdown(printable(result.narrative)), (0, 2)))
+    page().print(prose(result.narrative))
+    if who := speaker(game.narrator, result):
+        out.print(styled((f"  — {who}", "dim")))
     if result.outcome == "cancelled":
         out.print(styled(("  the turn was stopped", "yellow")))
     ending = game.ending

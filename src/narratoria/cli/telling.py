@@ -1,0 +1,80 @@
+"""The narration in a terminal while it is being written, and who it came from."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.constrain import Constrain
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.padding import Padding
+
+from narratoria.cli.output import printable
+from narratoria.events import Narration, NarrationDelta, PlanRefused, TurnCommitted
+from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.protocol import Narrator
+from narratoria.session import Record
+from narratoria.turn import TurnResult
+
+WIDTH: Final = 88
+_WHY: Final = 200  # characters of a narrator's reason
+
+
+def prose(text: str) -> RenderableType:
+    return Padding(Constrain(Markdown(printable(text)), WIDTH - 4), (0, 2))
+
+
+class Telling:
+    """Shows the pieces as they come, below everything else; what is final is printed by whoever tells the turn.
+
+    Only a terminal can take a word back, so only there anything is shown before it is final.
+    """
+
+    def __init__(self, out: Console) -> None:
+        self.out = out
+        self.text = ""
+        self._live: Live | None = None
+
+    def push(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, NarrationDelta) and self.out.is_terminal:
+            self._show(event.text if event.anew else self.text + event.text)
+        elif isinstance(event, PlanRefused):
+            self._show("")
+        elif isinstance(event, Narration | TurnCommitted):
+            self.stop()
+
+    def _show(self, text: str) -> None:
+        self.text = text
+        if self._live is None:
+            if not text:
+                return
+            self._live = Live(console=self.out, refresh_per_second=12, transient=True)
+            self._live.start()
+        self._live.update(prose(text) if text else "")
+
+    def stop(self) -> None:
+        self.text = ""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+
+def speaker(narrator: Narrator, result: TurnResult) -> str:
+    """Who spoke and who failed, in one line; nothing where the first narrator of the chain spoke.
+
+    A turn that is only shown again has no plans and no problems: what the chain knows is of another turn.
+    """
+    if not isinstance(narrator, ChainNarrator) or not (result.plans or result.problems):
+        return ""
+    failed = [f"{name}: {_clip(why)}" for name, why in narrator.failures.items()]
+    if result.outcome == "fallback" and not failed:
+        failed = [_clip(problem) for problem in result.problems[-1:]]
+    first = narrator.narrators[0].name if narrator.narrators else ""
+    return "" if result.narrator == first and not failed else " · ".join([result.narrator, *failed])
+
+
+def _clip(why: str) -> str:
+    why = printable(" ".join(why.split()))
+    return why if len(why) <= _WHY else f"{why[:_WHY]}…"

@@ -1,0 +1,102 @@
+"""The terminal while a model writes: its words as they come, and who spoke when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from narratoria.testing import Behaviour, Fails, Hangs, Says, ScriptedModel
+
+STORY = Path(__file__).resolve().parents[2] / "stories" / "torch"
+
+
+def environment(url: str, home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    model = {"NARRATORIA_LLM_URL": url, "NARRATORIA_LLM_MODEL": "m", "NARRATORIA_LLM_TIMEOUT": "1"}
+    return {**kept, **model, "NARRATORIA_HOME": str(home), "TERM": "xterm-256color"}
+
+
+async def play(*script: Behaviour, home: Path, arguments: tuple[str, ...] = ()) -> str:
+    """One prompt through a pipe."""
+    async with ScriptedModel(*script) as server:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "narratoria", "play", str(STORY), "--terminal", *(arguments or ("--narrator", "llm")),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(server.url, home),
+        )  # fmt: skip
+        async with asyncio.timeout(60):
+            out, _ = await process.communicate(b"sing to the sea\n")
+    assert process.returncode == 0
+    return out.decode()
+
+
+async def play_on_a_terminal(*script: Behaviour, home: Path) -> str:
+    """One prompt typed, all that the terminal was sent."""
+    ours, theirs = pty.openpty()
+    async with ScriptedModel(*script) as server:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "narratoria", "play", str(STORY), "--terminal", "--narrator", "llm",
+            stdin=theirs, stdout=theirs, stderr=theirs, env=environment(server.url, home),
+        )  # fmt: skip
+        os.close(theirs)
+
+        def read() -> str:
+            seen = b""
+            with contextlib.suppress(OSError):  # how a terminal ends
+                while piece := os.read(ours, 65536):
+                    seen += piece
+            return seen.decode()
+
+        os.write(ours, b"sing to the sea\n\n")
+        async with asyncio.timeout(60):
+            seen = await asyncio.to_thread(read)
+            await process.wait()
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+
+
+def answer(narrative: str) -> str:
+    return json.dumps({"narrative": narrative, "calls": [], "order": "together"})
+
+
+async def test_words_are_shown_while_they_are_written_and_taken_back_when_the_model_falls_silent(
+    tmp_path: Path,
+) -> None:
+    half = Hangs('{"narrative": "The tide hums back at')
+    seen = await play_on_a_terminal(half, home=tmp_path)
+    assert "The tide hums back at" in seen  # no turn ever ended with these words
+    assert "template · llm: " in seen.rpartition("The tide hums")[2]
+
+
+async def test_a_narration_written_to_its_end_stands_once_when_the_turn_is_over(tmp_path: Path) -> None:
+    out = await play(Says(answer("The tide hums back.")), home=tmp_path)
+    assert out.count("The tide hums back.") == 1
+    assert "— llm" not in out  # the first of the chain spoke
+
+
+async def test_why_the_model_is_silent_is_one_quiet_line_without_the_key(tmp_path: Path) -> None:
+    out = await play(Fails(401, "no such key: sk-SECRET123"), home=tmp_path)
+    [line] = [line for line in out.splitlines() if "401" in line]
+    assert line.startswith("  — template · llm: ") and "no such key" in line
+    assert "SECRET" not in out
+
+
+async def test_who_spoke_is_told_when_it_is_not_the_first_of_the_chain(tmp_path: Path) -> None:
+    chain = ("--narrator", "rules", "--narrator", "llm")
+    out = await play(Says(answer("The tide hums back.")), home=tmp_path, arguments=chain)
+    assert "  — llm" in out.splitlines()
+
+
+@pytest.mark.parametrize("bad", [Fails(401, "no such key"), Hangs()], ids=["401", "hangs"])
+async def test_the_json_of_a_turn_has_the_problems(bad: Behaviour, tmp_path: Path) -> None:
+    out = await play(bad, home=tmp_path, arguments=("--narrator", "llm", "--json"))
+    turn = json.loads(out.splitlines()[-1])
+    assert turn["narrator"] == "template"
+    assert [problem.partition(":")[0] for problem in turn["problems"]] == ["llm"]
