@@ -278,9 +278,53 @@ def test_settings_change_the_theme_and_the_session(
     expect(dialog.get_by_role("switch", name="fs:write")).not_to_be_checked()
 
 
-def test_an_unknown_session_is_explained(server: RunningServer, open_page: Open) -> None:
-    page = open_page(server.at("/play/none"))
+@pytest.mark.parametrize("name", ["none", "%E0%A4", "%3Cscript%3E"])
+def test_a_story_that_is_not_there_is_a_page_with_a_way_out(
+    server: RunningServer, open_page: Open, shoot: Shoot, name: str
+) -> None:
+    page = open_page(server.at(f"/play/{name}"))
     expect(page.get_by_role("alert")).to_contain_text("not on the server")
+    expect(page.get_by_role("textbox")).to_have_count(0)
+    expect(page.get_by_text("Nothing here can be lost")).to_have_count(0)
+    assert not violations(page)
+    shoot(page, "gone")
+    page.get_by_role("main").get_by_role("link", name="To the library").click()
+    expect(page.get_by_role("heading", name="Narratoria")).to_be_visible()
+
+
+def test_a_story_deleted_under_the_reader_says_so(server: RunningServer, open_page: Open) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
+    with server.client() as client:
+        client.delete(f"/sessions/{session}").raise_for_status()
+    expect(page.get_by_role("alert")).to_contain_text("not on the server")
+    expect(page.get_by_role("button", name="Paint a picture")).to_have_count(0)
+    expect(page.get_by_role("link", name="To the library")).to_be_focused()
+
+
+def test_a_malformed_link_opens_the_view_it_names(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}", "#tools/%E0%A4"))
+    expect(page.get_by_role("heading", name="No tool has run yet")).to_be_visible()
+    expect(page.get_by_role("link", name="Tools", exact=True)).to_have_attribute("aria-current", "page")
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 256), (640, 400), (800, 360)])
+def test_a_page_zoomed_to_400_percent_can_be_read_and_answered(
+    server: RunningServer, open_page: Open, shoot: Shoot, width: int, height: int
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": width, "height": height})
+    expect(page.get_by_role("button", name="Paint a picture")).to_be_attached()
+    story = page.get_by_role("log", name="Story").bounding_box()
+    assert story["height"] >= height * 0.7
+    shoot(page, f"zoomed-{width}")
+    say(page, "lengthen")
+    expect(page.get_by_role("textbox", name="What do you do?")).to_be_in_viewport()
+    expect(page.locator(".turn")).to_have_count(2)
+    for view in ("Tools", "Assets", "State"):
+        go(page, view)
+        expect(page.get_by_role("heading", name=view, exact=True)).to_be_in_viewport()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 # --- everybody -------------------------------------------------------------------------------------------

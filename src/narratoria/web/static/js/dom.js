@@ -33,6 +33,15 @@ function fill(node, props, children) {
   return node;
 }
 
+/** A part of an address as text; what was written by hand and is no good stays as it is. */
+export function decodePart(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** Set text only when it differs, so that a selection or a screen reader is not disturbed for nothing. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;

@@ -1,5 +1,5 @@
 /** Which page this is: `/` is the library, `/play/<session>` a story; `/settings` opens the dialog on the library. */
-import { h } from "./dom.js";
+import { decodePart, h } from "./dom.js";
 import { Game } from "./game.js";
 import { icon } from "./icons.js";
 import { LibraryView } from "./library.js";
@@ -10,7 +10,7 @@ const root = document.getElementById("app");
 const session = /^\/play\/([^/]+)\/?$/.exec(location.pathname)?.[1];
 
 if (session) {
-  const game = new Game(decodeURIComponent(session));
+  const game = new Game(decodePart(session));
   new Shell(game).mount(root);
   game.start();
 } else {

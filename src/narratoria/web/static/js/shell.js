@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { AssetsView } from "./assets.js";
 import { Composer } from "./composer.js";
-import { h, setText } from "./dom.js";
+import { decodePart, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { openSettings } from "./settings.js";
 import { StateView } from "./stateview.js";
@@ -13,7 +13,6 @@ const VIEWS = [["narrative", "Narrative", "book"], ["tools", "Tools", "wrench"],
 const BANNERS = {
   offline: "The server does not answer. Your story is safe; this page goes on by itself as soon as the server is back.",
   expired: "This page is no longer signed in. Open the address that `narratoria play` printed when it started.",
-  gone: "This story is not on the server any more.",
 };
 
 export class Shell {
@@ -38,10 +37,11 @@ export class Shell {
   }
 
   mount(root) {
-    const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(this.game) } }, icon("sliders"));
+    const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(this.gone ? null : this.game) } }, icon("sliders"));
     const home = h("a", { class: "icon-button home", href: "/", "aria-label": "Library" }, icon("home"));
+    this.rail = h("nav", { class: "rail", "aria-label": "Views" }, ...this.links);
     root.replaceChildren(
-      h("nav", { class: "rail", "aria-label": "Views" }, ...this.links),
+      this.rail,
       h("div", { class: "stage" }, h("header", { class: "bar" }, home, this.title, settings), this.banner, this.main));
     this.#route();
     this.#readTitle();
@@ -61,14 +61,19 @@ export class Shell {
   #route() {
     const [name, rest] = location.hash.slice(1).split("/");
     this.current = Object.hasOwn(this.views, name) ? name : "narrative";
-    this.argument = rest ? decodeURIComponent(rest) : null;
+    this.argument = rest ? decodePart(rest) : null;
     for (const [key, view] of Object.entries(this.views)) view.node.hidden = key !== this.current;
     VIEWS.forEach(([key], index) => (key === this.current ? this.links[index].setAttribute("aria-current", "page") : this.links[index].removeAttribute("aria-current")));
+    this.main.parentElement?.scrollTo(0, 0); // where height is scarce, the frame scrolls
     this.update();
   }
 
   update() {
     const { world, connection } = this.game;
+    if (connection === "gone") {
+      this.#showGone();
+      return;
+    }
     this.views[this.current].update();
     if (this.argument && world.calls.has(this.argument)) {
       this.views[this.current].show?.(this.argument);
@@ -76,12 +81,27 @@ export class Shell {
     }
     const title = this.named || world.session?.title || world.session?.story || "";
     setText(this.title, title);
+    this.title.hidden = !title;
     const view = VIEWS.find(([key]) => key === this.current)[1];
     document.title = title ? `${title} · ${view} · Narratoria` : "Narratoria";
     const banner = BANNERS[connection];
     this.banner.hidden = !banner;
     setText(this.banner, banner ?? "");
     this.#badges(world);
+  }
+
+  /** A page of its own: nothing of a story that is not there can be read, played or lost. */
+  #showGone() {
+    if (this.gone) return;
+    this.gone = h("div", { class: "empty gone", role: "alert" }, icon("book"), h("h1", { text: "This story is not here" }),
+      h("p", { text: "It is not on the server any more, or never was: it may have been deleted, or be kept in another folder or on another computer." }),
+      this.game.stream?.reason ? h("p", { class: "quiet", dir: "auto", text: this.game.stream.reason }) : "",
+      h("a", { class: "button filled", href: "/" }, icon("home"), h("span", { text: "To the library" })));
+    this.main.replaceChildren(this.gone);
+    this.title.hidden = this.banner.hidden = this.rail.hidden = true;
+    this.rail.parentElement.classList.add("no-rail");
+    document.title = "Not here · Narratoria";
+    this.gone.querySelector("a").focus();
   }
 
   #badges(world) {

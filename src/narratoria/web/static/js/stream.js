@@ -36,6 +36,7 @@ export class Stream {
     /** @type {EventSource|null} */
     this.source = null;
     this.timer = 0;
+    this.reason = "";
     document.addEventListener("visibilitychange", () => this.#visibility());
     addEventListener("online", () => this.retryNow());
     this.#open();
@@ -98,10 +99,14 @@ export class Stream {
     this.delay = Math.min(LONGEST_DELAY, this.delay * 2);
   }
 
+  /** An EventSource does not tell why it failed; the same question asked once does. */
   async #diagnose() {
     try {
-      const response = await fetch(`/sessions/${encodeURIComponent(this.session)}`, { cache: "no-store" });
+      const response = await fetch(`/sessions/${encodeURIComponent(this.session)}/events?turns=1&once=1`, { cache: "no-store" });
       if (response.status === 401 || response.status === 403) return "expired";
+      if (response.ok) return "offline";
+      const problem = await response.json();
+      if (problem.error !== "not_found") this.reason = problem.message; // a session that is there, and cannot be opened
       return response.status === 404 ? "gone" : "offline";
     } catch {
       return "offline";
