@@ -104,12 +104,12 @@ class RunningServer:
             gate.write("ding")
 
 
-def write_long_session(home: Path, turns: int) -> str:
+def write_long_session(home: Path, turns: int, state: dict[str, Any] | None = None) -> str:
     """A session of so many turns on the shelf of the server in `home`, written without playing them."""
 
     async def write() -> str:
         store = default_store(home)
-        session = Session(state={"count": 0}, assets=store.assets)
+        session = Session(state={"count": 0} | (state or {}), assets=store.assets)
         journal = store.create(session, story="workshop", title="A long story")
         for number in range(1, turns + 1):
             session.turn = session.turn_count = number

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import RunningServer
+from conftest import RunningServer, write_long_session
 
 expect = pytest.importorskip("playwright.sync_api").expect
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
@@ -198,6 +198,63 @@ def test_the_raw_json_is_searched_and_copied(server: RunningServer, open_page: O
     expect(page.get_by_text("on the clipboard")).to_be_visible()
     copied = json.loads(page.evaluate("navigator.clipboard.readText()"))
     assert copied["bench"] == {"tidy": False, "picture": "wet"}
+
+
+LONG_TASKS = """window.tasks = [];
+new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((one) => one.duration)))
+    .observe({ type: "longtask" });"""
+
+
+def test_a_state_of_twenty_thousand_things_opens_at_once_and_is_walked_by_keyboard(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    world = {
+        f"shelf{shelf}": {f"book{book}": f"title {shelf}-{book}" for book in range(100)}
+        for shelf in range(200)
+    }
+    session = write_long_session(fresh_server.home, 2, world)
+    page = open_page(fresh_server.at(f"/play/{session}"))
+    expect(page.locator(".turn")).to_have_count(2)
+    page.evaluate(LONG_TASKS)
+    go(page, "State")
+    shelf = page.get_by_role("treeitem", name="shelf0", exact=False).first
+    expect(shelf).to_have_attribute("aria-expanded", "false")
+    shelf.focus()
+    page.keyboard.press("*")
+    expect(shelf).to_have_attribute("aria-expanded", "true")
+    expect(shelf).to_be_focused()
+    shoot(page, "state-large")
+    page.keyboard.press("End")
+    last = page.get_by_role("treeitem", name="book99").last
+    expect(last).to_be_focused()
+    expect(last).to_contain_text("title 199-99")
+    expect(last).to_be_in_viewport()
+    assert [last.get_attribute(f"aria-{name}") for name in ("level", "posinset", "setsize")] == [
+        "2",
+        "100",
+        "100",
+    ]
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("treeitem", name="shelf199")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("treeitem", name="book99").last).to_be_focused()
+    page.keyboard.press("Home")
+    expect(page.get_by_role("treeitem").first).to_be_focused()
+    assert page.get_by_role("treeitem").count() < 1000
+    tasks = page.evaluate("window.tasks")
+    assert sum(tasks) < 600, tasks
+    assert not violations(page)
+
+
+def test_the_first_match_in_the_raw_json_is_brought_into_sight(
+    fresh_server: RunningServer, open_page: Open
+) -> None:
+    session = write_long_session(fresh_server.home, 1, {f"g{number}": number for number in range(400)})
+    page = open_page(fresh_server.at(f"/play/{session}", "#state"))
+    page.get_by_role("tab", name="Raw JSON").click()
+    page.get_by_label("Search the JSON").fill("g357")
+    expect(page.get_by_text("1 of 1")).to_be_visible()
+    assert page.locator(".json").evaluate("one => one.scrollTop") > 1000
 
 
 # --- library and settings --------------------------------------------------------------------------------

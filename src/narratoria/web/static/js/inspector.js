@@ -15,7 +15,7 @@ export class Inspector {
     const copy = h("button", { class: "button text small", on: { click: () => this.#copy() } }, icon("copy"), h("span", { text: "Copy" }));
     this.pre = h("pre", { class: "json", tabindex: "0", role: "group", "aria-label": "State as JSON" });
     this.node = h("div", { class: "inspector" }, h("div", { class: "inspector-bar" }, this.search, this.count, copy), this.pre);
-    this.search.addEventListener("input", () => this.#find());
+    this.search.addEventListener("input", () => this.#find(true));
     this.search.addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
       event.preventDefault();
@@ -28,10 +28,11 @@ export class Inspector {
     this.state = state;
     this.text = JSON.stringify(state, null, 2);
     setText(this.pre, this.text);
-    this.#find();
+    this.#find(false);
   }
 
-  #find() {
+  /** The first match is shown when somebody searches, and not when the state changes under a reader. */
+  #find(scroll) {
     const words = this.search.value.toLowerCase();
     const node = this.pre.firstChild;
     this.matches = [];
@@ -44,7 +45,7 @@ export class Inspector {
       this.matches.push(range);
     }
     this.#paint();
-    if (this.matches.length) this.#step(1, false);
+    if (this.matches.length) this.#step(1, scroll);
     else setText(this.count, words ? "Not found" : "");
   }
 

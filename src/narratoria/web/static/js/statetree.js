@@ -1,13 +1,23 @@
 /**
  * The state as a tree a keyboard can walk (ARIA tree pattern): arrows move, open and close, Home and End jump,
  * letters search, * opens the siblings. Rows are flat elements with `aria-level`; a row that stays is never remade.
+ *
+ * Rows come in parts of a hundred. A part that is far from what can be seen is an empty box of about its height, so
+ * a world of twenty thousand things costs what a window shows of it.
  */
 import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { pointer } from "./merge.js";
 
 /** A wide node shows this many children, then a row that shows more of them. */
-const PAGE = 200;
+const PAGE = 1000;
+const PART = 100;
+/** What a row is expected to measure until it has been seen. */
+const ROW = 34;
+/** A world of no more things than this shows two levels at first; a larger one only the way to what changed. */
+const SMALL = 500;
 const OPEN_AT_FIRST = 2;
+const LONGEST_TEXT = 2000;
+const NEAR = "900px";
 
 /** @typedef {{path: string, key: string, value: any, level: number, position: number, size: number, branch: boolean, open: boolean, more?: number, parent: string}} TreeRow */
 
@@ -17,20 +27,29 @@ export class StateTree {
     this.closed = new Set();
     this.limits = new Map();
     this.focusPath = null;
+    /** @type {Part[]} */
+    this.parts = [];
     this.node = h("div", { class: "tree", role: "tree", "aria-label": "State of the world" });
-    this.rows = new Keyed(this.node);
     this.node.addEventListener("keydown", (event) => this.#key(event));
     this.node.addEventListener("click", (event) => this.#click(event));
+    this.node.addEventListener("focusin", ({ target }) => this.places.has(target.treePath) && target.treePath !== this.focusPath && this.#focus(target.treePath));
+    const seen = (entries) => entries.forEach(({ target, isIntersecting }) => target.treePart.sight(isIntersecting));
+    // the view scrolls inside the window: the margin of the scroller counts, where the browser knows of it
+    this.observer = new IntersectionObserver(seen, { rootMargin: NEAR, scrollMargin: NEAR });
   }
 
   /** @param {any} state @param {Map<string, "changed"|"within"|"provisional">} marks by path */
   show(state, marks) {
+    const focused = this.node.contains(document.activeElement);
     this.shown = [state, marks];
+    this.small = isSmall(state);
     /** @type {TreeRow[]} */
     this.list = [];
     this.#collect(state, "", 1);
-    if (!this.list.some((row) => row.path === this.focusPath)) this.focusPath = this.list[0]?.path ?? null;
-    this.rows.show(this.list, (row) => row.path, () => this.#row());
+    this.places = new Map(this.list.map((row, place) => [row.path, place]));
+    if (!this.places.has(this.focusPath)) this.focusPath = this.list[0]?.path ?? null;
+    this.#divide();
+    if (focused && !this.node.contains(document.activeElement)) this.#focus(this.focusPath, { preventScroll: true });
   }
 
   #collect(value, path, level) {
@@ -39,7 +58,7 @@ export class StateTree {
     entries.slice(0, limit).forEach(([key, child], index) => {
       const childPath = `${path}/${pointer(key)}`;
       const branch = child !== null && typeof child === "object" && Object.keys(child).length > 0;
-      const open = branch && (this.open.has(childPath) || (level <= OPEN_AT_FIRST && !this.closed.has(childPath)));
+      const open = branch && this.#isOpen(childPath, level);
       this.list.push({ path: childPath, parent: path, key, value: child, level, position: index + 1, size: entries.length, branch, open });
       if (open) this.#collect(child, childPath, level + 1);
     });
@@ -48,11 +67,39 @@ export class StateTree {
     }
   }
 
-  #row() {
+  #isOpen(path, level) {
+    if (this.closed.has(path)) return false;
+    if (this.small) return this.open.has(path) || level <= OPEN_AT_FIRST;
+    const mark = this.shown[1].get(path);
+    if (mark === "within" || mark === "provisional") this.open.add(path); // and it stays open when the next turn comes
+    return this.open.has(path);
+  }
+
+  #divide() {
+    const count = Math.ceil(this.list.length / PART);
+    while (this.parts.length > count) {
+      const part = this.parts.pop();
+      this.observer.unobserve(part.node);
+      part.node.remove();
+    }
+    while (this.parts.length < count) {
+      const part = new Part(this, this.parts.length);
+      this.parts.push(part);
+      this.node.append(part.node);
+      this.observer.observe(part.node);
+    }
+    for (const part of this.parts) part.draw();
+  }
+
+  #partOf(path) {
+    return this.parts[Math.floor(this.places.get(path) / PART)];
+  }
+
+  makeRow() {
     const key = h("span", { class: "tree-key", dir: "auto" });
     const value = h("span", { class: "tree-value", dir: "auto" });
     const mark = h("span", { class: "tree-mark" });
-    const node = h("div", { class: "tree-row", role: "treeitem" }, h("span", { class: "tree-arrow", "aria-hidden": "true" }), key, value, mark);
+    const node = h("div", { class: "tree-row", role: "treeitem" }, h("span", { class: "tree-arrow", "aria-hidden": "true" }), h("span", { class: "tree-text" }, key, " ", value), mark);
     const update = (row) => {
       node.treePath = row.path;
       node.style.setProperty("--level", row.level - 1);
@@ -69,9 +116,18 @@ export class StateTree {
   }
 
   #redraw(focus) {
-    if (focus !== undefined) this.focusPath = focus;
+    this.focusPath = focus;
     this.show(...this.shown);
-    if (focus !== undefined) this.rows.parts.get(focus)?.node.focus();
+    this.#focus(focus);
+  }
+
+  #focus(path, options) {
+    const before = this.#partOf(this.focusPath);
+    this.focusPath = path;
+    const part = this.#partOf(path);
+    if (before !== part) before?.draw();
+    part?.draw();
+    part?.rows.parts.get(path)?.node.focus(options);
   }
 
   #toggle(row, open) {
@@ -83,30 +139,29 @@ export class StateTree {
   #activate(row) {
     if (row.more) {
       this.limits.set(row.parent, (this.limits.get(row.parent) ?? PAGE) * 5);
-      this.#redraw(this.list[this.list.indexOf(row) - 1].path);
+      this.#redraw(this.list[this.places.get(row.path) - 1].path);
     } else if (row.branch) this.#toggle(row, !row.open);
-    else this.#redraw(row.path);
+    else this.#focus(row.path);
   }
 
   #click(event) {
-    const path = event.target.closest("[role=treeitem]")?.treePath;
-    const row = this.list.find((one) => one.path === path);
+    const row = this.list[this.places.get(event.target.closest("[role=treeitem]")?.treePath)];
     if (row) this.#activate(row);
   }
 
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const at = this.list.findIndex((row) => row.path === this.focusPath);
+    const at = this.places.get(this.focusPath);
     const row = this.list[at];
     if (!row) return;
-    const go = (to) => this.list[to] && this.#redraw(this.list[to].path);
+    const go = (to) => this.list[to] && this.#focus(this.list[to].path);
     const actions = {
       ArrowDown: () => go(at + 1),
       ArrowUp: () => go(at - 1),
       Home: () => go(0),
       End: () => go(this.list.length - 1),
       ArrowRight: () => (row.branch && !row.open ? this.#toggle(row, true) : row.open && go(at + 1)),
-      ArrowLeft: () => (row.open ? this.#toggle(row, false) : row.parent && this.#redraw(row.parent)),
+      ArrowLeft: () => (row.open ? this.#toggle(row, false) : row.parent && this.#focus(row.parent)),
       Enter: () => this.#activate(row),
       " ": () => this.#activate(row),
       "*": () => this.#openSiblings(row),
@@ -118,15 +173,61 @@ export class StateTree {
   }
 
   #openSiblings(row) {
-    for (const one of this.list) if (one.parent === row.parent && one.branch) this.open.add(one.path);
+    for (const one of this.list) {
+      if (one.parent !== row.parent || !one.branch) continue;
+      this.open.add(one.path);
+      this.closed.delete(one.path);
+    }
     this.#redraw(row.path);
   }
 
   #find(letter, at) {
     const order = [...this.list.slice(at + 1), ...this.list.slice(0, at + 1)];
     const found = order.find((row) => row.key.toLowerCase().startsWith(letter));
-    if (found) this.#redraw(found.path);
+    if (found) this.#focus(found.path);
   }
+}
+
+/** A hundred rows: there while they are near what is seen, or hold the focus. */
+class Part {
+  constructor(tree, number) {
+    this.tree = tree;
+    this.number = number;
+    this.near = number === 0;
+    this.node = h("div", { class: "tree-part", role: "none" });
+    this.node.treePart = this;
+    this.rows = new Keyed(this.node);
+    this.drawn = 0;
+    this.rowHeight = ROW;
+  }
+
+  sight(near) {
+    if (near === this.near || !this.node.parentNode?.checkVisibility()) return;
+    this.near = near;
+    this.draw();
+  }
+
+  draw() {
+    const { list, places, focusPath } = this.tree;
+    const first = this.number * PART;
+    const rows = list.slice(first, first + PART);
+    const at = places.get(focusPath) - first;
+    const present = this.near || (at >= 0 && at < PART);
+    if (!present && this.drawn) this.rowHeight = this.node.offsetHeight / this.drawn;
+    this.drawn = present ? rows.length : 0;
+    this.node.style.height = present ? "" : `${rows.length * this.rowHeight}px`;
+    this.rows.show(present ? rows : [], (row) => row.path, () => this.tree.makeRow());
+  }
+}
+
+function isSmall(value) {
+  const waiting = [value];
+  for (let count = 0; waiting.length; count += 1) {
+    if (count + waiting.length > SMALL) return false;
+    const one = waiting.pop();
+    if (one !== null && typeof one === "object") for (const key in one) waiting.push(one[key]);
+  }
+  return true;
 }
 
 function typeOf(value) {
@@ -140,5 +241,6 @@ function preview({ value, branch, open }) {
     if (!branch) return Array.isArray(value) ? "empty list" : "empty";
     return open ? "" : Array.isArray(value) ? `${count} in a list` : `${count} inside`;
   }
-  return typeof value === "string" ? `“${value}”` : String(value);
+  if (typeof value !== "string") return String(value);
+  return value.length > LONGEST_TEXT ? `“${value.slice(0, LONGEST_TEXT)}…” (${value.length.toLocaleString("en")} letters)` : `“${value}”`;
 }

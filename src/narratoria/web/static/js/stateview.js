@@ -7,6 +7,7 @@ import { diff, isObject, pointer, touched } from "./merge.js";
 import { StateTree } from "./statetree.js";
 
 const LONGEST_VALUE = 120;
+const FIRST_CHANGES = 100;
 
 export class StateView {
   /** @param {import("./game.js").Game} game */
@@ -81,7 +82,12 @@ export class StateView {
     }
     const turn = list.find((one) => one.turn === this.chosen) ?? list.at(-1);
     const found = turn ? diff(turn.before, turn.after) : [];
-    this.changes.replaceChildren(...(found.length ? found.map(changeRow) : [h("p", { class: "quiet", text: "No turn has changed the state yet." })]));
+    this.limit = turn?.turn === this.limitedTurn ? this.limit : FIRST_CHANGES;
+    this.limitedTurn = turn?.turn;
+    const left = found.length - this.limit;
+    const more = h("button", { class: "button text", text: `${left.toLocaleString("en")} more changes`, on: { click: () => { this.limit *= 5; this.#showChanges(turns); } } });
+    const none = h("p", { class: "quiet", text: list.length ? "This turn left the state as it was." : "No turn has changed the state yet." });
+    this.changes.replaceChildren(...(found.length ? found.slice(0, this.limit).map(changeRow) : [none]), ...(left > 0 ? [more] : []));
   }
 }
 
