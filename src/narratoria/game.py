@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from narratoria.errors import NarratoriaError, StoryInvalid
-from narratoria.events import Choices, Narration, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
+from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.history import finish_undo
-from narratoria.narrator.casting import granted_time, make_narrator, recollect, warm_up
-from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.casting import granted_time, make_narrator, warm_up
 from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator
+from narratoria.narrator.recollection import Recollection, check_lore
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.resume import open_turn
@@ -26,9 +26,6 @@ from narratoria.session.store import SessionMeta
 from narratoria.story import Story, ending_of, library_story, open_story, story_folders
 from narratoria.tools.process import process_tool
 from narratoria.turn import Interrupted, Origin, Outcome, TurnResult, TurnSettings, take_turn
-
-if TYPE_CHECKING:
-    from narratoria.narrator.lore import StoryMemory
 
 
 class Game:
@@ -50,13 +47,12 @@ class Game:
             generation_timeout = granted_time()
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
-        self.ledger = Ledger()  # from here on; `Ledger.of(store.read(id))` knows a saved session's past too
-        session.attach(self.ledger)
-        self.settings = TurnSettings(
-            premise=story.premise, generation_timeout=generation_timeout, ledger=self.ledger
-        )
+        self.settings = TurnSettings(premise=story.premise, generation_timeout=generation_timeout)
+        self.unused_lore = check_lore(story)
+        self._recollection = Recollection(story, self.narrator)
+        self._ledger: Ledger | None = None
+        self._reading = asyncio.Lock()
         self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
-        self._memory: StoryMemory | None = None
 
     @classmethod
     def new(
@@ -88,6 +84,8 @@ class Game:
             )
         session.turn = 0
         session.record(TurnStarted(turn=0, prompt="", origin="opening"))
+        for complaint in self.unused_lore:
+            session.notice(Notice(level="warn", message=complaint))
         session.record(Narration(text=opening.narrative, narrator="opening"))
         session.record(Choices(choices=list(opening.choices)))
         session.record(TurnCommitted(turn=0))
@@ -99,19 +97,7 @@ class Game:
         self, text: str, *, origin: Origin = "player", resume: Interrupted | None = None
     ) -> TurnResult:
         """Take a turn. `cancel()` ends it early; what had completed by then stays."""
-        settings = replace(self.settings, memories=await self._recall(text))
-        turn = asyncio.create_task(
-            take_turn(
-                self.session,
-                text,
-                narrator=self.narrator,
-                registry=self.registry,
-                executor=self.executor,
-                origin=origin,
-                settings=settings,
-                resume=resume,
-            )
-        )
+        turn = asyncio.create_task(self._take(text, origin, resume))
         self._turns.append(turn)
         try:
             result = await asyncio.shield(turn)
@@ -125,21 +111,43 @@ class Game:
             )
         finally:
             self._turns.remove(turn)
-        if self._memory is not None:
-            summary = f"{result.prompt} → {result.narrative}"
-            await asyncio.to_thread(self._memory.add_turn, result.turn, summary)
+        await self._recollection.add_turn(result.turn, result.prompt, result.narrative)
         return result
 
-    async def _recall(self, text: str) -> Sequence[str]:
-        """What matters now of lore and past turns, for a narrator that reads it; the others cost nothing."""
-        chain = self.narrator
-        if not isinstance(chain, ChainNarrator) or not any(one.name == "llm" for one in chain.narrators):
-            return ()
-        if self._memory is None:
-            self._memory = await asyncio.to_thread(recollect, self.story, list(self.session.past))
-        if self._memory is None:
-            return ()
-        return await asyncio.to_thread(self._memory.recall, text, self.session.snapshot())
+    async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
+        session, memory = self.session, self._recollection
+        memories = await memory.recall(text, session.snapshot(), session.past) if memory.wanted else ()
+        return await take_turn(
+            session,
+            text,
+            narrator=self.narrator,
+            registry=self.registry,
+            executor=self.executor,
+            origin=origin,
+            settings=replace(self.settings, memories=memories, ledger=await self._receipts()),
+            resume=resume,
+        )
+
+    async def _receipts(self) -> Ledger:
+        """Which patch made which fact; of a saved session, also in the turns before this game was opened."""
+        async with self._reading:
+            if self._ledger is None:
+                ledger, session = Ledger(), self.session
+                if isinstance(session.journal, Journal):
+                    await self._read_back(session.journal, ledger)
+                session.attach(ledger)
+                self._ledger = ledger
+            return self._ledger
+
+    async def _read_back(self, journal: Journal, ledger: Ledger) -> None:
+        last, read = 0, 1
+        while read and last < self.session.seq:  # something may be recorded while we read
+            try:
+                await journal.flush()
+                read = await asyncio.to_thread(ledger.read, journal.store.read(self.session.id, last))
+            except JournalError:  # the turn's end says what is wrong with the disk
+                return
+            last = max(last, read)
 
     async def resume(self) -> TurnResult | None:
         """Finish what a crash left open, a turn or an undo: what completed is kept, only the rest runs.

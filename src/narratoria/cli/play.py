@@ -15,7 +15,7 @@ from narratoria.cli.commands import Commands
 from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.telling import Telling, prose, speaker
 from narratoria.errors import NarratoriaError
-from narratoria.events import AssetStored, CallRetrying, CallStarted
+from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
 from narratoria.game import Game, folder_of, story_of
 from narratoria.session import Record, Session
 from narratoria.session.journal import Journal
@@ -212,6 +212,8 @@ class _Table:
         event = record.event
         if isinstance(event, AssetStored):
             self.out.print(styled((f"  ◆ {event.kind} {event.name} ({event.media_type})", "dim magenta")))
+        elif isinstance(event, Notice) and event.level != "info":
+            self.out.print(styled((f"  ! {event.message}", "dim yellow")))
         elif isinstance(event, CallRetrying):
             self.out.print(styled((f"  … {event.error}", "dim yellow")))
         elif isinstance(event, CallStarted) and self.out.is_terminal:

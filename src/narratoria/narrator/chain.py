@@ -63,6 +63,10 @@ class ChainNarrator:
     def name(self) -> str:
         return self.last_speaker or " → ".join(one.name for one in self.narrators)
 
+    @property
+    def reads_memories(self) -> bool:
+        return any(getattr(one, "reads_memories", False) for one in self.narrators)
+
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         course = self._set_out(request)
         self.last_choices = ()

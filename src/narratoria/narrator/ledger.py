@@ -36,9 +36,16 @@ class Ledger:
     @classmethod
     def of(cls, records: Iterable[Record]) -> Ledger:
         ledger = cls()
-        for record in records:
-            ledger.push(record)
+        ledger.read(records)
         return ledger
+
+    def read(self, records: Iterable[Record]) -> int:
+        """Take in records; returns the number of the last one."""
+        last = 0
+        for record in records:
+            self.push(record)
+            last = record.seq
+        return last
 
     async def wait(self) -> None:
         return None

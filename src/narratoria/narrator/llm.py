@@ -59,6 +59,8 @@ _FOR_GOOD: Final = (ModelTimedOut, ModelUnreachable, ModelRefused, ReplyTooLarge
 class LLMNarrator:
     """Plans by asking a model. What it learns of the server (context too long, no schemas) it keeps."""
 
+    reads_memories = True
+
     def __init__(
         self,
         adapter: Adapter,

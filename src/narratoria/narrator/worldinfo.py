@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from narratoria.errors import NarratoriaError
-from narratoria.narrator.lore import Logic, LoreEntry
+from narratoria.narrator.entries import Logic, LoreEntry
 
+SUFFIXES: Final = (".json", ".png")
 MAX_BYTES: Final = 64 * 1024 * 1024
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _LOGIC: Final[Mapping[int, Logic]] = {0: "any", 1: "not_all", 2: "not_any", 3: "all"}
@@ -59,6 +60,23 @@ def import_file(path: Path) -> ImportedLore:
         return import_data(json.loads(data.decode("utf-8-sig")), path.stem, str(path))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise ImportRejected(f"{path}: neither a PNG nor JSON: {error}") from None
+
+
+def import_folder(folder: Path) -> tuple[list[ImportedLore], list[str]]:
+    """The world-info files and cards in a folder, and what in it could not be used: a picture that is only one."""
+    found: list[ImportedLore] = []
+    complaints: list[str] = []
+    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+        if path.suffix.lower() not in SUFFIXES or not path.is_file():
+            continue
+        try:
+            imported = import_file(path)
+        except (ImportRejected, OSError) as error:
+            complaints.append(f"{path.name} is left out: {error}")
+        else:
+            found.append(imported)
+            complaints += [f"{path.name}: left out: {one}" for one in imported.skipped]
+    return found, complaints
 
 
 def import_data(data: Any, name: str, where: str = "data") -> ImportedLore:
