@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
@@ -400,3 +401,44 @@ def test_a_session_leaves_as_a_file_and_comes_back(server: RunningServer, make_s
     assert get(other, state)["state"] == get(server, f"/sessions/{session}/state")["state"]
     with other.client() as client:
         assert client.get(f"/assets/{card['picture']}").status_code == 200
+
+
+@pytest.mark.parametrize("title", ["", "  \n\t ", "\0", "x" * 201])
+def test_a_title_that_cannot_be_shown_is_refused(server: RunningServer, title: str) -> None:
+    session = server.new_session()
+    with server.client() as client:
+        answer = client.patch(f"/sessions/{session}", json={"title": title})
+    assert answer.status_code == 400
+    assert "200" in answer.json()["message"]
+    assert get(server, f"/sessions/{session}")["title"].startswith("The Workshop")
+
+
+def test_a_title_is_one_line_and_keeps_its_signs(server: RunningServer) -> None:
+    session = server.new_session()
+    with server.client() as client:
+        card = client.patch(f"/sessions/{session}", json={"title": " One\r\n\0two\u2028 👩‍🚀 שלום "}).json()
+    assert card["title"] == "One two 👩‍🚀 שלום"
+    assert get(server, f"/sessions/{session}")["title"] == card["title"]
+
+
+def test_settings_say_which_narrators_cannot_speak(server: RunningServer) -> None:
+    settings = get(server, f"/sessions/{server.new_session()}/settings")
+    assert "rules" not in settings["missing"]
+    assert "llm" in settings["missing"] or any(
+        name in os.environ for name in ("NARRATORIA_LLM_URL", "OPENAI_API_KEY")
+    )
+
+
+def test_a_browser_holds_four_streams_and_further_ones_end_when_they_have_caught_up(
+    server: RunningServer,
+) -> None:
+    session = server.new_session()
+    path = f"/sessions/{session}/events?turns=5&browser=mine"
+    with server.client() as client, ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(client.stream("GET", path))
+        fifth = client.get(path).text
+        assert fifth.rstrip().endswith("event: later\ndata: {}")
+        assert "The bench is **bare**" in fifth
+        held.enter_context(client.stream("GET", path.replace("mine", "another")))
+        assert "event: later" in client.get(f"/sessions/{session}/events?once=1").text

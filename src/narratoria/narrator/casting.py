@@ -79,6 +79,21 @@ def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os
     return ""
 
 
+def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """What the narrator lacks to speak in this story, or "". Nothing is loaded to find out."""
+    if name in {"rules", "paraphrase"} and story.rules is None:
+        return "this story has no rules"
+    if name in {"paraphrase", "local"}:
+        missing = [package for package in _LOCAL_PACKAGES if find_spec(package) is None]
+        return f"needs the extra 'local' (missing: {', '.join(missing)})" if missing else ""
+    if name == "llm":
+        if find_spec("openai") is None:
+            return "needs the extra 'llm'"
+        if not any(environment.get(variable) for variable in _MODEL_SERVER):
+            return "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
+    return ""
+
+
 def warm_up(narrator: Narrator) -> None:
     """Make ready, in the background, what a narrator or those of a chain will need; return at once."""
     for one in narrator.narrators if isinstance(narrator, ChainNarrator) else (narrator,):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import unicodedata
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import quote
@@ -27,6 +28,7 @@ MAX_BODY: Final = 1024 * 1024
 MAX_IMPORT: Final = 1024**3
 BLOCK: Final = 1 << 20
 MAX_DIGITS: Final = 15
+MAX_TITLE: Final = 200
 
 T = TypeVar("T", bound=documents.Request)
 
@@ -60,7 +62,7 @@ class Api:
     async def change_session(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.SessionChange)
         if asked.title is not None:
-            await self.games.rename(_id(request), asked.title)
+            await self.games.rename(_id(request), _title(asked.title))
         if asked.settings is not None:
             await self.games.change_settings(_id(request), asked.settings)
         return _json(await self.games.card(_id(request)))
@@ -215,6 +217,17 @@ class _EventStream(StreamingResponse):
 
 def _id(request: HttpRequest) -> str:
     return str(request.path_params["id"])
+
+
+def _title(given: str) -> str:
+    """One line that can be read: a title stands on cards, in menus and in the names of files."""
+    seen = "".join(
+        " " if unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} else letter for letter in given
+    )
+    title = " ".join(seen.split())
+    if not title or len(title) > MAX_TITLE:
+        raise BadRequest(f"a title has 1 to {MAX_TITLE} letters in one line; this one has {len(title):,}")
+    return title
 
 
 def _number(name: str, given: str) -> int:

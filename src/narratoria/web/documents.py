@@ -102,6 +102,7 @@ class SessionCard(Document, frozen=True, kw_only=True):
     picture: str | None = None
     parent: str | None = None
     ending: str | None = None
+    language: str = "en"
 
 
 class Made(Document, frozen=True, kw_only=True):
@@ -163,6 +164,8 @@ class Permission(Document, frozen=True, kw_only=True):
 class Settings(Document, frozen=True, kw_only=True):
     narrator: str
     narrators: list[str]
+    missing: dict[str, str] = {}
+    """Narrators that cannot speak here, each with what it lacks."""
     skills: list[Skill]
     permissions: list[Permission]
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import re
 import tempfile
 import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from narratoria import history
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import MemoryChange, Notice
 from narratoria.game import Game, folder_of, story_of
-from narratoria.narrator.casting import NARRATORS, make_narrator
+from narratoria.narrator.casting import NARRATORS, make_narrator, what_is_missing
 from narratoria.session import Session
 from narratoria.session.portable import export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
@@ -44,7 +45,7 @@ logger = logging.getLogger("narratoria")
 
 OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
 SETTINGS_KEY: Final = "player settings"
-EXCERPT: Final = 240
+EXCERPT: Final = 180
 GRACE_SECONDS: Final = 2.0
 SHELF_SECONDS: Final = 2.0
 
@@ -221,6 +222,7 @@ class Games:
             picture=pictures[-1] if pictures else None,
             parent=meta.parent,
             ending=ending[1] if ending else None,
+            language=story.language if story else "en",
         )
         self._glimpses[meta.id] = (meta.last_seq, card)
         return card
@@ -409,6 +411,7 @@ class Games:
         return Settings(
             narrator=seat.narrator,
             narrators=[OWN_CHAIN, *NARRATORS],
+            missing={name: what for name in NARRATORS if (what := what_is_missing(seat.game.story, name))},
             skills=[
                 Skill(
                     name=name,
@@ -463,5 +466,10 @@ def _title(meta: SessionMeta, story: Story | None) -> str:
 
 
 def _shortened(text: str) -> str:
+    """The end of a turn: that is where the player was. It begins with a sentence, where one begins in time."""
     words = " ".join(text.split())
-    return words if len(words) <= EXCERPT else words[:EXCERPT].rsplit(" ", 1)[0] + "…"
+    if len(words) <= EXCERPT:
+        return words
+    end = words[-EXCERPT:]
+    begins = re.search(r"[.!?…][”’\"*_]* (?=\S)", end[: EXCERPT // 2])
+    return end[begins.end() :] if begins else "…" + end.partition(" ")[2]
