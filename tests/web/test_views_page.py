@@ -35,7 +35,7 @@ def played(server: RunningServer, open_page: Open, *prompts: str, **options: Any
     for number, prompt in enumerate(prompts, 1):
         expect(status).to_have_text("Your turn")
         say(page, prompt)
-        turn = page.get_by_role("region", name=f"Turn {number}")
+        turn = page.get_by_label(f"Turn {number}", exact=True)
         expect(turn).not_to_have_attribute("aria-busy", "true", timeout=30_000)
         expect(status).to_have_text("Your turn")
     return page
@@ -313,6 +313,40 @@ def test_a_session_is_saved_to_a_file_and_brought_back_by_the_buttons(
     (tmp_path / "torn.narratoria").write_bytes(file.read_bytes()[:-40])
     chooser.value.set_files(tmp_path / "torn.narratoria")
     expect(page.locator("#snackbar")).not_to_be_empty()
+
+
+def test_what_a_setting_is_refused_for_is_said_in_the_dialog_and_the_control_goes_back(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(fresh_server.at(f"/play/{fresh_server.new_session()}"))
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    expect(dialog.get_by_role("radio", name="Language model")).to_be_disabled()
+    expect(dialog).to_contain_text("NARRATORIA_LLM_URL")
+    expect(dialog.get_by_role("radio", name="As the story asks")).to_be_checked()
+    expect(page.get_by_role("textbox", name="What do you do?")).to_have_count(1)
+    bench = dialog.get_by_role("switch", name="bench")
+    fresh_server.kill()
+    bench.click()
+    expect(dialog.get_by_role("alert")).to_contain_text("does not answer")
+    expect(dialog.get_by_role("alert")).to_be_in_viewport()
+    expect(bench).to_be_checked()
+    dialog.get_by_text("By rules", exact=True).click()
+    expect(dialog.get_by_role("radio", name="As the story asks")).to_be_checked()
+    shoot(page, "settings-refused")
+
+
+def test_a_setting_changed_during_a_turn_says_that_it_waits(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    say(page, "wait")
+    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    dialog.get_by_role("switch", name="fs:write").click()
+    expect(dialog.get_by_role("status")).to_contain_text("when this turn is over")
+    server.ring()
+    expect(dialog.get_by_role("status")).to_have_text("Saved.")
+    expect(dialog.get_by_role("switch", name="fs:write")).not_to_be_checked()
 
 
 def test_settings_change_the_theme_and_the_session(

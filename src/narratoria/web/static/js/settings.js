@@ -1,42 +1,77 @@
 /** Settings: how this browser shows stories, and how this story is told. */
 import { api } from "./api.js";
-import { attempt } from "./dialogs.js";
-import { h } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { prefs, setPrefs, SIZES } from "./prefs.js";
 
 /**
  * @typedef {{
- *   narrator: string, narrators: string[],
+ *   narrator: string, narrators: string[], missing: Object<string, string>,
  *   skills: {name: string, description?: string, enabled: boolean}[],
  *   permissions: {name: string, granted: boolean}[],
  * }} SessionSettings
  */
 
+const NARRATORS = {
+  story: ["As the story asks", "Its own narrators, in the order its author chose."],
+  rules: ["By rules", "What the author wrote, for the words the author thought of."],
+  paraphrase: ["By meaning", "The author's rules, found also when you say it in other words."],
+  local: ["On its own", "Plans with the tools there are, on this computer, for any words in English."],
+  llm: ["Language model", "A model of your own or a provider's tells the story as it goes."],
+  template: ["Plain", "Says in short sentences what happened. It is always there when the others pass."],
+};
+/** A setting that is not saved by then waits for something, and that is said. */
+const SOON = 300;
+const FEW = 3;
+
 /** @param {import("./game.js").Game|null} game */
 export function openSettings(game) {
   const close = h("button", { class: "icon-button", "aria-label": "Close settings" }, icon("close"));
+  const note = new Note();
   const story = h("div", { class: "settings-story" });
   const dialog = h("dialog", { class: "dialog settings", "aria-labelledby": "settings-title" },
-    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close), reading(), story);
+    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), story);
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
-  if (game) showSessionSettings(game, story);
+  if (game) showSessionSettings(game, story, note);
+}
+
+/** What became of the last change; under a modal dialog nothing else could be seen. */
+class Note {
+  constructor() {
+    this.node = h("p", { class: "settings-note", role: "status" });
+  }
+
+  say(text, kind = "") {
+    this.node.className = `settings-note ${kind}`;
+    this.node.setAttribute("role", kind === "error" ? "alert" : "status");
+    setText(this.node, text);
+  }
+
+  fail(error) {
+    this.say([error.message, ...(error.suggestions ?? [])].join(" "), "error");
+  }
 }
 
 function reading() {
   const now = prefs();
-  const size = h("input", { type: "range", min: SIZES.min, max: SIZES.max, value: now.size, id: "pref-size" });
-  size.addEventListener("input", () => setPrefs({ size: Number(size.value) }));
+  const size = h("input", { type: "range", min: SIZES.min, max: SIZES.max, value: now.size, id: "pref-size", "aria-valuetext": `${now.size} px` });
+  const number = h("span", { "aria-hidden": "true", class: "quiet", text: `${now.size} px` });
+  size.addEventListener("input", () => {
+    setPrefs({ size: Number(size.value) });
+    setText(number, `${size.value} px`);
+    size.setAttribute("aria-valuetext", `${size.value} px`);
+  });
   return h("section", {}, h("h3", { text: "Reading" }),
     choice("Theme", "theme", now.theme, [["dark", "Dark"], ["light", "Light"], ["system", "As the system"]]),
     choice("Typeface", "font", now.font, [["serif", "Serif"], ["sans", "Sans serif"]]),
     choice("Width", "width", now.width, [["narrow", "Narrow"], ["medium", "Medium"], ["wide", "Wide"]]),
     choice("Motion", "motion", now.motion, [["system", "As the system"], ["full", "Full"], ["reduce", "Reduced"]]),
-    h("div", { class: "setting" }, h("label", { for: "pref-size", text: "Text size" }), size));
+    h("div", { class: "setting" }, h("label", { for: "pref-size", text: "Text size" }), h("div", { class: "sized" }, size, number)),
+    h("p", { class: "sample", "aria-hidden": "true", text: "The lamp is lit, and somebody at sea sees it." }));
 }
 
 function choice(label, name, value, options) {
@@ -49,40 +84,79 @@ function choice(label, name, value, options) {
   return h("div", { class: "setting" }, h("span", { "aria-hidden": "true", text: label }), group);
 }
 
-async function showSessionSettings(game, place) {
+async function showSessionSettings(game, place, note) {
   place.replaceChildren(h("p", { class: "quiet", text: "Reading the settings of this story…" }));
-  /** @type {SessionSettings|undefined} */
-  const settings = await attempt(() => api.settings(game.id));
-  if (!settings) {
-    place.replaceChildren(h("p", { class: "quiet", text: "The settings of this story could not be read." }));
+  /** @type {SessionSettings} */
+  let settings;
+  try {
+    settings = await api.settings(game.id);
+  } catch (error) {
+    note.fail(error);
+    const again = h("button", { class: "button tonal", text: "Try again", on: { click: () => { note.say(""); showSessionSettings(game, place, note); } } });
+    place.replaceChildren(h("p", { class: "quiet", text: "The settings of this story could not be read." }), again);
     return;
   }
-  const save = (change) => attempt(() => api.saveSettings(game.id, change));
-  place.replaceChildren(narrator(settings, save), skills(settings, game, save), permissions(settings, save));
+  const save = (change, control, revert) => saveChange(game, note, change, control, revert);
+  place.replaceChildren(narrator(settings, save), permissions(settings, save), skills(settings, game, save));
 }
 
-function narrator({ narrator: current, narrators }, save) {
-  const select = h("select", { id: "set-narrator" }, ...narrators.map((name) => h("option", { value: name, text: name, selected: name === current })));
-  select.addEventListener("change", () => save({ narrator: select.value }));
-  return h("section", {}, h("h3", { text: "This story" }), h("div", { class: "setting" }, h("label", { for: "set-narrator", text: "Narrator" }), select));
+/** The control shows what is wanted while the server is asked, and what is so when it has refused. */
+async function saveChange(game, note, change, control, revert) {
+  const slow = setTimeout(() => note.say(game.busy ? "This is saved when this turn is over…" : "Saving…"), SOON);
+  control.setAttribute("aria-busy", "true");
+  try {
+    await api.saveSettings(game.id, change);
+    note.say("Saved.");
+  } catch (error) {
+    revert();
+    note.fail(error);
+  } finally {
+    clearTimeout(slow);
+    control.removeAttribute("aria-busy");
+  }
+}
+
+function narrator({ narrator: current, narrators, missing = {} }, save) {
+  let chosen = current;
+  const group = h("div", { class: "options", role: "radiogroup", "aria-label": "Narrator" });
+  for (const name of narrators) {
+    const [label, text] = NARRATORS[name] ?? [name, ""];
+    const id = `narrator-${name}`;
+    const input = h("input", { type: "radio", name: "narrator", value: name, id, checked: name === current, disabled: name in missing && name !== current, "aria-describedby": `${id}-note` });
+    input.addEventListener("change", () => {
+      const before = chosen;
+      chosen = name;
+      save({ narrator: name }, input, () => { chosen = before; group.querySelector(`[value="${before}"]`).checked = true; });
+    });
+    group.append(h("div", { class: "option" }, input, h("div", {}, h("label", { for: id, text: label }),
+      h("p", { class: "quiet", id: `${id}-note`, text: name in missing ? `${text} Not here: ${missing[name]}.` : text }))));
+  }
+  return h("section", {}, h("h3", { text: "Who tells this story" }), group);
 }
 
 function skills(settings, game, save) {
   const rows = settings.skills.map((skill) => {
     const health = game.world.skills.get(skill.name) ?? skill;
     const trouble = health.health !== "healthy" ? `Not well: ${health.reason || health.health}` : "";
-    return toggle(`skill-${skill.name}`, skill.name, [skill.description, trouble].filter(Boolean).join(" · "), skill.enabled, (enabled) => save({ skills: { [skill.name]: enabled } }));
+    return toggle(`skill-${skill.name}`, skill.name, [skill.description, trouble].filter(Boolean).join(" · "), skill.enabled, (enabled) => ({ skills: { [skill.name]: enabled } }), save);
   });
-  return h("section", {}, h("h3", { text: "Skills" }), ...(rows.length ? rows : [h("p", { class: "quiet", text: "This story brings no skills." })]));
+  if (!rows.length) return h("section", {}, h("h3", { text: "Skills" }), h("p", { class: "quiet", text: "This story brings no skills." }));
+  const off = settings.skills.filter((skill) => !skill.enabled).length;
+  const summary = h("summary", {}, h("h3", { text: "Advanced: skills" }), h("span", { class: "quiet", text: off ? `${off} of ${rows.length} off` : `${rows.length} on` }));
+  return h("section", {}, h("details", { open: rows.length <= FEW || off > 0 }, summary,
+    h("p", { class: "quiet", text: "What the narrator may do. A story is made for all of its skills: with one switched off it may not be possible to reach an ending." }), ...rows));
 }
 
 function permissions(settings, save) {
-  const rows = settings.permissions.map(({ name, granted }) => toggle(`permission-${name}`, name, "", granted, (value) => save({ permissions: { [name]: value } })));
+  const rows = settings.permissions.map(({ name, granted }) => toggle(`permission-${name}`, name, "", granted, (value) => ({ permissions: { [name]: value } }), save));
   return h("section", {}, h("h3", { text: "Permissions of this session" }), ...(rows.length ? rows : [h("p", { class: "quiet", text: "Nothing in this story asks for a permission." })]));
 }
 
-function toggle(id, label, note, value, change) {
+function toggle(id, label, note, value, change, save) {
   const input = h("input", { type: "checkbox", role: "switch", class: "switch", id, checked: value, "aria-describedby": note ? `${id}-note` : null });
-  input.addEventListener("change", () => change(input.checked));
+  input.addEventListener("change", () => {
+    const wanted = input.checked;
+    save(change(wanted), input, () => { input.checked = !wanted; });
+  });
   return h("div", { class: "setting" }, h("div", {}, h("label", { for: id, text: label }), note ? h("p", { class: "quiet", id: `${id}-note`, text: note }) : ""), input);
 }
