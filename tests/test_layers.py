@@ -11,7 +11,7 @@ import narratoria
 PACKAGE = Path(narratoria.__file__).parent
 LAYERS = [
     {"errors", "events", "state"},
-    {"retry", "deadline", "schema", "context", "tool", "contract", "plan"},
+    {"retry", "deadline", "schema", "context", "tool", "contract", "plan", "prose"},
     {"session", "registry"},
     {"executor", "outcomes", "threads", "tools"},
     {"plan_executor"},

@@ -205,8 +205,23 @@ async def test_a_transcript_reads_like_the_story_and_runs_nothing(tmp_path: Path
     assert "dig 2" not in markdown, "what was undone is not told"
     page = to_html(view, store.assets)
     assert "<script>" not in page and "&lt;script&gt;" in page
+    assert "*bold*</blockquote>" in page, "what a player says is shown as it was said"
     assert "default-src 'none'" in page
     store.close()
+
+
+def test_narration_is_markdown_on_the_page_too(tmp_path: Path) -> None:
+    from narratoria.prose import LONGEST
+    from narratoria.session.fold import SessionView, TurnView
+
+    told = "You *wait*, and <b>wait</b>.\n\n- a\n- b"
+    turns = [
+        TurnView(turn=number, outcome="completed", narrative=text)
+        for number, text in enumerate([told, "*\n\n" * LONGEST], 1)
+    ]
+    page = to_html(SessionView(title="T", turns=turns), AssetStore(tmp_path)).replace(' dir="auto"', "")
+    assert "<p>You <em>wait</em>, and &lt;b&gt;wait&lt;/b&gt;.</p>\n<ul>\n<li>a</li>" in page
+    assert page.count("<p>*</p>") == LONGEST, "what is too long is told as it was written"
 
 
 def test_pictures_are_part_of_the_page(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from narratoria.events import CallEmitted, Log, Narration, NarrationDelta
+from narratoria.events import CallEmitted, Log, Narration, NarrationDelta, TurnCommitted
+from narratoria.prose import LONGEST
 from narratoria.session import Record
 from narratoria.web.feed import QUEUE_BYTES, SNAPSHOT_LOG_LINES, Feed, condense
 from narratoria.web.past import Window
@@ -147,3 +148,130 @@ def test_pieces_of_a_finished_narration_do_not_travel() -> None:
     unfinished = Record(4, 0.0, 2, NarrationDelta(text="b"))
     # the first says where the text stands among the pictures of its turn
     assert [record.seq for record in condense([*pieces, told, unfinished])] == [1, 3, 4]
+
+
+# --- narration as blocks ------------------------------------------------------------------------------------
+
+
+def piece(seq: int, text: str, *, anew: bool = False) -> Record:
+    return Record(seq, 0.0, 1, NarrationDelta(text=text, attempt=1, anew=anew))
+
+
+def p(text: str) -> str:
+    return f'<p dir="auto">{text}</p>'
+
+
+async def test_a_finished_narration_carries_its_blocks_and_its_text() -> None:
+    feed = Feed()
+    viewer = feed.follow()
+    await anext(viewer)
+    feed.push(Record(1, 0.0, 1, Narration(text="It is **lit**.\n\n<b>")))
+    _, (record,) = await first_message(viewer)
+    assert record["event"] == {"type": "narration", "text": "It is **lit**.\n\n<b>"}
+    assert record["prose"] == {"blocks": [p("It is <strong>lit</strong>."), p("&lt;b&gt;")]}
+    await viewer.aclose()
+
+
+async def test_while_a_narration_is_told_only_blocks_that_changed_are_sent() -> None:
+    feed = Feed()
+    viewer = feed.follow()
+    await anext(viewer)
+    seen = []
+    for seq, text in enumerate(["A *lamp", "*.\n\nYou", " wait.", "\n\nLong."], 1):
+        feed.push(piece(seq, text))
+        _, (record,) = await first_message(viewer)
+        seen.append(record["prose"])
+    assert seen == [
+        {"blocks": [p("A *lamp")]},
+        {"blocks": [p("A <em>lamp</em>."), p("You")]},
+        {"blocks": [p("You wait.")], "kept": 1},
+        {"blocks": [p("Long.")], "kept": 2},
+    ]
+    feed.push(piece(5, "", anew=True))
+    feed.push(piece(6, "A *lamp*.\n\nNo."))
+    _, records = await first_message(viewer)
+    assert records[-1]["prose"] == {"blocks": [p("A <em>lamp</em>."), p("No.")]}, "nothing of before stands"
+    await viewer.aclose()
+
+
+async def test_of_pieces_that_travel_together_the_last_carries_what_they_make() -> None:
+    feed = Feed()
+    viewer = feed.follow()
+    await anext(viewer)
+    for seq, text in enumerate(["A", " *lamp*", "."], 1):
+        feed.push(piece(seq, text))
+    _, records = await first_message(viewer)
+    assert [record.get("prose") for record in records] == [None, None, {"blocks": [p("A <em>lamp</em>.")]}]
+    await viewer.aclose()
+
+
+async def test_who_comes_in_mid_narration_has_the_blocks_so_far_and_goes_on_with_the_others() -> None:
+    feed = Feed()
+    early = feed.follow()
+    await anext(early)
+    feed.push(piece(1, "One.\n\nTwo"))
+    feed.push(piece(2, " *and* a"))
+    late = [feed.follow(turns=3), feed.follow(after=1)]
+    for viewer in late:
+        await anext(viewer)
+        _, data = await first_message(viewer)
+        record = (data["records"] if isinstance(data, dict) else data)[-1]
+        assert record["seq"] == 2
+        assert record["prose"] == {"blocks": [p("One."), p("Two <em>and</em> a")]}
+    feed.push(piece(3, " half."))
+    for viewer in late:
+        _, (record,) = await first_message(viewer)
+        assert (record["seq"], record["prose"].get("kept", 0)) == (3, 0), "not everybody has the same blocks"
+    feed.push(piece(4, "\n\nThree."))
+    for viewer in late:
+        _, (record,) = await first_message(viewer)
+        assert record["prose"] == {"blocks": [p("Three.")], "kept": 2}
+    for viewer in (early, *late):
+        await viewer.aclose()
+
+
+async def records_until(viewer: AsyncIterator[bytes], seq: int) -> list[Any]:
+    """However many messages they come in."""
+    found: list[Any] = []
+    while not found or found[-1]["seq"] < seq:
+        async with asyncio.timeout(10):
+            chunk = await anext(viewer)
+        for message in chunk.split(b"\n\n"):
+            found += parsed(message)[1] if message else []
+    return found
+
+
+async def test_a_text_that_is_long_to_render_holds_nobody_up_and_keeps_its_place() -> None:
+    hostile = "\n\n".join(f"{number}" + "![" * 3000 for number in range(5))
+    feed = Feed()
+    early = feed.follow()
+    await anext(early)
+    feed.push(Record(1, 0.0, 1, Narration(text=hostile)))
+    feed.push(Record(2, 0.0, 1, TurnCommitted(turn=1)))
+    reading = asyncio.ensure_future(records_until(early, 4))
+    for _ in range(10):
+        await asyncio.sleep(0)  # it is being rendered now, for half a second
+    feed.push(log(3))
+    late = feed.follow(after=2)
+    await anext(late)
+    feed.push(log(4))
+    assert not reading.done()
+    records = await reading
+    assert [record["seq"] for record in records] == [1, 2, 3, 4]
+    assert "prose" in records[0]
+    assert [record["seq"] for record in await records_until(late, 4)] == [3, 4]
+    await early.aclose()
+    await late.aclose()
+
+
+async def test_an_endless_text_travels_plain() -> None:
+    feed = Feed()
+    viewer = feed.follow()
+    await anext(viewer)
+    feed.push(piece(1, "a" * LONGEST))
+    assert (await first_message(viewer))[1][0]["prose"]["blocks"] == [p("a" * LONGEST)]
+    feed.push(piece(2, "b"))
+    assert "prose" not in (await first_message(viewer))[1][0]
+    feed.push(Record(3, 0.0, 1, Narration(text="c" * (LONGEST + 1))))
+    assert "prose" not in (await first_message(viewer))[1][0]
+    await viewer.aclose()

@@ -7,6 +7,7 @@ import html
 from typing import Final
 
 from narratoria.events import AssetStored
+from narratoria.prose import plain, render
 from narratoria.session.assets import AssetStore
 from narratoria.session.fold import SessionView, TurnView
 
@@ -14,9 +15,10 @@ _EMBEDDED: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image
 _STYLE: Final = """
 :root { color-scheme: light dark; }
 body { max-width: 42rem; margin: 3rem auto; padding: 0 1rem; font: 1.1rem/1.6 Georgia, serif; }
-blockquote { margin: 2rem 0 1rem; padding-left: 1rem; border-left: .2rem solid #7f67be; font-style: italic; }
+.prompt { margin: 2rem 0 1rem; padding-left: 1rem; border-left: .2rem solid #7f67be; font-style: italic; }
+.prompt, pre { white-space: pre-wrap; } hr { width: 4rem; }
 figure { margin: 1.5rem 0; } img { max-width: 100%; height: auto; }
-figcaption, ul, .undone { opacity: .7; font-size: .9rem; }
+figcaption, .choices, .undone { opacity: .7; font-size: .9rem; }
 """
 
 
@@ -48,11 +50,14 @@ def to_html(view: SessionView, assets: AssetStore) -> str:
 
 
 def _turn(turn: TurnView, assets: AssetStore, *, last: bool) -> str:
-    parts = [f"<blockquote>{html.escape(turn.prompt)}</blockquote>"] if turn.prompt else []
-    parts += [f"<p>{html.escape(one)}</p>" for one in turn.narrative.split("\n\n") if one.strip()]
+    parts = []
+    if turn.prompt:
+        parts.append(f'<blockquote class="prompt" dir="auto">{html.escape(turn.prompt)}</blockquote>')
+    parts += render(turn.narrative) or [plain(one) for one in turn.narrative.split("\n\n") if one.strip()]
     parts += [_figure(asset, assets) for asset in turn.assets]
     if turn.choices and last:
-        parts.append("<ul>" + "".join(f"<li>{html.escape(one)}</li>" for one in turn.choices) + "</ul>")
+        offered = "".join(f'<li dir="auto">{html.escape(one)}</li>' for one in turn.choices)
+        parts.append(f'<ul class="choices">{offered}</ul>')
     return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 

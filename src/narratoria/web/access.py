@@ -32,7 +32,8 @@ THIRTY_DAYS: Final = 30 * 24 * 3600
 
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types narration"  # only `prose.js` turns a string into elements
 )
 HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",

@@ -2,7 +2,8 @@
 
 Records are gathered for about 30 ms and go out as one server-sent event whose bytes all viewers share. Nobody
 waits for a viewer that does not keep up: its queue is thrown away and it gets the story again, condensed. What
-is older than the tail kept here is read and encoded in a thread.
+is older than the tail kept here is read and encoded in a thread, and narration is rendered in one: a text may be
+long, and hostile.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from narratoria.events import CallEmitted, Log, Narration, NarrationDelta, TurnCommitted
 from narratoria.session import Record
 from narratoria.web.past import Past, Window
+from narratoria.web.telling import TOLD, Key, Telling, dress, tells
 
 GATHER_SECONDS: Final = 0.03
 # Writing to a socket is what costs: many viewers are served less often.
@@ -36,9 +39,10 @@ LATER: Final = b"event: later\ndata: {}\n\n"  # this answer ends here; ask again
 
 
 class Viewer:
-    """One connection's queue."""
+    """One connection's queue of what comes after the record `since`."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: int) -> None:
+        self.since = since
         self.chunks: deque[bytes] = deque()
         self.size = 0
         self.lost = False
@@ -67,6 +71,13 @@ class Viewer:
         self.ready.clear()
 
 
+class Batch(NamedTuple):
+    """Records on their way, and how far the narrations under way had come by the last of them."""
+
+    records: list[Record]
+    texts: dict[Key, str]
+
+
 class Feed:
     """The sink of one session that viewers read from."""
 
@@ -79,6 +90,10 @@ class Feed:
         self._keep_alive = keep_alive
         self._tail: deque[Record] = deque(maxlen=TAIL_RECORDS)
         self._gathered: list[Record] = []
+        self._batches: deque[Batch] = deque()
+        self._rendering: asyncio.Future[bytes] | None = None
+        self._telling = Telling()
+        self._shown: dict[Key, list[str]] = {}  # of the narrations under way, what all viewers have
         self._timer: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None
         self._viewers: set[Viewer] = set()
@@ -92,6 +107,8 @@ class Feed:
     def push(self, record: Record) -> None:
         self._tail.append(record)
         self.seq = record.seq
+        if type(record.event) in TOLD:
+            self._telling.hear(record)
         if not self._viewers:
             return
         self._gathered.append(record)
@@ -112,12 +129,40 @@ class Feed:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if not self._gathered:
-            return
-        chunk = _message(self._gathered)
-        self._gathered = []
+        if self._gathered:
+            self._batches.append(Batch(self._gathered, self._telling.texts()))
+            self._gathered = []
+            self._pump()
+
+    def _pump(self) -> None:
+        """Batches go out in their order; one that waits for its narration holds up those behind it."""
+        while self._batches and self._rendering is None:
+            batch = self._batches.popleft()
+            if not tells(batch.records):
+                self._offer(_message(batch.records), batch.records[-1].seq)
+                continue
+            loop = asyncio.get_running_loop()
+            self._rendering = loop.run_in_executor(None, _told, batch, self._shown)
+            self._rendering.add_done_callback(partial(self._rendered, batch))
+
+    def _rendered(self, batch: Batch, rendering: asyncio.Future[bytes]) -> None:
+        self._rendering = None
+        try:
+            self._offer(rendering.result(), batch.records[-1].seq)
+        finally:
+            self._pump()
+
+    def _offer(self, chunk: bytes, seq: int) -> None:
         for viewer in self._viewers:
-            viewer.offer(chunk)
+            if viewer.since < seq:
+                viewer.offer(chunk)
+
+    def _begin_at(self, viewer: Viewer) -> int:
+        """The last record that `viewer` is to get by itself: whatever comes later, it gets with the others."""
+        self._send()
+        self._shown = {}
+        viewer.since = self.seq
+        return self.seq
 
     def _say_still_here(self) -> None:
         """One timer for all viewers: a proxy must not take a quiet story for a dead connection."""
@@ -149,9 +194,9 @@ class Feed:
 
         `turns` bounds its snapshots; a viewer that has seen nothing yet then begins with one.
         """
-        viewer = Viewer()
-        self._send()  # so that nothing gathered before this viewer came reaches it twice
-        until = self.seq
+        viewer = Viewer(self.seq)
+        until = self._begin_at(viewer)
+        texts = self._telling.texts()
         self._viewers.add(viewer)
         self._keep_pulse()
         try:
@@ -160,7 +205,7 @@ class Feed:
             if begins or (after or 0) > until:  # the viewer saw records that a crash has taken back
                 yield await self._snapshot(viewer, turns, FIRST_LOG_LINES)
             else:
-                async for chunk in self._missed(after or 0, until):
+                async for chunk in self._missed(after or 0, until, texts):
                     yield chunk
             if once:
                 yield LATER
@@ -186,30 +231,32 @@ class Feed:
         for start in range(0, len(tail), CHUNK_RECORDS):
             yield tail[start : start + CHUNK_RECORDS]
 
-    async def _missed(self, after: int, until: int) -> AsyncIterator[bytes]:
+    async def _missed(self, after: int, until: int, texts: dict[Key, str]) -> AsyncIterator[bytes]:
         async for part in self.read(after, until):
-            yield await asyncio.to_thread(_message, part)
+            yield await asyncio.to_thread(_told, Batch(part, texts))
 
     async def _snapshot(self, viewer: Viewer, turns: int | None, lines: int) -> bytes:
         """The story so far. Viewers that come together share one; what happens meanwhile waits in the queue."""
         async with self._condensing:
-            self._send()
+            seq = self._begin_at(viewer)
             viewer.clear()
             known = self._snapshots.get((turns, lines))
-            if known is None or known[0] != self.seq:
-                seq, tail = self.seq, list(self._tail)
-                known = seq, await asyncio.to_thread(self._condense, turns, lines, seq, tail)
+            if known is None or known[0] != seq:
+                tail, texts = list(self._tail), self._telling.texts()
+                known = seq, await asyncio.to_thread(self._condense, turns, lines, seq, tail, texts)
                 self._snapshots = {(turns, lines): known}
             return known[1]
 
-    def _condense(self, turns: int | None, lines: int, until: int, tail: list[Record]) -> bytes:
+    def _condense(
+        self, turns: int | None, lines: int, until: int, tail: list[Record], texts: dict[Key, str]
+    ) -> bytes:
         if self._past is None:
             window = Window(tail)
         elif turns is None:
             window = Window(list(self._past.read(0, until + 1)))
         else:
             window = self._past.newest(turns, until)
-        records = condense(window.records, lines)
+        records = dress(condense(window.records, lines), texts)
         body = encode({"seq": until, "earlier": window.earlier, "records": records})
         return b"id: %d\nevent: snapshot\ndata: %s\n\n" % (until, body)
 
@@ -229,11 +276,20 @@ def condense(records: list[Record], most_lines: int = SNAPSHOT_LOG_LINES) -> lis
     return kept
 
 
+def _told(batch: Batch, shown: dict[Key, list[str]] | None = None) -> bytes:
+    """One server-sent event, its narration rendered. Slow for a text that is made to be slow."""
+    kept = _without_pieces(batch.records)
+    return _encoded(dress(kept, batch.texts, shown), batch.records[-1].seq)
+
+
 def _message(records: list[Record]) -> bytes:
     """One server-sent event. Pieces of a narration that is complete in the same batch need not travel."""
-    kept = _without_pieces(records)
+    return _encoded(_without_pieces(records), records[-1].seq)
+
+
+def _encoded(records: list[Record], seq: int) -> bytes:
     # JSON has no raw line breaks, so one `data:` line holds any number of records.
-    return b"id: %d\ndata: %s\n\n" % (records[-1].seq, encode(kept))
+    return b"id: %d\ndata: %s\n\n" % (seq, encode(records))
 
 
 def _without_pieces(records: list[Record]) -> list[Record]:

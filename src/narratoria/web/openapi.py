@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from narratoria import __version__
-from narratoria.session import Record
 from narratoria.web.documents import Document, Problem, Request
+from narratoria.web.telling import FeedRecord
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 BINARY: Final = "application/octet-stream"
@@ -24,7 +24,8 @@ A new connection gets the whole past first, or what follows `Last-Event-ID` (or 
 first with `?turns=50`, which asks for no more than the newest fifty turns (`earlier` says how many are left out),
 and when a viewer was too slow. With `?once=1` the answer ends when it has caught up, with an event named `later`. A
 browser, which has few connections for all its windows, names itself by `?browser=`: beyond its fourth stream it gets
-such an answer too, and asks again."""
+such an answer too, and asks again. A record of narration carries the text as sanitised HTML too, in `prose`: `blocks`,
+each one element, that follow the first `kept` of those sent before for that turn and attempt. You may ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Operation:
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
-    types: list[Any] = [Problem, Record]
+    types: list[Any] = [Problem, FeedRecord]
     for operation in operations:
         types += [
             one for one in (operation.body, operation.answer) if one is not None and not isinstance(one, str)

@@ -8,7 +8,7 @@
 import { merge } from "./merge.js";
 
 /**
- * @typedef {{seq: number, ts: number, turn: number|null, event: any}} JournalRecord
+ * @typedef {{seq: number, ts: number, turn: number|null, event: any, prose?: {blocks: string[], kept?: number}}} JournalRecord
  * @typedef {{level: string, message: string, fields?: object, ts: number}} LogLine
  * @typedef {{
  *   id: string, tool: string, toolId: string|null, plan: string|null, parent: string|null, turn: number,
@@ -107,6 +107,12 @@ function addItem(world, record, item) {
   const at = turn.items.findIndex((other) => other.id === item.id);
   if (at < 0) turn.items.push({ ...item, rev: world.rev });
   else turn.items[at] = { ...turn.items[at], ...item, rev: world.rev };
+}
+
+/** What a narration looks like, as the server has rendered it: `plain` when it has not, or not all of it is here. */
+function blocksOf({ prose }, shown = []) {
+  if (!prose || (prose.kept ?? 0) > shown.length) return { blocks: shown, plain: true };
+  return { blocks: [...shown.slice(0, prose.kept ?? 0), ...prose.blocks], plain: false };
 }
 
 /** The whole state again from what committed in the turns that count. */
@@ -219,15 +225,15 @@ const handlers = {
     const turn = turnOf(world, record);
     if (event.anew) turn.items = turn.items.filter((item) => item.id !== id); // another one speaks
     if (!event.text) return;
-    const text = turn.items.find((item) => item.id === id)?.text ?? "";
-    addItem(world, record, { kind: "narration", id, text: text + event.text, final: false });
+    const old = turn.items.find((item) => item.id === id);
+    addItem(world, record, { kind: "narration", id, text: (old?.text ?? "") + event.text, ...blocksOf(record, old?.blocks), final: false });
   },
   narration(world, event, record) {
     const turn = turnOf(world, record);
     const id = `narration-${event.attempt ?? 1}`;
     turn.items = turn.items.filter((item) => item.kind !== "narration" || item.final || item.id === id);
     if (event.narrator) turn.narrator = event.narrator;
-    addItem(world, record, { kind: "narration", id, text: event.text, final: true });
+    addItem(world, record, { kind: "narration", id, text: event.text, ...blocksOf(record), final: true });
   },
   plan_made(world, event, record) {
     const id = event.plan.requestId;

@@ -261,13 +261,14 @@ function activity({ tool, progress, log }) {
 
 function narration() {
   const node = h("div", { class: "narration" });
-  let shown = null;
+  let shown = -1;
   return {
     node,
     update(item) {
       node.classList.toggle("streaming", !item.final);
       node.classList.toggle("long", item.text.length > LONG);
-      if (item.text !== shown) showProse(node, (shown = item.text));
+      if (item.rev !== shown) showProse(node, item);
+      shown = item.rev;
     },
   };
 }
