@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ TOOLS = ROOT / "examples" / "tools"
 STORY = ROOT / "stories" / "torch"
 
 
-async def narratoria(*arguments: str, stdin: str = "", **environment: str) -> tuple[int, str, str]:
+async def narratoria(*arguments: str, stdin: str | bytes = "", **environment: str) -> tuple[int, str, str]:
     names = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
     env = {name: value for name, value in os.environ.items() if name not in names}
     process = await asyncio.create_subprocess_exec(
@@ -29,7 +30,9 @@ async def narratoria(*arguments: str, stdin: str = "", **environment: str) -> tu
         stderr=asyncio.subprocess.PIPE,
         env={**env, "NO_COLOR": "1", **environment},
     )
-    out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 60)
+    out, err = await asyncio.wait_for(
+        process.communicate(stdin.encode() if isinstance(stdin, str) else stdin), 60
+    )
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
 
@@ -93,6 +96,110 @@ async def test_a_model_that_fails_leaves_the_word_to_the_template() -> None:
     assert code == 0
     assert PlanDocument.from_json(out).tools == []
     assert "503: loading" in err
+    assert "template speaks" in err
+
+
+GOOD = json.dumps(
+    {
+        "narrative": "Fire.",
+        "calls": [{"tool": "torch-lighter", "input": {"action": "light_torch"}}],
+        "order": "together",
+    }
+)
+
+
+async def test_a_model_mends_its_answer_as_it_would_in_a_turn(tmp_path: Path) -> None:
+    async with ScriptedModel(Says('{"narr'), Says(GOOD)) as server:
+        code, out, err = await narratoria(
+            "narrate", "light it", "--tools", str(TOOLS), "--narrator", "llm", "--json",
+            "--timeout", "30", NARRATORIA_LLM_URL=server.url, NARRATORIA_LLM_TIMEOUT="30",
+        )  # fmt: skip
+        assert len(server.requests) == 2
+    assert code == 0, err
+    assert json.loads(out)["narrator"] == "llm"
+    assert "llm, attempt 1: $: not JSON" in err
+
+
+async def test_the_storys_lore_is_recalled_as_it_would_be_in_a_turn(tmp_path: Path) -> None:
+    shutil.copytree(STORY, tmp_path / "torch")
+    (tmp_path / "torch" / "lore").mkdir(exist_ok=True)
+    (tmp_path / "torch" / "lore" / "osk.md").write_text('+++\nkeywords = ["door"]\n+++\nOsk carved it.\n')
+    async with ScriptedModel(Says(GOOD)) as server:
+        code, _, err = await narratoria(
+            "narrate", "look at the door", "--story", str(tmp_path / "torch"), "--narrator", "llm",
+            "--timeout", "30", NARRATORIA_LLM_URL=server.url, NARRATORIA_LLM_TIMEOUT="30",
+        )  # fmt: skip
+        told = server.requests[0]["messages"][-1]["content"]
+    assert code == 0, err
+    assert "Osk carved it." in told
+
+
+async def test_a_refusal_brings_its_choices_and_names_its_narrator_once() -> None:
+    code, out, err = await narratoria(
+        "narrate", "book me a flight to Lisbon", "--tools", str(TOOLS), "--narrator", "local", "--json"
+    )
+    assert code == 0, err
+    plan = json.loads(out)
+    assert (plan["tools"], plan["narrator"]) == ([], "local")
+    assert len(plan["choices"]) >= 2
+    assert "local passed" not in err
+    assert "local speaks" in err
+
+
+async def test_a_state_can_be_given_to_tools_without_a_story(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"here": {"iron_door": {"open": false}}}')
+    async with ScriptedModel(Says(GOOD), Says(GOOD)) as server:
+        for given in (f"@{tmp_path / 'state.json'}", '{"here": {"iron_door": {"open": false}}}'):
+            code, _, err = await narratoria(
+                "narrate", "light it", "--tools", str(TOOLS), "--narrator", "llm", "--state", given,
+                "--timeout", "30", NARRATORIA_LLM_URL=server.url, NARRATORIA_LLM_TIMEOUT="30",
+            )  # fmt: skip
+            assert code == 0, err
+            assert '"iron_door":{"open":false}' in server.requests[-1]["messages"][-1]["content"]
+    code, _, err = await narratoria("narrate", "x", "--tools", str(TOOLS), "--state", "[1]")
+    assert code == 2
+    assert "--state" in err
+
+
+async def test_bytes_that_are_no_text_are_read_as_question_marks() -> None:
+    code, out, err = await narratoria(
+        "narrate", "-", "--story", str(STORY), "--narrator", "rules", stdin=b"light \xff the torch\nlook\n"
+    )
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert "Error" not in err
+
+
+async def test_on_a_new_machine_the_first_prompt_waits_until_its_meaning_can_be_read(tmp_path: Path) -> None:
+    code, _, err = await narratoria(
+        "narrate", "lihgt teh torhc", "--story", str(STORY), "--narrator", "paraphrase",
+        "--timeout", "30", NARRATORIA_HOME=str(tmp_path),
+    )  # fmt: skip
+    assert code == 0
+    assert "paraphrase speaks" in err
+    assert "no plan within" not in err
+
+
+async def test_settings_that_bound_nothing_are_refused() -> None:
+    for variable, value, word in (
+        ("NARRATORIA_LLM_TIMEOUT", "-1", "above zero"),
+        ("NARRATORIA_LLM_MAX_TOKENS", "nan", "above zero"),
+        ("NARRATORIA_LLM_MAX_COST", "5", "NARRATORIA_LLM_PRICE"),
+    ):
+        settings = {"NARRATORIA_LLM_URL": "http://127.0.0.1:1/v1", variable: value}
+        code, _, err = await narratoria(
+            "narrate", "x", "--tools", str(TOOLS), "--narrator", "llm", **settings
+        )
+        assert code == 1
+        assert variable in err
+        assert word in err
+
+
+async def test_narrators_are_asked_in_the_order_given_also_the_template() -> None:
+    code, _, err = await narratoria(
+        "narrate", "light the torch", "--story", str(STORY), "--narrator", "template", "--narrator", "rules"
+    )
+    assert code == 0
     assert "template speaks" in err
 
 

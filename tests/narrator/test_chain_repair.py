@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
 from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.events import Narration, NarrationDelta, NarratorChosen, PlanRefused
+from narratoria.narrator.casting import _OnFirstNeed
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.llm import LLMNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, Refusal
@@ -232,3 +234,48 @@ async def test_the_final_narration_stands_where_its_pieces_were() -> None:
     _, _, heard = await play([says("You fly.", "fly"), GOOD])
     [final] = heard.of(Narration)
     assert final.attempt == heard.of(NarrationDelta)[-1].attempt == 2
+
+
+# --- a narrator that is still being made -------------------------------------------------------------------
+
+
+async def test_a_narrator_still_being_made_is_waited_for_a_generation_or_two() -> None:
+    made = threading.Event()
+
+    def make() -> Narrator:
+        made.wait(30)
+        return Passes("slow", PlanDocument(narrative="At last."))
+
+    class Opens(Heard):
+        def push(self, record: Record) -> None:
+            super().push(record)
+            if isinstance(record.event, PlanRefused):
+                made.set()
+
+    session = Session()
+    heard = Opens(session)
+    chain = ChainNarrator([_OnFirstNeed("slow", make)], last_resort=TemplateNarrator(), time_limit=1.0)
+    result = await take_turn(
+        session, "x", narrator=chain, registry=ToolRegistry(), settings=TurnSettings(generation_timeout=1.5)
+    )
+    assert (result.narrator, result.narrative) == ("slow", "At last.")
+    assert len(heard.of(PlanRefused)) == 1
+
+
+async def test_a_narrator_that_is_never_made_costs_two_generations_once() -> None:
+    made = threading.Event()
+
+    def make() -> Narrator:
+        made.wait(30)
+        return Passes("slow", PlanDocument(narrative="At last."))
+
+    session = Session()
+    heard = Heard(session)
+    chain = ChainNarrator([_OnFirstNeed("slow", make)], last_resort=TemplateNarrator(), time_limit=0.2)
+    for _ in range(2):
+        result = await take_turn(
+            session, "x", narrator=chain, registry=ToolRegistry(), settings=TurnSettings(generation_timeout=1)
+        )
+        assert result.narrator == "template"
+    made.set()
+    assert len(heard.of(PlanRefused)) == 2

@@ -6,33 +6,44 @@ import asyncio
 import os
 import statistics
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from narratoria.cli.output import console, print_json, styled
-from narratoria.errors import NarratoriaError
+from narratoria.cli.output import console, print_json, read_object, styled
+from narratoria.errors import NarratoriaError, PlanRejected
+from narratoria.events import JsonObject
 from narratoria.game import story_registry
-from narratoria.narrator.casting import granted_time, make_narrator
+from narratoria.narrator.casting import granted_time, make_narrator, ready
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.evaluation import Report, evaluate, load_set
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
+from narratoria.narrator.recollection import Recollection
 from narratoria.plan import PlanDocument
+from narratoria.plan_executor import MAX_GENERATIONS
 from narratoria.registry import ToolRegistry
 from narratoria.story import MANIFEST_SUFFIX, Opening, Story, open_story
 from narratoria.tools.process import process_tool
 from narratoria.turn import card
 
 DEFAULT_STORY = "lighthouse"
-_narrators = click.option(
-    "--narrator",
-    "narrators",
-    multiple=True,
-    metavar="NAME",
-    help="rules, local, llm or template; several are asked in order.",
-)
+_WARM_UP = 60.0  # seconds for a model to make ready: nobody is reading
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _narrators(which: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--narrator",
+        "narrators",
+        multiple=True,
+        metavar="NAME",
+        help=f"{which}; several are asked in order.",
+    )
+
+
 _timeout = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -50,51 +61,84 @@ _timeout = click.option(
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="A folder of tools, no story.",
 )
-@_narrators
+@click.option(
+    "--state", metavar="JSON", help="The world as it is: an object, or @file; else the story's beginning."
+)
+@_narrators("rules, paraphrase, local, llm or template")
 @_timeout
-@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the plan as JSON, with its narrator and its choices."
+)
 def narrate(
     prompt: str,
     story: str | None,
     tools: Path | None,
+    state: str | None,
     narrators: tuple[str, ...],
     timeout: float,
     as_json: bool,
 ) -> int:
-    """The plan for PROMPT, as a narrator would make it now; nothing is run.
+    """The plan for PROMPT, as a turn would make it now; nothing is run.
 
     With - as the prompt, one prompt is read from each line of standard input and one plan printed per line.
     """
+    if prompt == state == "-":
+        raise click.UsageError("the prompts and the state cannot both come from standard input")
     if story is not None and tools is not None:
         raise click.UsageError("--story and --tools exclude each other")
     tale = _bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
     registry = _folder_registry(tools) if tools is not None else story_registry(tale)
+    world = dict(tale.state) if state is None else read_object("--state", state)
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
-    return asyncio.run(_narrate(prompt, tale, registry, chain, as_json))
+    return asyncio.run(_narrate(prompt, tale, world, registry, chain, as_json))
 
 
 async def _narrate(
-    prompt: str, tale: Story, registry: ToolRegistry, chain: ChainNarrator, as_json: bool
+    prompt: str, tale: Story, world: JsonObject, registry: ToolRegistry, chain: ChainNarrator, as_json: bool
 ) -> int:
     cards = [card(tool) for tool in registry]
     by_line = prompt == "-"
+    memory = Recollection(tale, chain)
+    await ready(chain, _WARM_UP)
     async for one in _lines() if by_line else _only(prompt):
-        plan = await chain.plan(NarratorRequest(one, state=tale.state, tools=cards, premise=tale.premise))
+        memories = await memory.recall(one, world)
+        request = NarratorRequest(
+            one,
+            state=world,
+            tools=cards,
+            premise=tale.premise,
+            memories=memories,
+            generations=MAX_GENERATIONS,
+        )
+        plan = await _generate(chain, request)
         if by_line or as_json:
-            print_json(plan)
+            print_json(
+                {**plan.to_data(), "narrator": chain.last_speaker, "choices": list(chain.last_choices)}
+            )
             _say_who(chain)
         else:
             _show(plan, chain)
     return 0
 
 
+async def _generate(chain: ChainNarrator, request: NarratorRequest) -> PlanDocument:
+    """As a turn does it: what a model got wrong it may mend, and in the last generation somebody else speaks."""
+    for attempt in range(1, request.generations):
+        try:
+            return await chain.plan(replace(request, attempt=attempt))
+        except PlanRejected as error:
+            again = f"{chain.last_speaker}, attempt {attempt}: {'; '.join(error.problems)}"
+            console(stderr=True).print(styled((again, "dim")))
+    return await chain.plan(replace(request, attempt=request.generations))
+
+
 async def _only(prompt: str) -> AsyncIterator[str]:
-    yield prompt
+    yield os.fsencode(prompt).decode("utf-8", "replace")  # a shell may give us any bytes
 
 
 async def _lines() -> AsyncIterator[str]:
-    while line := await asyncio.to_thread(sys.stdin.readline):
-        yield line.rstrip("\r\n")
+    while line := await asyncio.to_thread(sys.stdin.buffer.readline):
+        yield line.decode("utf-8", "replace").rstrip("\r\n")
 
 
 def _bare_story(folder: Path) -> Story:
@@ -125,7 +169,8 @@ def _folder_registry(folder: Path) -> ToolRegistry:
 def _say_who(chain: ChainNarrator) -> None:
     err = console(stderr=True)
     for name, why in chain.passed_over.items():
-        err.print(styled((f"{name} passed: {why}", "dim")))
+        if name != chain.last_speaker:  # its refusal is the answer
+            err.print(styled((f"{name} passed: {why}", "dim")))
     err.print(styled((f"{chain.last_speaker} speaks", "dim")))
 
 
@@ -151,7 +196,7 @@ def _show(plan: PlanDocument, chain: ChainNarrator) -> None:
 
 @click.command("eval")
 @click.argument("file", metavar="SET.jsonl", type=click.Path(dir_okay=False, exists=True, path_type=Path))
-@_narrators
+@_narrators("local or llm")
 @_timeout
 @click.option(
     "--attempts",
@@ -214,10 +259,11 @@ class Persistent:
                 tools=request.tools,
                 premise=request.premise,
                 attempt=attempt,
+                generations=self.attempts,
             )
             try:
                 plan = await self.chain.plan(again)
-            except NoMatch as error:
+            except (NoMatch, PlanRejected) as error:
                 why = str(error)
             else:
                 self.failures.pop(request.prompt, None)

