@@ -273,9 +273,16 @@ def test_a_story_is_begun_continued_renamed_branched_and_deleted(
     shoot(page, "library")
     page.get_by_role("button", name="Actions for The Workshop").click()
     page.get_by_role("menuitem", name="Rename…").click()
-    page.get_by_label("Name of this story").fill("My bench")
-    page.get_by_role("button", name="Rename").click()
+    name = page.get_by_label("Name of this story")
+    expect(name).to_be_focused()
+    name.fill("  ")
+    expect(page.get_by_role("button", name="Rename")).to_be_disabled()
+    name.fill("x" * 300)
+    assert len(name.input_value()) == 200
+    name.fill("My bench")
+    name.press("Shift+Enter")
     expect(page.get_by_role("link", name="Continue My bench")).to_be_visible()
+    expect(page.get_by_role("button", name="Actions for My bench")).to_be_focused()
     page.get_by_role("button", name="Actions for My bench").click()
     page.get_by_role("menuitem", name="Branch from here").click()
     expect(page.get_by_role("log", name="Story")).to_contain_text("It is good enough.")
@@ -286,6 +293,49 @@ def test_a_story_is_begun_continued_renamed_branched_and_deleted(
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".saved-card")).to_have_count(1)
     expect(page.get_by_role("link", name="Continue My bench", exact=True)).to_have_count(0)
+    expect(page.locator(".saved-link")).to_be_focused()
+
+
+def test_the_library_shows_what_a_story_says_of_itself_and_what_is_finished(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    root = fresh_server.home / "stories" / "conte"
+    root.mkdir()
+    (root / "story.toml").write_text(
+        'id = "conte"\ntitle = "Le Conte"\nlanguage = "fr"\npremise = "Une porte."\nnote = "Essayez la porte."\n'
+        'narrator = ["template"]\n[opening]\nnarrative = "La porte est close."\nchoices = ["Frapper"]\n',
+        encoding="utf-8",
+    )
+    page = played(fresh_server, open_page, "paint")
+    say(page, "finish")
+    expect(page.locator(".composer .status")).to_have_text("The end")
+    for _ in range(6):
+        fresh_server.new_session()
+    page.goto(fresh_server.origin)
+    going_on = page.get_by_role("region", name="Go on with")
+    expect(going_on.locator(".saved-card:visible")).to_have_count(4)
+    going_on.get_by_role("button", name="Show all 6").click()
+    expect(going_on.locator(".saved-card:visible")).to_have_count(6)
+    finished = page.get_by_role("region", name="Finished").locator(".saved-card")
+    expect(finished).to_have_count(1)
+    expect(finished).to_contain_text("Ended: A tidy bench")
+    conte = page.locator(".story-card", has_text="Le Conte")
+    expect(conte).to_contain_text("Essayez la porte.")
+    expect(conte).to_have_attribute("lang", "fr")
+    shoot(page, "library-many")
+    conte.click(position={"x": 40, "y": 40})  # the whole card begins it
+    story = page.get_by_role("log", name="Story")
+    expect(story).to_contain_text("La porte est close.")
+    assert story.evaluate("one => one.closest('[lang]').lang") == "fr"
+
+
+def test_stories_can_be_begun_without_scrolling(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 1280, "height": 800})
+    expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
+    page.goto(server.origin)
+    expect(page.get_by_role("region", name="Go on with")).to_be_visible()
+    for button in page.get_by_role("button", name="Begin ").all():
+        expect(button).to_be_in_viewport(ratio=1)
 
 
 def test_a_session_is_saved_to_a_file_and_brought_back_by_the_buttons(

@@ -1,21 +1,28 @@
 /** The library: stories to begin, stories to go on with. */
 import { api } from "./api.js";
-import { attempt, askText, confirm, openMenu, snackbar } from "./dialogs.js";
+import { ask, attempt, confirm, openMenu, snackbar } from "./dialogs.js";
 import { cover } from "./cover.js";
 import { ago, h } from "./dom.js";
 import { icon } from "./icons.js";
 
 /**
- * @typedef {{id: string, title: string, description?: string, author?: string, cover?: string|null}} Story
- * @typedef {{id: string, title?: string, story?: string, storyTitle?: string, updated: number, turns: number, excerpt?: string, picture?: string|null, parent?: string|null}} Saved
+ * @typedef {{id: string, title: string, description?: string, author?: string, note?: string, language?: string, cover?: string|null, coverAlt?: string}} Story
+ * @typedef {{id: string, title?: string, story?: string, storyTitle?: string, updated: number, turns: number, excerpt?: string, picture?: string|null, parent?: string|null, ending?: string|null, language?: string}} Saved
  */
+
+/** Stories under way that are shown at first: what to begin must not be pushed out of sight. */
+const FIRST_SAVED = 4;
+const LONGEST_TITLE = 200;
 
 const open = (id) => location.assign(`/play/${encodeURIComponent(id)}#narrative`);
 
 export class LibraryView {
   constructor() {
     this.sessions = h("div", { class: "saved-list" });
-    this.savedSection = h("section", { "aria-labelledby": "saved-title", hidden: true }, h("h2", { id: "saved-title", text: "Go on with" }), this.sessions);
+    this.finished = h("div", { class: "saved-list" });
+    this.allButton = h("button", { class: "button text", hidden: true, on: { click: () => this.#showAll() } });
+    this.savedSection = h("section", { "aria-labelledby": "saved-title", hidden: true }, h("h2", { id: "saved-title", tabindex: "-1", text: "Go on with" }), this.sessions, this.allButton);
+    this.finishedSection = h("section", { "aria-labelledby": "finished-title", hidden: true }, h("h2", { id: "finished-title", text: "Finished" }), this.finished);
     this.stories = h("div", { class: "story-grid" }, ...Array.from({ length: 3 }, () => h("div", { class: "card skeleton" })));
     this.status = h("p", { class: "visually-hidden", role: "status" });
     const file = h("input", { type: "file", hidden: true, accept: ".narratoria" }); // the button asks for it
@@ -23,7 +30,7 @@ export class LibraryView {
     const importButton = h("button", { class: "button tonal", on: { click: () => file.click() } }, icon("upload"), h("span", { text: "Import" }));
     this.node = h("div", { class: "scroll-view library" }, h("div", { class: "wide-page" },
       h("header", { class: "library-head" }, h("div", {}, h("h1", { text: "Narratoria" }), h("p", { class: "quiet", text: "Say what you do. The story answers." })), importButton, file),
-      this.status, this.savedSection, h("section", { "aria-labelledby": "stories-title" }, h("h2", { id: "stories-title", text: "Begin a story" }), this.stories)));
+      this.status, this.savedSection, h("section", { "aria-labelledby": "stories-title" }, h("h2", { id: "stories-title", tabindex: "-1", text: "Begin a story" }), this.stories), this.finishedSection));
   }
 
   async load() {
@@ -51,38 +58,68 @@ export class LibraryView {
       if (made) open(made.id);
       else button.disabled = false;
     };
-    return h("article", { class: "card story-card" },
-      h("div", { class: "card-picture" }, picture(story.cover, story.id)),
-      h("div", { class: "card-text" }, h("h3", { text: story.title, dir: "auto" }), story.author ? h("p", { class: "quiet", text: `by ${story.author}` }) : "",
-        h("p", { text: story.description ?? "", dir: "auto" })),
-      h("button", { class: "button filled", "aria-label": `Begin ${story.title}`, on: { click: begin } }, icon("book"), h("span", { text: "Begin" })));
+    return h("article", { class: "card story-card", lang: story.language },
+      h("div", { class: "card-picture" }, picture(story.cover, story.id, story.coverAlt)),
+      h("div", { class: "card-text" },
+        h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), story.author ? h("p", { class: "quiet", text: `by ${story.author}`, dir: "auto" }) : ""),
+          h("button", { class: "button filled", lang: "en", "aria-label": `Begin ${story.title}`, on: { click: begin } }, icon("book"), h("span", { text: "Begin" }))),
+        h("p", { text: story.description ?? "", dir: "auto" }), story.note ? h("p", { class: "card-note", text: story.note, dir: "auto" }) : ""));
   }
 
   /** @param {Saved[]} sessions @param {Map<string, Story>} stories */
   #showSessions(sessions, stories) {
-    this.savedSection.hidden = !sessions.length;
-    this.sessions.replaceChildren(...sessions.map((saved) => this.#savedCard(saved, stories.get(saved.story))));
+    const cards = (list) => list.map((saved) => this.#savedCard(saved, stories.get(saved.story)));
+    const [open, ended] = [sessions.filter((saved) => !saved.ending), sessions.filter((saved) => saved.ending)];
+    this.savedSection.hidden = !open.length;
+    this.finishedSection.hidden = !ended.length;
+    this.sessions.replaceChildren(...cards(open));
+    this.finished.replaceChildren(...cards(ended));
+    const few = !this.all && open.length > FIRST_SAVED + 1;
+    this.allButton.hidden = !few;
+    this.allButton.textContent = `Show all ${open.length}`;
+    if (few) for (const card of [...this.sessions.children].slice(FIRST_SAVED)) card.hidden = true;
+  }
+
+  #showAll() {
+    this.all = true;
+    this.allButton.hidden = true;
+    for (const card of this.sessions.children) card.hidden = false;
+    this.sessions.children[FIRST_SAVED].querySelector("a").focus();
   }
 
   #savedCard(saved, story) {
     const title = saved.title || story?.title || saved.id;
-    const more = h("button", { class: "icon-button", "aria-label": `Actions for ${title}`, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
+    const more = h("button", { class: "icon-button", "data-session": saved.id, "aria-label": `Actions for ${title}`, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
     more.addEventListener("click", () => openMenu(more, [
       { label: "Rename…", icon: "edit", run: () => this.#rename(saved, title) },
       { label: "Branch from here", icon: "branch", run: () => this.#branch(saved) },
       { label: "Export", icon: "download", run: () => location.assign(api.exportUrl(saved.id)) },
       { label: "Delete…", icon: "trash", run: () => this.#remove(saved, title) },
     ]));
-    const facts = [saved.turns === 1 ? "1 turn" : `${saved.turns} turns`, saved.updated ? ago(saved.updated) : "", saved.parent ? "a branch" : ""].filter(Boolean).join(" · ");
+    const facts = [saved.turns === 0 ? "at the beginning" : saved.turns === 1 ? "1 turn" : `${saved.turns} turns`, saved.updated ? ago(saved.updated) : "", saved.parent ? "a branch" : ""].filter(Boolean).join(" · ");
     return h("article", { class: "card saved-card" },
-      h("a", { class: "saved-link", href: `/play/${encodeURIComponent(saved.id)}#narrative`, "aria-label": `Continue ${title}` },
+      h("a", { class: "saved-link", href: `/play/${encodeURIComponent(saved.id)}#narrative`, "aria-label": `Continue ${title}${saved.ending ? `, ended: ${saved.ending}` : ""}` },
         h("div", { class: "card-picture" }, picture(saved.picture ?? story?.cover, saved.story ?? saved.id)),
-        h("div", { class: "card-text" }, h("h3", { text: title, dir: "auto" }), h("p", { class: "excerpt", text: saved.excerpt ?? "Not begun yet.", dir: "auto" }), h("p", { class: "quiet", text: facts }))), more);
+        h("div", { class: "card-text" }, h("h3", { text: title, dir: "auto" }), saved.ending ? h("p", { class: "ended" }, icon("spark"), h("span", { text: `Ended: ${saved.ending}`, dir: "auto", lang: saved.language })) : "",
+          h("p", { class: "excerpt", text: saved.excerpt || "Not begun yet.", dir: "auto", lang: saved.excerpt ? saved.language : null }), h("p", { class: "quiet", text: facts }))), more);
   }
 
+  /** A title is one line: what a text area would let in has no place on a card. */
   async #rename(saved, title) {
-    const name = await askText("Rename", "Name of this story", title, "Rename");
-    if (name && (await attempt(() => api.rename(saved.id, name).then(() => true)))) await this.load();
+    const field = h("input", { class: "field", id: "title-field", maxlength: LONGEST_TITLE, value: title, autocomplete: "off", dir: "auto", autofocus: true });
+    const check = () => { field.form.querySelector('[value="ok"]').disabled = !field.value.trim(); };
+    field.addEventListener("input", check);
+    field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.isComposing) return; // the first button would be Close
+      event.preventDefault();
+      const ok = field.form.querySelector('[value="ok"]');
+      if (!ok.disabled) field.form.requestSubmit(ok);
+    });
+    queueMicrotask(() => { field.focus(); field.select(); });
+    const answer = await ask("Rename", [h("label", { for: "title-field", text: "Name of this story" }), field], [{ label: "Close", value: "" }, { label: "Rename", value: "ok", kind: "filled" }]);
+    if (answer !== "ok" || !(await attempt(() => api.rename(saved.id, field.value).then(() => true)))) return;
+    await this.load();
+    this.node.querySelector(`[data-session="${CSS.escape(saved.id)}"]`)?.focus();
   }
 
   async #branch(saved) {
@@ -92,10 +129,12 @@ export class LibraryView {
 
   async #remove(saved, title) {
     if (!(await confirm(`Delete “${title}”?`, "Its turns, pictures and state are removed from this computer. Export it first to keep a copy.", "Delete"))) return;
-    if (await attempt(() => api.remove(saved.id).then(() => true))) {
-      snackbar(`“${title}” is deleted.`);
-      await this.load();
-    }
+    const before = [...this.node.querySelectorAll(".saved-link")].findIndex((link) => link.parentElement.querySelector(`[data-session="${CSS.escape(saved.id)}"]`));
+    if (!(await attempt(() => api.remove(saved.id).then(() => true)))) return;
+    snackbar(`“${title}” is deleted.`);
+    await this.load();
+    const links = this.node.querySelectorAll(".saved-link");
+    (links[Math.min(before, links.length - 1)] ?? document.getElementById("stories-title")).focus();
   }
 
   async #import(file) {
@@ -104,6 +143,6 @@ export class LibraryView {
   }
 }
 
-function picture(hash, seed) {
-  return hash ? h("img", { src: api.assetUrl(hash), alt: "", loading: "lazy" }) : cover(seed);
+function picture(hash, seed, alt = "") {
+  return hash ? h("img", { src: api.assetUrl(hash), alt, loading: "lazy" }) : cover(seed);
 }

@@ -49,8 +49,9 @@ export class Shell {
 
   async #readTitle() {
     try {
-      const { title, storyTitle } = await api.session(this.game.id);
+      const { title, storyTitle, language } = await api.session(this.game.id);
       this.named = title || storyTitle;
+      this.story.node.lang = this.title.lang = language; // hyphens, voices and fonts are those of the story
       this.update();
     } catch (error) {
       if (error.status === 404) this.game.connection = "gone";
