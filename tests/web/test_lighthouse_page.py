@@ -22,7 +22,7 @@ def play(server: RunningServer, session: str, page: Any, prompts: list[str], fir
     for number, prompt in enumerate(prompts, first):
         with server.client() as client:
             client.post(f"/sessions/{session}/prompt", json={"prompt": prompt}).raise_for_status()
-        turn = page.get_by_role("region", name=f"Turn {number}", exact=True)
+        turn = page.get_by_role("article", name=f"Turn {number}", exact=True)
         expect(turn).to_be_attached(timeout=20_000)
         expect(turn).not_to_have_attribute("aria-busy", "true", timeout=20_000)
         expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_hidden()

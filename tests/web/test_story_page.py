@@ -13,6 +13,8 @@ pytestmark = pytest.mark.browser
 
 Open = Callable[..., Any]
 Shoot = Callable[[Any, str], None]
+AT_WORK = "Does as it is told…"  # the tool's own words; its id is for the Tools view
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
 def story(page: Any) -> Any:
@@ -90,7 +92,7 @@ def test_a_running_turn_shows_itself_and_can_be_cancelled(
 ) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "wait")
-    expect(page.get_by_role("status")).to_have_text("bench is at work")
+    expect(page.get_by_role("status")).to_have_text(AT_WORK)
     expect(story(page).locator(".turn").last).to_have_attribute("aria-busy", "true")
     expect(button(page, "Undo")).to_be_disabled()
     shoot(page, "story-running")
@@ -98,6 +100,7 @@ def test_a_running_turn_shows_itself_and_can_be_cancelled(
     expect(story(page)).to_contain_text("You stopped this turn")
     expect(button(page, "Cancel")).to_have_count(0)
     expect(page.get_by_role("status")).to_have_text("Stopped")
+    expect(story(page).locator(".notice")).to_have_count(0)  # what the player stopped has not failed
 
 
 def test_undo_redo_retry_and_edit(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
@@ -111,7 +114,7 @@ def test_undo_redo_retry_and_edit(server: RunningServer, open_page: Open, shoot:
     button(page, "Redo").click()
     expect(turns).to_have_count(2)
     button(page, "Retry").click()
-    expect(page.get_by_role("region", name="Turn 2")).to_contain_text("Dust falls.")
+    expect(page.get_by_role("article", name="Turn 2")).to_contain_text("Dust falls.")
     expect(turns).to_have_count(2)
     page.get_by_role("button", name="Actions for turn 2").click()
     shoot(page, "story-menu")
@@ -143,7 +146,7 @@ def test_a_failed_skill_is_told_inline_with_details_retry_and_dismiss(
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "break")
     notice = story(page).locator(".notice").first
-    expect(notice).to_contain_text("bench did not succeed")
+    expect(notice).to_contain_text("“Does as it is told” did not succeed")
     notice.get_by_text("Details").click()
     expect(notice).to_contain_text("VICE_BROKEN: bench: The vice gives way")
     expect(notice.get_by_role("button", name="Try the turn again")).to_be_visible()
@@ -162,6 +165,20 @@ def test_an_unknown_ui_event_is_a_quiet_card(server: RunningServer, open_page: O
     expect(card).to_contain_text("camera_shake")
     card.locator("summary").click()
     expect(card).to_contain_text('"strength": 0.4')
+
+
+def test_a_file_that_was_refused_leaves_a_quiet_card_in_its_place(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    say(page, "forge")
+    card = story(page).locator(".ui-card")
+    expect(card).to_contain_text("A picture belongs here, but could not be shown.")
+    expect(page.get_by_role("status")).to_have_text("Your turn")
+    expect(story(page).locator(".notice")).to_have_count(0)
+    shoot(page, "story-refused")
+    card.locator("summary").click()
+    expect(card).to_contain_text("does not begin like image/png")
 
 
 def test_tool_text_is_never_markup(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
@@ -191,13 +208,13 @@ def test_nothing_jumps_while_reading_and_what_plays_goes_on(server: RunningServe
     scroller = story(page)
     scroller.hover()
     page.mouse.wheel(0, -100_000)
-    expect(page.get_by_role("region", name="Prologue")).to_be_in_viewport()
+    expect(page.get_by_role("article", name="Prologue")).to_be_in_viewport()
     scroller.evaluate("node => { node.scrollTop = 60 }")
     page.evaluate("window.audio = document.querySelector('audio')")
     page.evaluate("audio.loop = true, audio.muted = true, audio.play()")
     with server.client() as another_viewer:
         another_viewer.post(f"/sessions/{session}/prompt", json={"prompt": "wait"})
-    expect(page.get_by_role("status")).to_have_text("bench is at work")
+    expect(page.get_by_role("status")).to_have_text(AT_WORK)
     assert scroller.evaluate("node => node.scrollTop") == 60
     server.ring()
     expect(button(page, "Listen")).to_be_attached()
@@ -210,17 +227,46 @@ def test_a_long_turn_is_read_from_its_beginning(server: RunningServer, open_page
     say(page, "lengthen")
     expect(button(page, "Finish")).to_be_attached()
     expect(story(page).locator(".prompt")).to_be_in_viewport()
-    page.get_by_role("button", name="Go to the newest text").click()
+    page.get_by_role("button", name="Go down to: 2 choices").click()
     expect(button(page, "Finish")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Go down to")).to_have_count(0)
+
+
+def test_a_tall_turn_names_what_lies_below_and_leads_there_in_order(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 1280, "height": 560})
+    say(page, "lengthen")
+    expect(button(page, "Finish")).to_be_attached()
+    say(page, "paint")
+    expect(button(page, "Hang it up")).to_be_attached()
+    shoot(page, "story-below")
+    page.get_by_role("button", name="Go down to: Picture · Sound · Picture · 2 choices").click()
+    expect(page.get_by_role("img", name="Dusk over the yard")).to_be_in_viewport()
+    story(page).evaluate("node => { node.scrollTop = 0 }")
+    page.get_by_role("button", name="Go down to: The newest turn").click()
+    expect(page.get_by_role("article", name="Turn 2").locator(".prompt")).to_be_in_viewport()
+
+
+def test_a_turn_of_a_long_story_begins_where_it_should(fresh_server: RunningServer, open_page: Open) -> None:
+    page = open_page(fresh_server.at(f"/play/{write_long_session(fresh_server.home, 60)}"))
+    expect(page.get_by_role("button", name="Show earlier turns")).to_be_attached()
+    say(page, "lengthen")
+    expect(button(page, "Finish")).to_be_attached()
+    tops = [
+        page.locator(selector).last.evaluate("node => node.getBoundingClientRect().top")
+        for selector in (".turn", ".story")
+    ]
+    assert tops[0] - tops[1] == pytest.approx(24, abs=1)
 
 
 def test_a_reload_in_mid_turn_shows_the_same(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "wait")
-    expect(page.get_by_role("status")).to_have_text("bench is at work")
+    expect(page.get_by_role("status")).to_have_text(AT_WORK)
     page.reload()
     expect(story(page).locator(".prompt")).to_have_text("wait")
-    expect(page.get_by_role("status")).to_have_text("bench is at work")
+    expect(page.get_by_role("status")).to_have_text(AT_WORK)
     server.ring()
     expect(button(page, "Listen")).to_be_visible()
 
@@ -229,7 +275,7 @@ def test_a_reload_keeps_text_and_pictures_in_their_order(server: RunningServer, 
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "paint")
     expect(button(page, "Hang it up")).to_be_visible()
-    body = page.get_by_role("region", name="Turn 1").locator(".turn-body")
+    body = page.get_by_role("article", name="Turn 1").locator(".turn-body")
     order = "node => [...node.children].map(child => child.className)"
     live = body.evaluate(order)
     page.reload()
@@ -251,7 +297,7 @@ def test_a_killed_server_is_announced_and_its_turn_goes_on(
 ) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "wait")
-    expect(page.get_by_role("status")).to_have_text("bench is at work")
+    expect(page.get_by_role("status")).to_have_text(AT_WORK)
     server.kill()
     expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
     shoot(page, "story-offline")
@@ -269,10 +315,10 @@ def test_a_long_story_opens_on_its_newest_turns_and_shows_the_others_when_asked(
     page = open_page(fresh_server.at(f"/play/{session}"))
     turns = story(page).locator(".turn")
     expect(turns).to_have_count(50)
-    expect(page.get_by_role("region", name="Turn 120")).to_be_in_viewport()
+    expect(page.get_by_role("article", name="Turn 120")).to_be_in_viewport()
     story(page).evaluate("node => { node.scrollTop = 0 }")
     shoot(page, "story-earlier")
-    oldest = page.get_by_role("region", name="Turn 71")
+    oldest = page.get_by_role("article", name="Turn 71")
     expect(oldest).to_be_in_viewport()
     page.get_by_role("button", name="Show earlier turns (70)").click()
     expect(turns).to_have_count(100)
@@ -281,7 +327,7 @@ def test_a_long_story_opens_on_its_newest_turns_and_shows_the_others_when_asked(
     expect(turns).to_have_count(120)
     expect(page.get_by_role("button", name="Show earlier turns")).to_have_count(0)
     say(page, "shake")
-    expect(page.get_by_role("region", name="Turn 121")).to_contain_text("Dust falls.")
+    expect(page.get_by_role("article", name="Turn 121")).to_contain_text("Dust falls.")
     with fresh_server.client() as client:
         assert client.get(f"/sessions/{session}/state").json()["state"]["count"] == 120
 
@@ -320,8 +366,7 @@ def test_a_keyboard_alone_reaches_an_ending(server: RunningServer, open_page: Op
 def test_a_phone_has_its_navigation_at_the_bottom(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    page = open_page(server.at(f"/play/{server.new_session()}"), **phone)
+    page = open_page(server.at(f"/play/{server.new_session()}"), **PHONE)
     page.get_by_role("button", name="Paint a picture").tap()
     expect(button(page, "Hang it up")).to_be_visible()
     bar = page.get_by_role("navigation").bounding_box()

@@ -1,19 +1,23 @@
 /** Where the player writes, and the actions on the newest turn. */
+import { LONGEST_PROMPT } from "./dialogs.js";
 import { h, setText } from "./dom.js";
+import { isStrayLetter } from "./focus.js";
 import { activeTurns, endingOf, lastTurn } from "./fold.js";
 import { icon } from "./icons.js";
+import { branch, redo, retry, undo } from "./moves.js";
+import { recall, remember } from "./tab.js";
 
 export class Composer {
   /** @param {import("./game.js").Game} game */
   constructor(game) {
     this.game = game;
-    this.field = h("textarea", { id: "prompt", rows: 1, maxlength: 8000, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", placeholder: " ", dir: "auto" });
+    this.field = h("textarea", { id: "prompt", rows: 1, maxlength: LONGEST_PROMPT, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", placeholder: " ", dir: "auto" });
     this.sendButton = h("button", { class: "button filled send", type: "submit" }, icon("send"), h("span", { text: "Send" }));
     this.cancelButton = h("button", { class: "button tonal", type: "button", hidden: true, on: { click: () => game.cancel() } }, icon("stop"), h("span", { text: "Cancel" }));
-    this.undoButton = action("undo", "Undo", () => game.undo());
-    this.redoButton = action("redo", "Redo", () => game.redo());
-    this.retryButton = action("retry", "Retry", () => game.retry());
-    this.branchButton = action("branch", "Branch", () => game.branchHere());
+    this.undoButton = action("undo", "Undo", () => undo(game));
+    this.redoButton = action("redo", "Redo", () => redo(game));
+    this.retryButton = action("retry", "Retry", () => retry(game));
+    this.branchButton = action("branch", "Branch", () => branch(game));
     this.status = h("p", { class: "status", role: "status" });
     this.node = h("form", { class: "composer", "aria-label": "Your turn" },
       h("div", { class: "composer-bar" }, this.status, this.undoButton, this.redoButton, this.retryButton, this.branchButton),
@@ -22,7 +26,19 @@ export class Composer {
     this.back = 0;
     this.node.addEventListener("submit", (event) => { event.preventDefault(); this.#send(); });
     this.field.addEventListener("keydown", (event) => this.#key(event));
-    this.field.addEventListener("input", () => { this.back = 0; this.#enable(); });
+    this.field.addEventListener("input", () => { this.back = 0; this.#changed(); });
+    this.field.value = recall(this.#draftKey) ?? "";
+    document.addEventListener("keydown", (event) => this.#stray(event));
+    new ResizeObserver(() => document.documentElement.style.setProperty("--composer-height", `${this.node.offsetHeight}px`)).observe(this.node);
+  }
+
+  get #draftKey() {
+    return `draft ${this.game.id}`;
+  }
+
+  /** What is typed beside the field is meant for it. The letter itself lands there, once the field has the focus. */
+  #stray(event) {
+    if (isStrayLetter(event) && this.field.checkVisibility()) this.field.focus();
   }
 
   update() {
@@ -40,6 +56,12 @@ export class Composer {
     this.#enable();
   }
 
+  /** Words that were not sent outlive a reload. */
+  #changed() {
+    remember(this.#draftKey, this.field.value);
+    this.#enable();
+  }
+
   #enable() {
     this.sendButton.disabled = this.game.busy || !this.field.value.trim();
   }
@@ -52,7 +74,7 @@ export class Composer {
     this.field.value = "";
     this.back = 0;
     if (!(await this.game.send(picked ?? text, picked ? "choice" : "player")) && !this.field.value) this.field.value = text;
-    this.#enable();
+    this.#changed();
   }
 
   #key(event) {
@@ -77,7 +99,7 @@ export class Composer {
     this.back = back;
     this.field.value = back === 0 ? this.draft : said.at(-back);
     this.field.setSelectionRange(this.field.value.length, this.field.value.length);
-    this.#enable();
+    this.#changed();
     return true;
   }
 }
@@ -89,8 +111,15 @@ function action(name, label, run) {
 function statusText(game, last) {
   const { world } = game;
   if (game.connection === "offline") return "Offline";
+  if (game.moving && !game.busy) return "One moment…";
   if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : game.connection === "connecting" ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
   const running = last?.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null) ?? [];
-  if (running.length) return running.map((call) => (call.status === "retrying" ? `${call.tool} tries again` : `${call.tool} is at work`)).slice(0, 2).join(", ");
+  if (running.length) return [...new Set(running.map((call) => deed(game, call)))].slice(0, 2).join(" ");
   return "The narrator is thinking…";
+}
+
+function deed(game, { tool, status }) {
+  const { title, sentence } = game.toolWords(tool);
+  const doing = title ? `${title} is at work` : sentence || "The story is at work";
+  return status === "retrying" ? `${doing}, once more…` : `${doing}…`;
 }

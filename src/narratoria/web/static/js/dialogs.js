@@ -1,15 +1,20 @@
 /** Questions and short messages: native <dialog>s, one snackbar. */
 import { h } from "./dom.js";
+import { settleFocus } from "./focus.js";
 import { icon } from "./icons.js";
+
+/** Letters in what a player says, wherever it is typed. */
+export const LONGEST_PROMPT = 8000;
+const SNACKBAR_MS = 8000;
 
 /**
  * @param {string} title
  * @param {(Node|string)[]} content
- * @param {{label: string, value: string, kind?: string}[]} actions the last one is the default
+ * @param {{label: string, value: string, kind?: string, focus?: boolean}[]} actions `focus` is on the one Enter takes
  * @returns {Promise<string>} the value of the action, "" when dismissed
  */
 export function ask(title, content, actions) {
-  const buttons = actions.map(({ label, value, kind }) => h("button", { class: `button ${kind ?? "text"}`, value, text: label }));
+  const buttons = actions.map(({ label, value, kind, focus }) => h("button", { class: `button ${kind ?? "text"}`, value, text: label, autofocus: focus }));
   const form = h("form", { method: "dialog" }, h("h2", { text: title, id: "ask-title" }), ...content, h("div", { class: "dialog-actions" }, ...buttons));
   const dialog = h("dialog", { class: "dialog", "aria-labelledby": "ask-title" }, form);
   document.body.append(dialog);
@@ -24,7 +29,7 @@ export function ask(title, content, actions) {
 
 /** @returns {Promise<string|null>} */
 export async function askText(title, label, value, action) {
-  const field = h("textarea", { class: "field", rows: 3, id: "ask-field", maxlength: 4000 });
+  const field = h("textarea", { class: "field", rows: 3, id: "ask-field", maxlength: LONGEST_PROMPT });
   field.value = value;
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -49,17 +54,36 @@ export async function confirm(title, text, action) {
 
 let snackbarTimer = 0;
 
-/** @param {string} text */
-export function snackbar(text) {
+/**
+ * @param {string} text
+ * @param {{label: string, run: () => void}|null} [action] what can be done about it
+ */
+export function snackbar(text, action = null) {
   const bar = document.getElementById("snackbar");
-  const close = () => bar.classList.remove("open");
+  const act = action && h("button", { class: "button text", text: action.label, on: { click: () => { clearSnackbar(); action.run(); } } });
   bar.replaceChildren(
-    h("span", { text }),
-    h("button", { class: "icon-button inverse", "aria-label": "Close message", on: { click: close } }, icon("close")),
+    h("span", { text: text[0].toUpperCase() + text.slice(1) }),
+    act ?? "",
+    h("button", { class: "icon-button inverse", "aria-label": "Close message", on: { click: clearSnackbar } }, icon("close")),
   );
   bar.classList.add("open");
   clearTimeout(snackbarTimer);
-  snackbarTimer = setTimeout(close, 8000);
+  snackbarTimer = setTimeout(closeUnlessUsed, SNACKBAR_MS);
+}
+
+/** What it says is over as soon as something else is done, or another view is looked at. */
+export function clearSnackbar() {
+  clearTimeout(snackbarTimer);
+  const bar = document.getElementById("snackbar");
+  bar.classList.remove("open");
+  for (const button of bar.querySelectorAll("button")) button.disabled = true; // while it fades it is no place for the focus
+  settleFocus();
+}
+addEventListener("hashchange", clearSnackbar);
+
+function closeUnlessUsed() {
+  if (document.getElementById("snackbar").matches(":hover, :focus-within")) snackbarTimer = setTimeout(closeUnlessUsed, SNACKBAR_MS);
+  else clearSnackbar();
 }
 
 /** Run an action for a person: what goes wrong is told, with what to do about it. */
@@ -76,13 +100,20 @@ export async function attempt(action) {
 /**
  * A menu that opens from a button. Arrow keys move, Escape closes and gives the focus back.
  * @param {HTMLElement} opener
- * @param {{label: string, icon: string, run: () => void}[]} entries
+ * @param {{label: string, icon: string, run?: () => void, disabled?: boolean}[]} entries one without `run` only says something
  */
 export function openMenu(opener, entries) {
   const menu = h("div", { class: "menu", role: "menu", popover: "auto", "aria-label": opener.getAttribute("aria-label") });
   for (const entry of entries) {
-    const choose = () => { menu.hidePopover(); entry.run(); };
-    menu.append(h("div", { class: "menu-item", role: "menuitem", tabindex: "-1", on: { click: choose } }, icon(entry.icon), h("span", { text: entry.label })));
+    const off = entry.disabled || !entry.run;
+    const choose = () => {
+      if (off) return;
+      menu.hidePopover();
+      opener.focus(); // a dialog gives the focus back to what had it
+      entry.run();
+    };
+    menu.append(h("div", { class: entry.run ? "menu-item" : "menu-item remark", role: "menuitem", tabindex: "-1", "aria-disabled": off && "true", on: { click: choose } },
+      icon(entry.icon), h("span", { text: entry.label, dir: "auto" })));
   }
   menu.addEventListener("keydown", (event) => moveInMenu(menu, event));
   menu.addEventListener("toggle", (event) => {

@@ -14,7 +14,8 @@ import { merge } from "./merge.js";
  *   id: string, tool: string, toolId: string|null, plan: string|null, parent: string|null, turn: number,
  *   status: "running"|"retrying"|"completed"|"failed"|"skipped"|"timeout", started: number, ended: number|null,
  *   attempt: number, attempts: {attempt: number, started: number, ended: number|null, outcome: string, error?: string}[],
- *   input: object, log: LogLine[], progress: number|null, errors: any[], summary: string, finished: any, rev: number,
+ *   input: object, log: LogLine[], progress: number|null, errors: any[], summary: string, finished: any,
+ *   announced: Map<string, any>, rev: number,
  * }} Call
  * @typedef {{kind: string, id: string, call?: string, [rest: string]: any}} Item  something in the text of a turn
  * @typedef {{
@@ -76,6 +77,11 @@ export function endingOf(world) {
   return typeof ending?.id === "string" ? String(ending.title ?? ending.id) : "";
 }
 
+/** The turn that brought the story to its end, if it is one of those here. @param {World} world @returns {Turn|null} */
+export function endingTurn(world) {
+  return activeTurns(world).find((turn) => turn.after?.ending && !turn.before?.ending) ?? null;
+}
+
 /** What the state would be if every running call succeeded. */
 export function provisionalState(world) {
   let state = world.state;
@@ -134,7 +140,7 @@ function callOf(world, id, record) {
     call = {
       id, tool: id, toolId: null, plan: null, parent: null, turn: turnOf(world, record).turn, status: "running",
       started: record.ts, ended: null, attempt: 0, attempts: [], input: {}, log: [], progress: null, errors: [],
-      summary: "", finished: null, rev: 0,
+      summary: "", finished: null, announced: new Map(), rev: 0,
     };
     world.calls.set(id, call);
     turnOf(world, record).calls.push(id);
@@ -193,7 +199,9 @@ const emitted = {
   done(world, call, event) {
     call.summary = event.summary ?? "";
   },
-  asset() {}, // shown once it is stored
+  asset(world, call, event) {
+    call.announced.set(event.assetId, event); // shown once it is stored
+  },
 };
 
 // --- what each event does -------------------------------------------------------------------------------
@@ -269,10 +277,8 @@ const handlers = {
   asset_denied(world, event, record) {
     const call = callOf(world, event.call, record);
     call.log.push({ level: "warn", message: `asset ${event.assetId} was refused: ${event.reason}`, ts: record.ts });
-    addItem(world, record, {
-      kind: "notice", id: `denied-${record.seq}`, call: event.call, level: "warn",
-      message: `${call.tool} made something that cannot be shown: ${event.reason}`,
-    });
+    const { mediaType = "" } = call.announced.get(event.assetId) ?? {};
+    addItem(world, record, { kind: "denied", id: `denied-${record.seq}`, call: event.call, mediaType, reason: event.reason });
   },
   call_retrying(world, event, record) {
     const call = callOf(world, event.call, record);
@@ -328,6 +334,7 @@ const handlers = {
     Object.assign(turnOf(world, record), { choices: event.choices, choicesOf: null });
   },
   notice(world, event, record) {
+    if (turnOf(world, record).items.some((item) => item.kind === "denied" && item.reason === event.message)) return; // it has its card
     addItem(world, record, { kind: "notice", id: `notice-${record.seq}`, ...event });
   },
   notification(world, event, record) {

@@ -3,8 +3,8 @@
  * Views are told once per animation frame, however many records came in between.
  */
 import { api } from "./api.js";
-import { attempt, askText, snackbar } from "./dialogs.js";
-import { activeTurns, fold, lastTurn, newWorld } from "./fold.js";
+import { attempt, clearSnackbar } from "./dialogs.js";
+import { activeTurns, fold, newWorld } from "./fold.js";
 import { Stream } from "./stream.js";
 
 /** Turns a story opens with, in `early.js` too; older ones come when they are asked for. */
@@ -23,6 +23,10 @@ export class Game {
     this.connection = "connecting";
     /** Between a click and the first record of its turn; the server has not said anything yet. */
     this.sending = false;
+    /** While turns are being taken back or brought back. */
+    this.moving = false;
+    /** What the tools are called before a player; asked for when one is first at work. @type {Map<string, any>|null} */
+    this.tools = null;
     /** Called with this game, once a frame. @type {((game: Game) => void)[]} */
     this.views = [];
     this.frame = 0;
@@ -32,7 +36,6 @@ export class Game {
     this.stream = new Stream(this.id, {
       after: () => this.world.seq,
       turns: () => this.turns,
-      waiting: () => this.busy,
       records: (records) => {
         this.#take(records);
         if (this.world.stale) this.stream.restart();
@@ -75,67 +78,38 @@ export class Game {
     return this.sending || this.world.running !== null;
   }
 
+  /** The title of a tool, or what it does in a sentence; its id is for the Tools view. @param {string} name */
+  toolWords(name) {
+    if (!this.tools) {
+      this.tools = new Map();
+      api.tools(this.id).then((tools) => {
+        this.tools = new Map(tools.map((tool) => [tool.name, tool]));
+        this.world.rev += 1;
+        for (const turn of this.world.turns.values()) turn.rev = this.world.rev;
+        this.changed();
+      }, () => { this.tools = null; });
+    }
+    const { title = "", description = "" } = this.tools?.get(name) ?? {};
+    const sentence = /^.*?(?=[.!?。！？](\s|$)|$)/su.exec(description.trim())[0];
+    return { title, sentence: sentence.length > 90 ? `${sentence.slice(0, 88)}…` : sentence };
+  }
+
   /** @param {string} prompt @param {"player"|"choice"} origin @returns {Promise<boolean>} whether it was taken */
   async send(prompt, origin) {
     if (this.busy || !prompt.trim()) return false;
-    return this.#begin(() => api.prompt(this.id, prompt, origin));
+    return this.begin(() => api.prompt(this.id, prompt, origin));
   }
 
   async cancel() {
+    clearSnackbar();
     await attempt(() => api.cancel(this.id));
     this.sending = false;
     this.changed();
   }
 
-  async undo() {
-    const undone = await attempt(() => api.undo(this.id));
-    if (!undone) return;
-    const stays = undone.irreversible ?? [];
-    snackbar(stays.length ? `The turn is undone. What cannot be taken back: ${stays.join("; ")}` : "The last turn is undone; Redo brings it back.");
-  }
-
-  async redo() {
-    await attempt(() => api.redo(this.id));
-  }
-
-  async retry(prompt) {
-    await this.#begin(() => api.retry(this.id, prompt));
-  }
-
-  async editAndRetry(turn) {
-    const prompt = await askText("Say it differently", "Your words", turn.prompt, "Retry with this");
-    if (!prompt) return;
-    if (await this.#undoAfter(turn.turn)) await this.retry(prompt);
-  }
-
-  async retryFrom(turn) {
-    if (await this.#undoAfter(turn.turn)) await this.retry();
-  }
-
-  /** Take back `turn` and everything after it. */
-  async undoTo(turn) {
-    if (await this.#undoAfter(turn.turn)) await this.undo();
-  }
-
-  async branch(turn) {
-    const made = await attempt(() => api.branch(this.id, turn.turn));
-    if (made) location.assign(`/play/${encodeURIComponent(made.id)}#narrative`);
-  }
-
-  async branchHere() {
-    const turn = lastTurn(this.world);
-    if (turn) await this.branch(turn);
-  }
-
-  async #undoAfter(number) {
-    const later = activeTurns(this.world).filter((turn) => turn.turn > number).length;
-    for (let count = 0; count < later; count += 1) {
-      if (!(await attempt(() => api.undo(this.id).then(() => true)))) return false;
-    }
-    return true;
-  }
-
-  async #begin(request) {
+  /** Ask for a turn, and be busy until its first record is there. @param {() => Promise<any>} request */
+  async begin(request) {
+    clearSnackbar();
     this.sending = true;
     this.sentAfter = this.world.seq;
     this.changed();
@@ -145,5 +119,19 @@ export class Game {
       this.changed();
     }
     return Boolean(taken);
+  }
+
+  /** Run what moves between turns, one at a time. @param {() => Promise<void>} move */
+  async move(move) {
+    if (this.moving || this.busy) return;
+    clearSnackbar();
+    this.moving = true;
+    this.changed();
+    try {
+      await move();
+    } finally {
+      this.moving = false;
+      this.changed();
+    }
   }
 }

@@ -1,43 +1,61 @@
-/** The story: turns with their narration, pictures, cards, notices and, at the end, the choices. */
-import { h, Keyed, setAttribute, setText } from "./dom.js";
+/** The story: its turns, its ending, and which part of it is in sight. */
 import { api } from "./api.js";
-import { attempt, openMenu } from "./dialogs.js";
-import { activeTurns, endingOf } from "./fold.js";
+import { attempt } from "./dialogs.js";
+import { h, Keyed, setText } from "./dom.js";
+import { offerRefuge, settleFocus, typesByHand } from "./focus.js";
+import { activeTurns, endingOf, endingTurn } from "./fold.js";
 import { icon } from "./icons.js";
-import { kindOf, media, openLightbox, titleOf } from "./media.js";
+import { branchBefore } from "./moves.js";
 import { calm } from "./prefs.js";
-import { showProse } from "./prose.js";
+import { recall, remember } from "./tab.js";
+import { TurnPart } from "./turn.js";
 
 const NEAR = 56;
 const MARGIN_ABOVE_TURN = 24;
-/** Characters from which a text can carry an initial over two lines. */
-const LONG = 160;
-const MURMUR = 70;
+/** A picture of which so much can be seen has been found. */
+const HALF = 0.5;
+const MOST_DISMISSED = 300;
 
 export class StoryView {
   /** @param {import("./game.js").Game} game */
   constructor(game) {
     this.game = game;
     this.page = h("div", { class: "page" });
+    this.otherWay = h("button", { class: "button tonal", text: "Try another way", on: { click: () => branchBefore(game, endingTurn(game.world)) } });
     this.ending = h("section", { class: "ending", "aria-label": "Ending", hidden: true }, icon("spark"), h("p", { class: "ending-title", dir: "auto" }),
-      h("p", { class: "quiet", text: "This is an ending. Undo goes back to before it, Branch keeps it and tries another way." }),
-      h("div", { class: "ending-actions" }, h("button", { class: "button tonal", text: "Begin again", on: { click: () => this.#beginAgain() } }),
+      h("p", { class: "quiet", text: "This is an ending. You can go on from it, or keep it and try another way from before it." }),
+      h("div", { class: "ending-actions" }, this.otherWay, h("button", { class: "button text", text: "Begin again", on: { click: () => this.#beginAgain() } }),
         h("a", { class: "button text", href: "/", text: "To the library" })));
     this.earlier = h("button", { class: "button text earlier", hidden: true, on: { click: () => this.#showEarlier() } });
     this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.earlier, this.page, this.ending);
-    this.jump = h("button", { class: "fab", hidden: true, "aria-label": "Go to the newest text", on: { click: () => this.follow(true) } }, icon("down"));
+    this.below = h("span");
+    this.jump = h("button", { class: "jump", hidden: true, on: { click: () => this.#goDown() } }, h("span", { class: "visually-hidden", text: "Go down to: " }), this.below, icon("down"));
     this.node = h("div", { class: "story-frame" }, this.scroller, this.jump);
     this.turns = new Keyed(this.page);
     this.following = true;
     this.lastTop = this.lastHeight = 0;
-    this.dismissed = new Set();
+    this.dismissed = new Set(recall(this.#dismissedKey));
     this.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    new ResizeObserver(() => this.following && this.follow()).observe(this.page);
+    const sizes = new ResizeObserver(() => this.following && this.follow());
+    sizes.observe(this.page);
+    sizes.observe(this.scroller);
     document.addEventListener("keydown", (event) => this.#numberKey(event));
+    // who typed goes on typing; who read finds the newest turn, with letters and digits at work and its choices next
+    offerRefuge((from) => (from.closest(".composer") && typesByHand() ? document.getElementById("prompt") : this.newest?.node));
+  }
+
+  get #dismissedKey() {
+    return `dismissed ${this.game.id}`;
+  }
+
+  /** A notice that was put away stays away, in this tab. @param {string} id */
+  dismiss(id) {
+    this.dismissed.add(id);
+    remember(this.#dismissedKey, [...this.dismissed].slice(-MOST_DISMISSED));
   }
 
   update() {
-    const { world, sending } = this.game;
+    const { world, sending, busy } = this.game;
     if (sending && !this.sent) this.following = true; // who acts wants to see what comes of it
     this.sent = sending;
     const shown = activeTurns(world).filter((turn) => turn.turn > 0 || turn.items.length);
@@ -51,8 +69,19 @@ export class StoryView {
     }
     this.#showEnding();
     this.#offerEarlier();
-    for (const part of blank ? [] : this.turns.parts.values()) part.setLast(part.turn === last, this.game.busy || !this.ending.hidden);
+    const parts = blank ? [] : [...this.turns.parts.values()];
+    for (const part of parts) part.setLast(part.turn === last, busy, !this.ending.hidden);
+    this.newest = parts.at(-1);
     if (this.following) this.follow();
+    this.#enter();
+    settleFocus();
+  }
+
+  /** The keyboard begins where the story is, not at the top of the page. */
+  #enter() {
+    if (this.entered || !this.newest) return;
+    this.entered = true;
+    if (document.activeElement === document.body) this.newest.focus();
   }
 
   /** One may still go back, or simply go on. */
@@ -60,6 +89,7 @@ export class StoryView {
     const title = endingOf(this.game.world);
     this.ending.hidden = !title;
     setText(this.ending.children[1], title);
+    if (title) this.otherWay.hidden = !endingTurn(this.game.world);
   }
 
   async #beginAgain() {
@@ -74,6 +104,7 @@ export class StoryView {
     if (this.heightBefore && earlier !== this.earlierBefore) {
       this.scroller.scrollTop += this.scroller.scrollHeight - this.heightBefore; // what is being read stays where it is
       this.heightBefore = 0;
+      if (!earlier) this.firstBefore?.focus({ preventScroll: true });
     }
   }
 
@@ -81,6 +112,7 @@ export class StoryView {
     this.following = false;
     this.heightBefore = this.scroller.scrollHeight;
     this.earlierBefore = this.game.earlier;
+    this.firstBefore = this.page.firstElementChild;
     this.game.showEarlier();
   }
 
@@ -93,21 +125,28 @@ export class StoryView {
     this.page.append(this.empty);
   }
 
-  /** As far down as can be without pushing the beginning of the current turn out of sight: one reads from there. */
-  #target() {
-    const bottom = this.scroller.scrollHeight - this.scroller.clientHeight;
-    const turn = this.page.lastElementChild;
-    const top = turn?.classList.contains("turn") ? turn.offsetTop - MARGIN_ABOVE_TURN : bottom;
-    return Math.max(0, Math.min(bottom, top));
+  // --- what is in sight ---------------------------------------------------------------------------------
+
+  /** How far down a node begins, from the top of everything that can be scrolled. */
+  #topOf(node) {
+    return node.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top + this.scroller.scrollTop;
   }
 
-  follow(all = false) {
+  get #bottom() {
+    return this.scroller.scrollHeight - this.scroller.clientHeight;
+  }
+
+  /** As far down as can be without pushing the beginning of the current turn out of sight: one reads from there. */
+  #target() {
+    const turn = this.page.lastElementChild;
+    const top = turn?.classList.contains("turn") ? this.#topOf(turn) - MARGIN_ABOVE_TURN : this.#bottom;
+    return Math.max(0, Math.min(this.#bottom, top));
+  }
+
+  follow() {
     this.following = true;
-    const bottom = this.scroller.scrollHeight - this.scroller.clientHeight;
-    const top = all ? bottom : this.#target();
-    if (Math.abs(this.scroller.scrollTop - top) > 1 && (all || this.scroller.scrollTop < top)) {
-      this.scroller.scrollTo({ top, behavior: all && !calm() ? "smooth" : "instant" });
-    }
+    const top = this.#target();
+    if (this.scroller.scrollTop < top - 1) this.scroller.scrollTo({ top, behavior: "instant" });
     this.#showJump();
   }
 
@@ -120,9 +159,38 @@ export class StoryView {
     this.#showJump();
   }
 
+  /** Go to the first of the things that the button names. */
+  #goDown() {
+    const top = Math.min(this.#bottom, this.goal ? this.#topOf(this.goal) - MARGIN_ABOVE_TURN : this.#bottom);
+    this.scroller.scrollTo({ top, behavior: calm() ? "instant" : "smooth" });
+  }
+
+  /** A tall turn hides what it ends with: the button says what there is, and is gone once it can be seen. */
   #showJump() {
-    const below = this.scroller.scrollHeight - this.scroller.clientHeight - this.scroller.scrollTop;
-    this.jump.hidden = below < NEAR;
+    const things = this.#bottom - this.scroller.scrollTop < NEAR ? [] : this.#thingsBelow();
+    this.jump.hidden = !things.length;
+    this.goal = things[0]?.node ?? null;
+    setText(this.below, things.map((thing) => thing.name).join(" · "));
+    if (this.jump.hidden) settleFocus();
+  }
+
+  /** @returns {{name: string, node: Element|null}[]} in their order */
+  #thingsBelow() {
+    const { newest } = this;
+    const edge = this.scroller.getBoundingClientRect().bottom;
+    const under = (node, part = 1) => {
+      const { top, height } = node.getBoundingClientRect();
+      return node.checkVisibility() && top + part * height > edge;
+    };
+    if (newest && newest.node.getBoundingClientRect().top > edge) return [{ name: "The newest turn", node: newest.node }];
+    const things = newest?.thingsToFind().filter(({ node }) => under(node, HALF)) ?? [];
+    if (under(this.ending)) things.push({ name: "The end", node: this.ending });
+    const first = newest?.choices.firstElementChild;
+    if (first && newest.choices.checkVisibility()) {
+      if (under(first)) things.push({ name: newest.choices.childElementCount === 1 ? "1 choice" : `${newest.choices.childElementCount} choices`, node: first });
+      else if (!things.length) return [];
+    }
+    return things.length ? things : [{ name: "More", node: null }];
   }
 
   #numberKey(event) {
@@ -134,154 +202,4 @@ export class StoryView {
     event.preventDefault();
     button.click();
   }
-}
-
-/** One turn on the page. Its parts are made once and only changed. */
-class TurnPart {
-  constructor(view, turn) {
-    this.view = view;
-    this.turn = turn;
-    this.drawn = -1;
-    this.body = h("div", { class: "turn-body" });
-    this.items = new Keyed(this.body);
-    this.pulse = h("div", { class: "pulse", "aria-hidden": "true" }, h("i"), h("i"), h("i"), h("span"));
-    this.ending = h("p", { class: "turn-ending quiet", hidden: true });
-    this.choices = h("div", { class: "choices", role: "group", "aria-label": "Choices", hidden: true });
-    this.teller = h("span", { class: "teller quiet" });
-    this.node = h("section", { class: "turn", "aria-label": turn.turn ? `Turn ${turn.turn}` : "Prologue" },
-      this.#head(), this.body, this.pulse, this.ending, this.choices);
-  }
-
-  #head() {
-    const { turn } = this;
-    const { game } = this.view;
-    const more = h("button", { class: "icon-button more", "aria-label": `Actions for turn ${turn.turn}`, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
-    more.addEventListener("click", () => openMenu(more, [
-      { label: "Edit and retry…", icon: "edit", run: () => game.editAndRetry(this.turn) },
-      { label: "Retry from here", icon: "retry", run: () => game.retryFrom(this.turn) },
-      { label: "Undo to before this", icon: "undo", run: () => game.undoTo(this.turn) },
-      { label: "Branch from here", icon: "branch", run: () => game.branch(this.turn) },
-    ]));
-    const said = turn.prompt && turn.origin !== "opening";
-    return h("header", { class: said ? "turn-head" : "turn-head opening" },
-      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt }) : h("span"), this.teller, turn.turn ? more : "");
-  }
-
-  #showTeller({ narrator, passedOver, turn }) {
-    setText(this.teller, narrator && turn ? `told by ${narrator}` : "");
-    const why = Object.entries(passedOver).map(([name, reason]) => `${name}: ${reason}`).join("\n");
-    setAttribute(this.teller, "title", why ? `Passed over:\n${why}` : null);
-  }
-
-  update(turn) {
-    if (this.drawn === turn.rev) return;
-    this.drawn = turn.rev;
-    this.turn = turn; // another object after a snapshot
-    const items = turn.items.filter((item) => !this.view.dismissed.has(item.id));
-    this.items.show(items, (item) => item.id, (item) => this.#make(item));
-    const narrating = turn.outcome === null && items.some((item) => item.kind === "narration" && !item.final);
-    this.node.classList.toggle("narrating", narrating);
-    this.#showTeller(turn);
-    this.#showPulse(turn);
-    const ending = { cancelled: "You stopped this turn. What had not finished was taken back.", fallback: "The narrator found no plan that worked; this is the plain telling." }[turn.outcome];
-    this.ending.hidden = !ending;
-    setText(this.ending, ending ?? "");
-  }
-
-  #showPulse(turn) {
-    const running = turn.outcome === null && this.view.game.world.running === turn.turn;
-    this.pulse.hidden = !running;
-    setAttribute(this.node, "aria-busy", running ? "true" : null);
-    const calls = turn.calls.map((id) => this.view.game.world.calls.get(id)).filter((call) => call && call.ended === null);
-    setText(this.pulse.lastElementChild, calls.slice(0, 3).map(activity).join("   "));
-  }
-
-  /** What a turn offered is over with the story, and while the next one is told. */
-  setLast(last, over) {
-    const { turn, choices } = this;
-    const show = last && turn.outcome !== null && !over;
-    choices.hidden = !show || !turn.choices.length;
-    this.node.classList.toggle("last", last);
-    const offered = choices.hidden ? [] : turn.choices;
-    if (this.offered?.join("\n") === offered.join("\n")) return;
-    this.offered = offered;
-    choices.replaceChildren(...offered.map((text, index) =>
-      h("button", { class: "choice", on: { click: () => this.view.game.send(text, "choice") } },
-        h("span", { class: "key", "aria-hidden": "true", text: index < 9 ? String(index + 1) : "·" }), h("span", { class: "choice-text", dir: "auto", text }), icon("chevron"))));
-  }
-
-  #make(item) {
-    switch (item.kind) {
-      case "narration": return narration();
-      case "asset": return { node: assetFigure(item.asset) };
-      case "failure": return this.#failure(item);
-      case "notice": return { node: this.#notice(item) };
-      default: return { node: uiCard(item) };
-    }
-  }
-
-  #dismissButton(item) {
-    const dismiss = () => {
-      this.view.dismissed.add(item.id);
-      this.drawn = -1;
-      this.update(this.turn);
-    };
-    return h("button", { class: "button text", text: "Dismiss", on: { click: dismiss } });
-  }
-
-  #notice(item) {
-    return h("div", { class: `notice ${item.level}` }, icon(item.level === "info" ? "info" : "warn"),
-      h("div", {}, h("p", { dir: "auto", text: item.message }),
-        ...(item.suggestions ?? []).map((text) => h("p", { class: "quiet", dir: "auto", text })),
-        h("div", { class: "notice-actions" }, this.#dismissButton(item))));
-  }
-
-  /** A failed skill: what happened, why, what can be done. */
-  #failure(item) {
-    const { game } = this.view;
-    const { finished, tool } = game.world.calls.get(item.call);
-    const suggestions = finished.suggestions ?? [];
-    const details = h("details", {}, h("summary", { text: "Details" }),
-      h("p", { class: "mono", text: `${finished.errorCode ?? finished.state}: ${finished.error ?? finished.message}`, dir: "auto" }),
-      ...suggestions.map((text) => h("p", { text, dir: "auto" })),
-      h("a", { href: `#tools/${encodeURIComponent(item.call)}`, text: "What it did, step by step" }));
-    const again = h("button", { class: "button text", text: "Try the turn again", on: { click: () => game.retryFrom(this.turn) } });
-    const node = h("div", { class: "notice error" }, icon("warn"),
-      h("div", {}, h("p", {}, h("strong", { text: tool, dir: "auto" }), finished.state === "timeout" ? " took too long and was stopped." : " did not succeed. The story goes on without it."),
-        details, h("div", { class: "notice-actions" }, again, this.#dismissButton(item))));
-    return { node };
-  }
-}
-
-/** What a running tool is doing, in its own words. */
-function activity({ tool, progress, log }) {
-  const said = log.at(-1)?.message.slice(0, MURMUR) ?? "";
-  return [tool, progress === null ? "" : `${Math.round(100 * progress)} %`, said].filter(Boolean).join(" · ");
-}
-
-function narration() {
-  const node = h("div", { class: "narration" });
-  let shown = -1;
-  return {
-    node,
-    update(item) {
-      node.classList.toggle("streaming", !item.final);
-      node.classList.toggle("long", item.text.length > LONG);
-      if (item.rev !== shown) showProse(node, item);
-      shown = item.rev;
-    },
-  };
-}
-
-function assetFigure(asset) {
-  const caption = kindOf(asset) === "other" ? "" : h("figcaption", { dir: "auto", text: titleOf(asset) });
-  return h("figure", { class: "story-asset" }, media(asset, openLightbox), caption);
-}
-
-/** 000 §4.4: an event this client does not know is shown, quietly, with its name and payload. */
-function uiCard(item) {
-  const payload = item.payload === undefined ? "no payload" : JSON.stringify(item.payload, null, 2);
-  return h("div", { class: "ui-card" }, icon("spark"),
-    h("details", {}, h("summary", {}, "The story asked for ", h("code", { text: item.event }), ", which this page does not show."),
-      h("pre", { text: payload, tabindex: "0" })));
 }

@@ -1,0 +1,113 @@
+/**
+ * Moving between turns: undo, redo, retry, branch. Nothing is lost without a question: what reached outside and cannot
+ * be taken back is shown before anything is done, and who tries an older turn again is offered a branch.
+ */
+import { api } from "./api.js";
+import { ask, askText, attempt, clearSnackbar, snackbar } from "./dialogs.js";
+import { h } from "./dom.js";
+import { activeTurns, lastTurn } from "./fold.js";
+
+const turnsOf = (count) => (count === 1 ? "the turn" : `${count} turns`);
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+/** @typedef {import("./game.js").Game} Game @typedef {import("./fold.js").Turn} Turn */
+
+/** Take back the newest turn, or `turn` and everything after it. @param {Game} game @param {Turn} [turn] */
+export function undo(game, turn) {
+  return game.move(async () => {
+    const preview = await attempt(() => api.previewUndo(game.id, turn?.turn));
+    if (!preview || !(await agreed(preview, "Undo"))) return;
+    const undone = await attempt(() => api.undo(game.id, turn?.turn));
+    if (undone) tellUndone(game, undone, preview);
+  });
+}
+
+function tellUndone(game, { turns, irreversible, compensated }, preview) {
+  const many = turns.length > 1;
+  const failed = irreversible.filter((line) => !preview.irreversible.includes(line));
+  const said = [`${capital(turnsOf(turns.length))} ${many ? "are" : "is"} undone.`];
+  if (failed.length) said.push(`Not taken back: ${failed.join("; ")}.`);
+  if (compensated.length) said.push(`So is what ${many ? "they" : "it"} did outside, which Redo cannot do again.`);
+  else if (many) said.push("Redo brings them back one by one.");
+  snackbar(said.join(" "), compensated.length ? null : { label: many ? "Bring all back" : "Bring it back", run: () => redo(game, turns[0]) });
+}
+
+/** Bring back the turn undone last, or all of them up to the turn `to`. @param {Game} game @param {number} [to] */
+export function redo(game, to) {
+  return game.move(async () => {
+    const redone = await attempt(() => api.redo(game.id, to));
+    if (!redone) return;
+    const { turns } = redone;
+    const many = turns.length > 1;
+    // not "Undo": a name belongs to one button
+    snackbar(`${capital(turnsOf(turns.length))} ${many ? "are" : "is"} back.`, { label: many ? "Take back again" : "Take it back", run: () => undo(game, { turn: turns[0] }) });
+  });
+}
+
+/** Take a turn again, with the same words or others. @param {Game} game @param {Turn|null} turn @param {string} [prompt] */
+export async function retry(game, turn = lastTurn(game.world), prompt = undefined) {
+  if (!turn || game.busy || game.moving) return;
+  const later = activeTurns(game.world).filter((one) => one.turn > turn.turn).length;
+  const preview = await attempt(() => api.previewUndo(game.id, turn.turn));
+  if (!preview) return;
+  const how = later ? await askWhere(later, preview) : (await agreed(preview, "Retry")) && "here";
+  if (how === "here") await game.begin(() => api.retry(game.id, turn.turn, prompt));
+  else if (how === "branch") await branchAndRetry(game, turn, prompt ?? turn.prompt);
+}
+
+/** @param {Game} game @param {Turn} turn */
+export async function editAndRetry(game, turn) {
+  const prompt = await askText("Say it differently", "Your words", turn.prompt, "Retry with this");
+  if (prompt) await retry(game, turn, prompt);
+}
+
+/** @param {Game} game @param {Turn|null} turn the last one the branch shares */
+export function branch(game, turn = lastTurn(game.world)) {
+  return turn && openBranch(() => api.branch(game.id, { turn: turn.turn }));
+}
+
+/** @param {Game} game @param {Turn} turn the first one the branch does not share */
+export function branchBefore(game, turn) {
+  return openBranch(() => api.branch(game.id, { before: turn.turn }));
+}
+
+function branchAndRetry(game, turn, prompt) {
+  return openBranch(async () => {
+    const made = await api.branch(game.id, { before: turn.turn });
+    await api.prompt(made.id, prompt, turn.origin === "choice" && prompt === turn.prompt ? "choice" : "player");
+    return made;
+  });
+}
+
+async function openBranch(make) {
+  clearSnackbar();
+  const made = await attempt(make);
+  if (made) location.assign(`/play/${encodeURIComponent(made.id)}#narrative`);
+}
+
+// --- questions ------------------------------------------------------------------------------------------
+
+function staying({ irreversible }) {
+  return h("ul", { class: "staying" }, ...irreversible.map((line) => h("li", { text: line, dir: "auto" })));
+}
+
+/** Whether to go on although something stays; asked only where something does. */
+async function agreed(preview, action) {
+  if (!preview.irreversible.length) return true;
+  const turns = preview.turns.length > 1 ? `these ${preview.turns.length} turns` : "this turn";
+  const answer = await ask(`Not all of ${turns} can be taken back`,
+    [h("p", { text: "The story goes back, but what was done outside it stays as it is:" }), staying(preview)],
+    [{ label: "Leave it", value: "", focus: true }, { label: `${action} all the same`, value: "ok", kind: "filled" }]);
+  return answer === "ok";
+}
+
+/** Where to try an older turn again. @returns {Promise<"here"|"branch"|"">} */
+function askWhere(later, preview) {
+  const content = [h("p", { text: "A branch begins just before this turn and keeps everything: this story stays as it is, in the library. To retry here means to give up what came after." })];
+  if (preview.irreversible.length) content.push(h("p", { text: "What was done outside the story stays as it is either way:" }), staying(preview));
+  return ask(`This takes back ${later === 1 ? "1 later turn" : `${later} later turns`}`, content, [
+    { label: "Close", value: "" },
+    { label: "Retry here", value: "here", kind: "tonal" },
+    { label: "Branch and retry", value: "branch", kind: "filled", focus: true },
+  ]);
+}

@@ -1,0 +1,224 @@
+/** One turn on the page: what was said, the narration, pictures, cards, notices and, at its end, the choices. */
+import { openMenu } from "./dialogs.js";
+import { h, Keyed, setAttribute, setText } from "./dom.js";
+import { icon } from "./icons.js";
+import { kindOf, media, openLightbox, titleOf } from "./media.js";
+import { branch, editAndRetry, retry, undo } from "./moves.js";
+import { showProse } from "./prose.js";
+
+/** Characters from which a text can carry an initial over two lines. */
+const LONG = 160;
+const MURMUR = 70;
+const KINDS = { image: "picture", audio: "sound", video: "film", other: "file" };
+const OUTCOMES = {
+  cancelled: "You stopped this turn. What had not finished was taken back.",
+  fallback: "The narrator found no plan that worked; this is the plain telling.",
+};
+
+/** Its parts are made once and only changed. */
+export class TurnPart {
+  /** @param {import("./story.js").StoryView} view @param {import("./fold.js").Turn} turn */
+  constructor(view, turn) {
+    this.view = view;
+    this.turn = turn;
+    this.drawn = -1;
+    this.body = h("div", { class: "turn-body" });
+    this.items = new Keyed(this.body);
+    this.pulse = h("div", { class: "pulse", "aria-hidden": "true" }, h("i"), h("i"), h("i"), h("span"));
+    this.ending = h("p", { class: "turn-ending quiet", hidden: true });
+    this.choices = h("div", { class: "choices", role: "group", "aria-label": "Choices", hidden: true });
+    this.teller = h("span", { class: "teller quiet" });
+    this.node = h("article", { class: "turn", tabindex: "-1", "aria-label": turn.turn ? `Turn ${turn.turn}` : "Prologue" },
+      this.#head(), this.body, this.pulse, this.ending, this.choices);
+  }
+
+  focus() {
+    this.node.focus({ preventScroll: true });
+  }
+
+  #head() {
+    const { turn } = this;
+    const name = turn.turn ? `Actions for turn ${turn.turn}` : "Actions for the prologue";
+    const more = h("button", { class: "icon-button more", "aria-label": name, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
+    more.addEventListener("click", () => openMenu(more, this.#actions()));
+    const said = turn.prompt && turn.origin !== "opening";
+    return h("header", { class: said ? "turn-head" : "turn-head opening" },
+      this.teller, said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt }) : h("span"), more);
+  }
+
+  /** While a turn runs, the server would only refuse to go back. */
+  #actions() {
+    const { turn, view: { game } } = this;
+    const disabled = game.busy || game.moving;
+    const actions = [
+      { label: "Edit and retry…", icon: "edit", disabled, run: () => editAndRetry(game, this.turn) },
+      { label: "Retry from here", icon: "retry", disabled, run: () => retry(game, this.turn) },
+      { label: "Undo to before this", icon: "undo", disabled, run: () => undo(game, this.turn) },
+    ];
+    const fork = { label: "Branch from here", icon: "branch", disabled: turn.outcome === null && game.busy, run: () => branch(game, this.turn) };
+    const teller = turn.narrator && turn.turn ? [{ label: `Told by ${turn.narrator}`, icon: "info" }] : [];
+    return [...(turn.turn ? actions : []), fork, ...teller];
+  }
+
+  /** Who spoke is in the menu of every turn; before everyone's eyes only when the first narrator did not. */
+  #showTeller({ narrator, passedOver, turn }) {
+    const why = Object.entries(passedOver).map(([name, reason]) => `${name}: ${reason}`).join("\n");
+    setText(this.teller, narrator && turn && why ? `told by ${narrator}` : "");
+    setAttribute(this.teller, "title", why ? `Passed over:\n${why}` : null);
+  }
+
+  update(turn) {
+    if (this.drawn === turn.rev) return;
+    this.drawn = turn.rev;
+    this.turn = turn; // another object after a snapshot
+    const items = turn.items.filter((item) => !this.view.dismissed.has(item.id) && !this.#stoppedByPlayer(item));
+    this.items.show(items, (item) => item.id, (item) => this.#make(item));
+    const narrating = turn.outcome === null && items.some((item) => item.kind === "narration" && !item.final);
+    this.node.classList.toggle("narrating", narrating);
+    this.#showTeller(turn);
+    this.#showPulse(turn);
+    const ending = OUTCOMES[turn.outcome];
+    this.ending.hidden = !ending;
+    setText(this.ending, ending ?? "");
+  }
+
+  /** What ended because the player said so has not failed. Until the turn ends one cannot know who it was. */
+  #stoppedByPlayer({ kind, call }) {
+    if (kind !== "failure" || (this.turn.outcome !== null && this.turn.outcome !== "cancelled")) return false;
+    return this.view.game.world.calls.get(call)?.finished?.errorCode === "CANCELLED";
+  }
+
+  #showPulse(turn) {
+    const { world } = this.view.game;
+    const running = turn.outcome === null && world.running === turn.turn;
+    this.pulse.hidden = !running;
+    setAttribute(this.node, "aria-busy", running ? "true" : null);
+    const calls = turn.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null);
+    setText(this.pulse.lastElementChild, calls.slice(0, 3).map(activity).join("   "));
+  }
+
+  /** What a turn offered is over with the story, and while the next one is told. */
+  setLast(last, busy, over) {
+    const { turn, choices } = this;
+    const show = last && turn.outcome !== null && !busy && !over;
+    choices.hidden = !show || !turn.choices.length;
+    this.node.classList.toggle("last", last);
+    for (const button of this.body.querySelectorAll(".again")) button.disabled = busy;
+    const offered = choices.hidden ? [] : turn.choices;
+    if (this.offered?.join("\n") === offered.join("\n")) return;
+    this.offered = offered;
+    choices.replaceChildren(...offered.map((text, index) => this.#choice(text, index)));
+  }
+
+  #choice(text, index) {
+    const take = () => {
+      this.focus(); // the button goes: the keyboard stays here, with the next turn before it
+      this.view.game.send(text, "choice");
+    };
+    return h("button", { class: "choice", on: { click: take } },
+      h("span", { class: "key", "aria-hidden": "true", text: index < 9 ? String(index + 1) : "·" }), h("span", { class: "choice-text", dir: "auto", text }), icon("chevron"));
+  }
+
+  /** What one would not want to miss below the edge of the window. @returns {{name: string, node: Element}[]} */
+  thingsToFind() {
+    const found = [["Picture", ".picture"], ["Sound", "audio"], ["Film", "video"]];
+    return [...this.body.querySelectorAll(".story-asset")].flatMap((node) =>
+      found.filter(([, selector]) => node.querySelector(selector)).map(([name]) => ({ name, node })));
+  }
+
+  // --- items --------------------------------------------------------------------------------------------
+
+  #make(item) {
+    switch (item.kind) {
+      case "narration": return narration();
+      case "asset": return { node: assetFigure(item.asset) };
+      case "failure": return this.#failure(item);
+      case "notice": return { node: this.#notice(item) };
+      case "denied": return { node: deniedCard(item) };
+      default: return { node: uiCard(item) };
+    }
+  }
+
+  #dismissButton(item) {
+    const dismiss = () => {
+      this.view.dismiss(item.id);
+      this.drawn = -1;
+      this.update(this.turn);
+      this.focus();
+    };
+    return h("button", { class: "button text", text: "Dismiss", on: { click: dismiss } });
+  }
+
+  #notice(item) {
+    return h("div", { class: `notice ${item.level}` }, icon(item.level === "info" ? "info" : "warn"),
+      h("div", {}, h("p", { dir: "auto", text: item.message }),
+        ...(item.suggestions ?? []).map((text) => h("p", { class: "quiet", dir: "auto", text })),
+        h("div", { class: "notice-actions" }, this.#dismissButton(item))));
+  }
+
+  /** A failed skill: what happened, why, what can be done. */
+  #failure(item) {
+    const { game } = this.view;
+    const { finished, tool } = game.world.calls.get(item.call);
+    const suggestions = finished.suggestions ?? [];
+    const details = h("details", {}, h("summary", { text: "Details" }),
+      h("p", { class: "mono", text: `${finished.errorCode ?? finished.state}: ${finished.error ?? finished.message}`, dir: "auto" }),
+      ...suggestions.map((text) => h("p", { text, dir: "auto" })),
+      stepByStep(item));
+    const again = h("button", { class: "button text again", text: "Try the turn again", on: { click: () => retry(game, this.turn) } });
+    const what = h("strong", { dir: "auto" });
+    const node = h("div", { class: "notice error" }, icon("warn"),
+      h("div", {}, h("p", {}, what, finished.state === "timeout" ? " took too long and was stopped." : " did not succeed. The story goes on without it."),
+        details, h("div", { class: "notice-actions" }, again, this.#dismissButton(item))));
+    const update = () => {
+      const { title, sentence } = game.toolWords(tool);
+      setText(what, title || (sentence ? `“${sentence}”` : tool));
+    };
+    return { node, update };
+  }
+}
+
+function stepByStep({ call }) {
+  return h("a", { href: `#tools/${encodeURIComponent(call)}`, text: "What it did, step by step" });
+}
+
+/** What a running tool says of itself; what it is stands in the status line, its id in the Tools view. */
+function activity({ progress, log }) {
+  const said = log.at(-1)?.message.slice(0, MURMUR) ?? "";
+  return [progress === null ? "" : `${Math.round(100 * progress)} %`, said].filter(Boolean).join(" · ");
+}
+
+function narration() {
+  const node = h("div", { class: "narration" });
+  let shown = null;
+  return {
+    node,
+    update(item) {
+      if (item.rev === shown) return;
+      shown = item.rev;
+      node.classList.toggle("streaming", !item.final);
+      node.classList.toggle("long", item.text.length > LONG);
+      showProse(node, item);
+    },
+  };
+}
+
+function assetFigure(asset) {
+  const caption = kindOf(asset) === "other" ? "" : h("figcaption", { dir: "auto", text: titleOf(asset) });
+  return h("figure", { class: "story-asset" }, media(asset, openLightbox), caption);
+}
+
+/** A file that was refused leaves a gap in the story; the gap says so. */
+function deniedCard(item) {
+  return h("div", { class: "ui-card denied" }, icon("image"),
+    h("details", {}, h("summary", { text: `A ${KINDS[kindOf(item)]} belongs here, but could not be shown.` }),
+      h("p", { text: item.reason, dir: "auto" }), stepByStep(item)));
+}
+
+/** 000 §4.4: an event this client does not know is shown, quietly, with its name and payload. */
+function uiCard(item) {
+  const payload = item.payload === undefined ? "no payload" : JSON.stringify(item.payload, null, 2);
+  return h("div", { class: "ui-card" }, icon("spark"),
+    h("details", {}, h("summary", {}, "The story asked for ", h("code", { text: item.event }), ", which this page does not show."),
+      h("pre", { text: payload, tabindex: "0" })));
+}

@@ -1,0 +1,227 @@
+"""Undo, redo, retry and branch on the page: nothing is lost without a question. In a real Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import RunningServer
+
+expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Any]
+Shoot = Callable[[Any, str], None]
+
+
+def play(page: Any, *prompts: str) -> None:
+    """Take turns, each to its end."""
+    box = page.get_by_role("textbox", name="What do you do?")
+    for prompt in prompts:
+        said = page.locator(".prompt").count()
+        box.fill(prompt)
+        box.press("Enter")
+        expect(page.locator(".prompt")).to_have_count(said + 1)
+        expect(page.get_by_role("status")).to_have_text("Your turn")
+
+
+def act(page: Any, turn: int, action: str) -> None:
+    page.get_by_role("button", name=f"Actions for turn {turn}").click()
+    page.get_by_role("menuitem", name=action).click()
+
+
+def button(page: Any, name: str) -> Any:
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def turns_on(server: RunningServer, session: str) -> int:
+    with server.client() as client:
+        return int(client.get(f"/sessions/{session}").json()["turns"])
+
+
+def said(page: Any) -> list[str]:
+    return list(page.locator(".prompt").all_inner_texts())
+
+
+def test_an_older_turn_is_tried_again_in_a_branch_and_nothing_is_lost(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    play(page, "shake", "paint", "forge", "shake")
+    act(page, 1, "Retry from here")
+    dialog = page.get_by_role("dialog", name="This takes back 3 later turns")
+    expect(dialog).to_be_visible()
+    expect(button(page, "Branch and retry")).to_be_focused()
+    shoot(page, "story-retry-older")
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: session not in url)
+    expect(page.get_by_role("article", name="Turn 1")).to_contain_text("Dust falls.")
+    assert said(page) == ["shake"]
+    assert turns_on(server, session) == 4
+
+
+def test_an_older_turn_is_edited_here_only_when_that_is_said(server: RunningServer, open_page: Open) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    play(page, "shake", "paint")
+    act(page, 1, "Edit and retry…")
+    page.get_by_label("Your words").fill("forge")
+    button(page, "Retry with this").click()
+    page.get_by_role("dialog", name="This takes back 1 later turn").wait_for()
+    page.keyboard.press("Escape")
+    assert turns_on(server, session) == 2
+    act(page, 1, "Edit and retry…")
+    page.get_by_label("Your words").fill("forge")
+    button(page, "Retry with this").click()
+    button(page, "Retry here").click()
+    expect(page.locator(".prompt")).to_have_text(["forge"])
+    expect(page.get_by_role("status")).to_have_text("Your turn")
+
+
+@pytest.mark.parametrize("action", ["Undo", "Retry"])
+def test_what_cannot_be_taken_back_is_shown_before(
+    server: RunningServer, open_page: Open, shoot: Shoot, action: str
+) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    play(page, "siren")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.method))
+    button(page, action).click()
+    dialog = page.get_by_role("dialog", name="Not all of this turn can be taken back")
+    expect(dialog).to_contain_text("guard:called")
+    expect(button(page, "Leave it")).to_be_focused()
+    shoot(page, "story-irreversible")
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    assert asked == ["GET"], "nothing was done before the player agreed"
+    button(page, action).click()
+    button(page, f"{action} all the same").click()
+    expect(page.get_by_role("article", name="Turn 1")).to_have_count(0)
+
+
+def test_what_several_turns_cannot_take_back_is_listed_whole(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    play(page, "siren", "siren", "shake")
+    act(page, 1, "Undo to before this")
+    dialog = page.get_by_role("dialog", name="Not all of these 3 turns can be taken back")
+    expect(dialog.get_by_role("listitem")).to_have_count(2)
+
+
+def test_several_turns_are_undone_by_one_request_and_brought_back_by_one(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    play(page, "shake", "paint", "forge", "shake")
+    posted: list[str] = []
+    page.on("request", lambda request: request.method == "POST" and posted.append(request.url))
+    act(page, 2, "Undo to before this")
+    expect(page.locator(".prompt")).to_have_text(["shake"])
+    message = page.locator(".snackbar.open")
+    expect(message).to_contain_text("3 turns are undone. Redo brings them back one by one.")
+    shoot(page, "story-undone")
+    assert len(posted) == 1
+    button(page, "Bring all back").click()
+    expect(page.locator(".prompt")).to_have_text(["shake", "paint", "forge", "shake"])
+    assert len(posted) == 2
+    expect(message).to_contain_text("3 turns are back.")
+    button(page, "Undo").click()
+    expect(message).to_contain_text("The turn is undone.")
+    button(page, "Bring it back").click()
+    expect(page.locator(".prompt")).to_have_count(4)
+    expect(message).to_contain_text("The turn is back.")
+    button(page, "Take it back").click()
+    expect(page.locator(".prompt")).to_have_count(3)
+    button(page, "Redo").click()
+    expect(page.locator(".prompt")).to_have_count(4)
+
+
+def test_a_message_lies_above_the_field_and_is_gone_with_the_next_action(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(
+        server.at(f"/play/{server.new_session()}"),
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True,
+    )  # fmt: skip
+    play(page, "paint", "shake")
+    page.get_by_role("textbox", name="What do you do?").fill("one\ntwo\nthree\nfour\nfive")
+    button(page, "Undo").tap()
+    message = page.locator(".snackbar.open")
+    expect(message).to_be_visible()
+    message.evaluate("node => Promise.all(node.getAnimations().map(one => one.finished))")
+    shoot(page, "phone-undone")
+    lower_edge = message.evaluate("node => node.getBoundingClientRect().bottom")
+    assert lower_edge <= page.locator(".composer").bounding_box()["y"] + 1
+    page.get_by_role("link", name="State", exact=True).tap()
+    expect(message).to_have_count(0)
+    page.get_by_role("link", name="Narrative", exact=True).tap()
+    button(page, "Undo").tap()
+    expect(message).to_be_visible()
+    page.get_by_role("textbox", name="What do you do?").fill("shake")
+    button(page, "Send").tap()
+    expect(message).to_have_count(0)
+
+
+def test_the_prologue_can_be_branched_from(server: RunningServer, open_page: Open) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    play(page, "shake")
+    page.get_by_role("button", name="Actions for the prologue").click()
+    assert page.get_by_role("menuitem").all_inner_texts() == ["Branch from here"]
+    page.get_by_role("menuitem", name="Branch from here").click()
+    page.wait_for_url(lambda url: session not in url)
+    expect(button(page, "Paint a picture")).to_be_visible()
+    assert said(page) == []
+
+
+def test_an_ending_offers_the_way_before_it_even_after_another_turn(
+    server: RunningServer, open_page: Open
+) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    play(page, "paint")
+    box = page.get_by_role("textbox", name="What do you do?")
+    for prompt in ("finish", "shake"):
+        box.fill(prompt)
+        box.press("Enter")
+        expect(page.locator(".prompt").last).to_have_text(prompt)
+        expect(page.get_by_role("status")).to_have_text("The end")
+    button(page, "Try another way").click()
+    page.wait_for_url(lambda url: session not in url)
+    expect(page.locator(".prompt")).to_have_text(["paint"])
+    expect(page.get_by_role("region", name="Ending")).to_have_count(0)
+
+
+def test_while_a_turn_runs_its_menu_offers_nothing_that_would_be_refused(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    play(page, "shake")
+    page.get_by_role("textbox", name="What do you do?").fill("wait")
+    button(page, "Send").click()
+    expect(button(page, "Cancel")).to_be_visible()
+    page.get_by_role("button", name="Actions for turn 1").click()
+    shoot(page, "story-menu-running")
+    for name in ("Edit and retry…", "Retry from here", "Undo to before this"):
+        expect(page.get_by_role("menuitem", name=name)).to_be_disabled()
+    expect(page.get_by_role("menuitem", name="Branch from here")).to_be_enabled()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("Escape")
+    button(page, "Cancel").click()
+    expect(page.get_by_role("status")).to_have_text("Stopped")
+
+
+def test_who_spoke_is_in_the_menu_and_in_sight_only_when_another_had_to(
+    server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    play(page, "shake", "recite the catalogue of ships")
+    first, second = (page.get_by_role("article", name=f"Turn {number}") for number in (1, 2))
+    expect(first).not_to_contain_text("told by")
+    page.get_by_role("button", name="Actions for turn 1").click()
+    expect(page.get_by_role("menuitem", name="Told by rules")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(second).to_contain_text("told by template")
