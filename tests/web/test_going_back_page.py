@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import RunningServer
+from conftest import RunningServer, write_long_session
 
 expect = pytest.importorskip("playwright.sync_api").expect
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 pytestmark = pytest.mark.browser
 
 Open = Callable[..., Any]
@@ -138,6 +139,18 @@ def test_several_turns_are_undone_by_one_request_and_brought_back_by_one(
     expect(page.locator(".prompt")).to_have_count(4)
 
 
+def test_an_undo_of_every_turn_on_the_page_shows_those_before(
+    fresh_server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(fresh_server.at(f"/play/{write_long_session(fresh_server.home, 60)}"))
+    expect(page.locator(".turn")).to_have_count(50)
+    act(page, 11, "Undo to before this")
+    expect(page.locator(".snackbar.open")).to_contain_text("50 turns are undone.")
+    expect(page.locator(".prompt")).to_have_text([f"step {number}" for number in range(1, 11)])
+    button(page, "Bring all back").click()
+    expect(page.locator(".turn")).to_have_count(60)
+
+
 def test_a_message_lies_above_the_field_and_is_gone_with_the_next_action(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
@@ -225,3 +238,42 @@ def test_who_spoke_is_in_the_menu_and_in_sight_only_when_another_had_to(
     expect(page.get_by_role("menuitem", name="Told by rules")).to_be_visible()
     page.keyboard.press("Escape")
     expect(second).to_contain_text("told by template")
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_every_question_message_and_card_is_accessible(
+    server: RunningServer, open_page: Open, shoot: Shoot, theme: str
+) -> None:
+    page = open_page(
+        server.at(f"/play/{server.new_session()}"), theme=theme, reduced_motion="reduce",
+        viewport={"width": 1280, "height": 600},
+    )  # fmt: skip
+    problems: list[str] = []
+
+    def check(name: str) -> None:
+        shoot(page, f"{theme}-{name}")
+        for one in Axe().run(page).response["violations"]:
+            problems.extend(f"{name}: {one['id']}: {node['html'][:200]}" for node in one["nodes"])
+
+    play(page, "siren", "forge", "recite the catalogue of ships", "paint")
+    check("story-card-and-jump")
+    act(page, 1, "Retry from here")
+    page.get_by_role("dialog").wait_for()
+    check("story-retry-older")
+    page.keyboard.press("Escape")
+    button(page, "Undo").click()
+    expect(page.locator(".snackbar.open")).to_be_visible()
+    check("story-message")
+    page.get_by_role("textbox", name="What do you do?").fill("wait")
+    button(page, "Send").click()
+    expect(button(page, "Cancel")).to_be_visible()
+    page.get_by_role("button", name="Actions for turn 1").click()
+    check("story-menu-running")
+    page.keyboard.press("Escape")
+    button(page, "Cancel").click()
+    expect(page.get_by_role("status")).to_have_text("Stopped")
+    page.get_by_role("textbox", name="What do you do?").fill("finish")
+    button(page, "Send").click()
+    expect(button(page, "Try another way")).to_be_attached()
+    check("story-ending")
+    assert not problems, "\n".join(problems)

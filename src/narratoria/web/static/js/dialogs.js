@@ -62,7 +62,7 @@ export function snackbar(text, action = null) {
   const bar = document.getElementById("snackbar");
   const act = action && h("button", { class: "button text", text: action.label, on: { click: () => { clearSnackbar(); action.run(); } } });
   bar.replaceChildren(
-    h("span", { text: text[0].toUpperCase() + text.slice(1) }),
+    h("span", { text: text.charAt(0).toUpperCase() + text.slice(1) }),
     act ?? "",
     h("button", { class: "icon-button inverse", "aria-label": "Close message", on: { click: clearSnackbar } }, icon("close")),
   );

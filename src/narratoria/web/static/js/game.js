@@ -9,6 +9,8 @@ import { Stream } from "./stream.js";
 
 /** Turns a story opens with, in `early.js` too; older ones come when they are asked for. */
 const FIRST_TURNS = 50;
+/** When an undo leaves fewer than these on the page, older ones are asked for. */
+const FEW_TURNS = 12;
 /** The first thing a prompt leads to: its turn, or why there is none. */
 const ANSWERS = new Set(["turn_started", "notice"]);
 
@@ -38,7 +40,7 @@ export class Game {
       turns: () => this.turns,
       records: (records) => {
         this.#take(records);
-        if (this.world.stale) this.stream.restart();
+        if (this.world.stale || this.#runsDry()) this.stream.restart();
       },
       snapshot: ({ records, earlier }) => {
         this.world = newWorld(this.world.rev + 1);
@@ -58,6 +60,10 @@ export class Game {
     // a short turn comes whole, in one message: that it runs may never be seen
     if (this.sending && records.some((record) => record.seq > this.sentAfter && ANSWERS.has(record.event.type))) this.sending = false;
     this.changed();
+  }
+
+  #runsDry() {
+    return this.earlier > 0 && !this.busy && activeTurns(this.world).length < FEW_TURNS;
   }
 
   changed() {
