@@ -117,6 +117,60 @@ def test_fifty_thousand_lines_stay_light_and_can_be_filtered(
     expect(page.locator(".log-count")).to_have_text("1 line of 50,000")
 
 
+def test_a_running_call_on_a_phone_keeps_its_bar_clear_of_its_status(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 390, "height": 844})
+    say(page, "wait")
+    go(page, "Tools")
+    card = page.locator(".call")
+    expect(card).to_contain_text("Running")
+    chip, bar = card.locator(".chip").bounding_box(), card.get_by_role("progressbar").bounding_box()
+    assert bar["y"] >= chip["y"] + chip["height"]
+    track, done = page.locator(".gantt-track").bounding_box(), page.locator(".gantt-track i").bounding_box()
+    assert done["width"] < track["width"], "a bar that always fills its track shows nothing"
+    shoot(page, "phone-tools-running")
+    server.ring()
+    expect(card).to_contain_text("Completed")
+
+
+def test_a_wide_plan_is_a_block_and_one_without_calls_is_no_picture(
+    server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
+    width, height = page.evaluate(
+        """async () => {
+            const { planPicture } = await import("/static/js/dag.js");
+            const tools = Array.from({ length: 12 }, (_, at) => ({ toolId: `w${at}`, toolPath: "bench" }));
+            tools.push({ toolId: "last", toolPath: "bench", dependencies: ["w11"] });
+            const { node } = planPicture({ tools }, () => {});
+            const places = new Set([...node.querySelectorAll(".dag-box")].map((box) => box.getAttribute("transform")));
+            if (places.size !== 13) throw new Error("boxes lie on each other");
+            return [node.width.baseVal.value, node.height.baseVal.value];
+        }"""
+    )
+    assert height < 420
+    assert width < 700
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    say(page, "sing a song that nobody wrote")
+    expect(page.locator(".turn")).to_have_count(2)
+    go(page, "Tools")
+    expect(page.get_by_text("it calls no tool")).to_be_visible()
+    assert not [text for text in said if "viewBox" in text]
+
+
+def test_a_filter_that_nothing_passes_says_so_and_is_lifted(server: RunningServer, open_page: Open) -> None:
+    page = played(server, open_page, "chatter")
+    go(page, "Tools")
+    page.get_by_label("Least level shown for bench").select_option(label="error and above")
+    expect(page.get_by_text("Nothing passes this filter")).to_be_visible()
+    page.get_by_role("button", name="Show every line").click()
+    expect(page.locator(".log-count")).to_have_text("200 lines")
+    expect(page.get_by_role("group", name="Log of bench")).to_be_focused()
+
+
 # --- assets ----------------------------------------------------------------------------------------------
 
 
@@ -138,11 +192,41 @@ def test_assets_are_gathered_filtered_and_enlarged(
     page.get_by_role("button", name="Enlarge: Dusk over the yard").click()
     box = page.get_by_role("dialog", name="Dusk over the yard")
     expect(box).to_contain_text("image/png")
-    expect(box).to_contain_text("320")
+    expect(box).to_contain_text("320 × 180")
+    expect(box).to_contain_text("2 of 2")
+    assert box.inner_text().count("Dusk over the yard") == 1
     shoot(page, "lightbox")
+    with page.expect_download() as download:
+        box.get_by_role("link", name="Save").click()
+    assert download.value.suggested_filename == "dusk.png"
     page.keyboard.press("Escape")
     expect(box).to_have_count(0)
     expect(page.get_by_role("button", name="Enlarge: Dusk over the yard")).to_be_focused()
+
+
+def test_the_lightbox_goes_on_to_the_neighbours(server: RunningServer, open_page: Open) -> None:
+    page = played(server, open_page, "paint")
+    go(page, "Assets")
+    page.get_by_role("button", name="Enlarge: A sign").click()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("dialog", name="Dusk over the yard")).to_be_visible()
+    page.get_by_role("button", name="Next picture").click()
+    expect(page.get_by_role("dialog", name="A sign")).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("dialog", name="Dusk over the yard")).to_contain_text("image/png")
+    assert not violations(page)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Enlarge: Dusk over the yard")).to_be_focused()
+
+
+def test_every_asset_stands_on_a_stage_of_one_size(server: RunningServer, open_page: Open) -> None:
+    page = played(server, open_page, "paint")
+    go(page, "Assets")
+    expect(page.locator(".asset-stage")).to_have_count(4)
+    boxes = [stage.bounding_box() for stage in page.locator(".asset-stage").all()]
+    assert len({round(box["height"]) for box in boxes}) == 1
+    assert boxes[0]["height"] == pytest.approx(boxes[0]["width"] * 9 / 16, abs=2)
+    assert page.locator(".asset", has_text="A page").inner_text().count("A page") == 1
 
 
 # --- state -----------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /** The gallery: everything the tools have made, by kind. */
-import { clockTime, fileSize, h, Keyed, setAttribute, setText } from "./dom.js";
+import { fileSize, h, Keyed, setAttribute, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { kindOf, media, openLightbox, titleOf } from "./media.js";
 
@@ -38,8 +38,9 @@ export class AssetsView {
 }
 
 function card(asset, world) {
+  const kind = kindOf(asset);
   const maker = world.calls.get(asset.call)?.tool;
-  const facts = [asset.turn ? `Turn ${asset.turn}` : null, maker, fileSize(asset.size), clockTime(asset.ts)].filter(Boolean).join(" · ");
-  return h("figure", { class: `card asset ${kindOf(asset)}` }, h("div", { class: "asset-stage" }, media(asset, openLightbox)),
-    h("figcaption", {}, h("strong", { text: titleOf(asset), dir: "auto" }), h("span", { class: "quiet", text: `${asset.mediaType} · ${facts}` })));
+  const facts = [asset.turn ? `Turn ${asset.turn}` : null, maker, fileSize(asset.size)].filter(Boolean).join(" · ");
+  return h("figure", { class: `card asset ${kind}` }, h("div", { class: "asset-stage" }, kind === "audio" ? icon("sound") : "", media(asset, openLightbox)),
+    h("figcaption", {}, h("strong", { text: titleOf(asset), dir: "auto" }), h("span", { class: "quiet", text: kind === "other" ? `${facts} · ${asset.mediaType}` : facts })));
 }

@@ -25,9 +25,9 @@ export class CallCard {
     this.id = h("span", { class: "quiet" });
     this.error = h("div", { class: "call-error" });
     this.body = h("div", { class: "call-body" });
-    this.summary = h("summary", { class: "call-head" }, icon("chevron"), h("span", { class: "call-title" }, this.name, this.id), this.elapsed, this.status);
+    this.summary = h("summary", { class: "call-head" }, icon("chevron"), h("span", { class: "call-title" }, this.name, this.id), this.elapsed, this.status, this.progress);
     this.details = h("details", { class: "card call" }, this.summary, this.body);
-    this.node = h("div", { class: "call-frame", id: `call-${call.id}` }, this.details, this.progress);
+    this.node = h("div", { class: "call-frame", id: `call-${call.id}` }, this.details);
     this.details.addEventListener("toggle", () => this.details.open && this.#fill());
   }
 

@@ -4,6 +4,9 @@ import { s, setAttribute } from "./dom.js";
 const BOX = { width: 148, height: 44 };
 const GAP = { x: 56, y: 20 };
 const PAD = 12;
+/** A level of more calls than this is a block of several columns, not a tower that pushes all else out of sight. */
+const MOST_ROWS = 6;
+const BLOCK_GAP = 16;
 const LONGEST_NAME = 17;
 
 /**
@@ -50,14 +53,7 @@ export function planPicture(plan, choose) {
   const calls = plan.tools ?? [];
   const columns = levels(calls);
   untangle(columns, calls);
-  const rows = Math.max(1, ...columns.map((column) => column.length));
-  const width = columns.length * (BOX.width + GAP.x) - GAP.x + 2 * PAD;
-  const height = rows * (BOX.height + GAP.y) - GAP.y + 2 * PAD;
-  const at = new Map();
-  columns.forEach((column, x) => column.forEach((id, y) => at.set(id, {
-    x: PAD + x * (BOX.width + GAP.x),
-    y: PAD + (height - 2 * PAD - column.length * (BOX.height + GAP.y) + GAP.y) / 2 + y * (BOX.height + GAP.y),
-  })));
+  const { at, width, height } = place(columns);
   const svg = s("svg", { class: "dag", viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
   for (const call of calls) for (const other of call.dependencies ?? []) if (at.has(other) && at.has(call.toolId)) svg.append(line(at.get(other), at.get(call.toolId), call.toolId));
   const boxes = new Map();
@@ -80,6 +76,24 @@ export function planPicture(plan, choose) {
       setAttribute(svg, "aria-label", `Plan of ${calls.length} calls: ${words.join(", ")}`);
     },
   };
+}
+
+/** Where each box stands: levels from left to right, each in the middle of the height. */
+function place(columns) {
+  const blocks = columns.map((column) => {
+    const rows = Math.min(column.length, Math.max(MOST_ROWS, Math.ceil(Math.sqrt(2 * column.length))));
+    const across = Math.ceil(column.length / rows);
+    return { column, rows: Math.ceil(column.length / across), across };
+  });
+  const height = Math.max(1, ...blocks.map(({ rows }) => rows)) * (BOX.height + GAP.y) - GAP.y + 2 * PAD;
+  const at = new Map();
+  let x = PAD;
+  for (const { column, rows, across } of blocks) {
+    const top = (height - rows * (BOX.height + GAP.y) + GAP.y) / 2;
+    column.forEach((id, index) => at.set(id, { x: x + (index % across) * (BOX.width + BLOCK_GAP), y: top + Math.floor(index / across) * (BOX.height + GAP.y) }));
+    x += across * (BOX.width + BLOCK_GAP) - BLOCK_GAP + GAP.x;
+  }
+  return { at, width: x - GAP.x + PAD, height };
 }
 
 function line(from, to, id) {

@@ -23,7 +23,9 @@ export class LogView {
     this.canvas = h("div", { class: "log-canvas" });
     this.scroller = h("div", { class: "log", role: "group", "aria-label": `Log of ${name}`, tabindex: "0" }, this.canvas);
     this.count = h("span", { class: "quiet log-count" });
-    this.node = h("div", { class: "log-view" }, this.#bar(name), this.scroller);
+    this.nothing = h("p", { class: "log-nothing quiet", hidden: true }, "Nothing passes this filter. ",
+      h("button", { class: "button text small", text: "Show every line", on: { click: () => this.#showEverything() } }));
+    this.node = h("div", { class: "log-view" }, this.#bar(name), this.scroller, this.nothing);
     this.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     new ResizeObserver(() => this.draw()).observe(this.scroller);
   }
@@ -39,7 +41,16 @@ export class LogView {
     level.addEventListener("change", () => { this.level = Number(level.value); this.#refilter(); });
     const search = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter the log of ${name}` });
     search.addEventListener("input", () => { this.words = search.value.toLowerCase(); this.#refilter(); });
+    this.controls = { level, search };
     return h("div", { class: "log-bar" }, level, search, this.count);
+  }
+
+  #showEverything() {
+    this.controls.level.value = "0";
+    this.controls.search.value = this.words = "";
+    this.level = 0;
+    this.#refilter();
+    this.scroller.focus();
   }
 
   #refilter() {
@@ -67,6 +78,8 @@ export class LogView {
       const lines = total === 1 ? "1 line" : `${total.toLocaleString("en")} lines`;
       setText(this.count, this.matches ? `${lines} of ${this.lines.length.toLocaleString("en")}` : lines);
     }
+    this.scroller.hidden = total === 0 && this.matches !== null;
+    this.nothing.hidden = !this.scroller.hidden;
     if (this.following) this.scroller.scrollTop = total * ROW;
     this.draw();
   }

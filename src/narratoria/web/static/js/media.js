@@ -1,6 +1,6 @@
 /** One asset as an element: in the story, in the gallery and in the lightbox alike. */
 import { api } from "./api.js";
-import { fileSize, h } from "./dom.js";
+import { clockTime, fileSize, h } from "./dom.js";
 import { icon } from "./icons.js";
 
 /** What a browser shows in <img> without running anything; SVG is inert there. */
@@ -43,7 +43,9 @@ function image(asset, url, title, open) {
   picture.addEventListener("load", () => picture.classList.toggle("small", picture.naturalWidth < SMALL));
   picture.addEventListener("error", () => broken(picture, asset, url, title));
   if (!open) return picture;
-  return h("button", { class: "picture", "aria-label": `Enlarge: ${title}`, on: { click: () => open(asset) } }, picture);
+  const button = h("button", { class: "picture", "aria-label": `Enlarge: ${title}`, on: { click: () => open(asset) } }, picture);
+  button.asset = asset;
+  return button;
 }
 
 function player(tag, asset, url, title) {
@@ -67,21 +69,51 @@ function placeholder(asset, url, title, reason) {
       h("a", { class: "button text", href: url, download: asset.name || asset.assetId }, icon("download"), "Save file")));
 }
 
-/** The lightbox: a picture as large as the window, with what is known about it. */
+/** The lightbox: a picture as large as the window, with what is known about it; arrows go on to its neighbours. */
 export function openLightbox(asset) {
-  const rows = Object.entries({
-    File: asset.name || asset.assetId, Type: asset.mediaType, Size: fileSize(asset.size), Turn: asset.turn || "before the first",
-    ...asset.metadata,
-  }).map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: typeof value === "object" ? JSON.stringify(value) : String(value), dir: "auto" })));
-  const close = h("button", { class: "icon-button", "aria-label": "Close picture" }, icon("close"));
-  const dialog = h("dialog", { class: "lightbox", "aria-label": titleOf(asset) },
-    h("div", { class: "lightbox-stage" }, media(asset)),
-    h("aside", {}, h("h2", { text: titleOf(asset), dir: "auto" }), h("dl", { class: "facts" }, ...rows)), close);
-  close.addEventListener("click", () => dialog.close());
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog || event.target.classList.contains("lightbox-stage")) dialog.close();
+  const pictures = [...document.querySelectorAll("main .picture")].filter((button) => button.checkVisibility());
+  const stage = h("div", { class: "lightbox-stage" });
+  const about = h("aside", {});
+  const step = (by) => {
+    const at = pictures.findIndex((button) => button.asset === shown);
+    if (at >= 0 && pictures.length > 1) show(pictures[(at + by + pictures.length) % pictures.length].asset);
+  };
+  const button = (label, symbol, run, extra = "") => h("button", { class: `icon-button ${extra}`, "aria-label": label, on: { click: run } }, icon(symbol));
+  const dialog = h("dialog", { class: "lightbox" }, stage, about, button("Close picture", "close", () => dialog.close(), "close"),
+    ...(pictures.length > 1 ? [button("Previous picture", "chevron", () => step(-1), "previous"), button("Next picture", "chevron", () => step(1), "next")] : []));
+  let shown = asset;
+  const show = (one) => {
+    shown = one;
+    const title = titleOf(one);
+    dialog.setAttribute("aria-label", title);
+    stage.replaceChildren(media(one));
+    const place = pictures.findIndex((other) => other.asset === one) + 1;
+    about.replaceChildren(h("h2", { text: title, dir: "auto" }), h("dl", { class: "facts" }, ...facts(one).map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value, dir: "auto" })))),
+      h("a", { class: "button tonal", href: api.assetUrl(one.hash), download: one.name || one.assetId }, icon("download"), h("span", { text: "Save" })),
+      place && pictures.length > 1 ? h("p", { class: "place", role: "status", text: `${place} of ${pictures.length}` }) : "");
+  };
+  show(asset);
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") step(event.key === "ArrowLeft" ? -1 : 1);
   });
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog || event.target === stage) dialog.close();
+  });
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    pictures.find((one) => one.asset === shown)?.focus();
+  });
   document.body.append(dialog);
   dialog.showModal();
+}
+
+/** What is known of an asset, in words; what is its title already is not said twice. */
+function facts(asset) {
+  const { width, height, title, caption, alt, ...rest } = asset.metadata ?? {};
+  const known = { File: asset.name || asset.assetId, Type: asset.mediaType, Size: fileSize(asset.size) };
+  if (width > 0 && height > 0) known.Dimensions = `${width} × ${height}`;
+  Object.assign(known, { Turn: asset.turn || "before the first", Made: asset.ts ? clockTime(asset.ts) : "" });
+  for (const [name, text] of Object.entries({ caption, description: alt })) if (text !== titleOf(asset)) known[name] = text;
+  return Object.entries({ ...known, ...rest }).filter(([, value]) => value !== undefined && value !== "")
+    .map(([name, value]) => [name[0].toUpperCase() + name.slice(1), typeof value === "object" ? JSON.stringify(value) : String(value)]);
 }

@@ -1,6 +1,9 @@
 /** What ran when: a row per call, a bar per attempt. */
 import { duration, h, Keyed, setAttribute, setText } from "./dom.js";
 
+/** Seconds a timeline may span while something runs: it grows in steps, so that a bar is seen to grow too. */
+const SPANS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
+
 export class Timeline {
   /** @param {(call: string) => void} choose */
   constructor(choose) {
@@ -16,7 +19,9 @@ export class Timeline {
     const now = Date.now() / 1000;
     const started = calls.filter((call) => call.attempts.length);
     const from = Math.min(...started.map((call) => call.started));
-    const to = Math.max(from + 0.001, ...started.map((call) => call.ended ?? now));
+    const end = Math.max(from + 0.001, ...started.map((call) => call.ended ?? now));
+    const running = started.some((call) => call.ended === null);
+    const to = running ? from + (SPANS.find((span) => span > end - from) ?? end - from) : end;
     this.keyed.show(started, (call) => call.id, () => this.#row());
     for (const part of this.keyed.parts.values()) part.draw(from, to, now);
     setText(this.axis.children[1], duration((to - from) / 2));

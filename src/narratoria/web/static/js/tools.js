@@ -95,22 +95,23 @@ export class ToolsView {
 
   #planCard(plan) {
     const callOf = (toolId) => [...this.game.world.calls.values()].findLast((call) => call.plan === plan.id && call.toolId === toolId);
-    const picture = planPicture(plan.plan, (toolId) => this.reveal(callOf(toolId)?.id));
+    const picture = plan.plan.tools?.length ? planPicture(plan.plan, (toolId) => this.reveal(callOf(toolId)?.id)) : null;
     const state = h("span", { class: "chip" });
     const disabled = plan.plan.disabledSkills ?? [];
-    const frame = plan.plan.tools?.length ? h("div", { class: "dag-frame", tabindex: "0", role: "group", "aria-label": "Picture of the plan" }, picture.node) : h("p", { class: "quiet", text: "This plan only tells; it calls no tool." });
+    const frame = picture ? h("div", { class: "dag-frame", tabindex: "0", role: "group", "aria-label": "Picture of the plan" }, picture.node) : h("p", { class: "quiet", text: "This plan only tells; it calls no tool." });
     const node = h("section", { class: "card" },
       h("header", { class: "card-head" }, h("h2", { text: plan.attempt > 1 ? `Plan, attempt ${plan.attempt}` : "Plan" }),
         h("span", { class: "quiet", text: plan.narrator && `by ${plan.narrator}` }), state),
       frame,
       disabled.length ? h("p", { class: "quiet", text: `Left out after failing: ${disabled.join(", ")}` }) : "",
       h("details", { class: "sub" }, h("summary", { text: "Plan JSON" }), h("pre", { tabindex: "0", text: JSON.stringify(plan.plan, null, 2) })));
+    if (picture) fadeWhereMore(frame);
     return {
       node,
       update: () => {
         setAttribute(state, "class", `chip ${plan.status}`);
         setText(state, { running: "Running", completed: "Completed", failed: "Failed" }[plan.status]);
-        picture.update((toolId) => callOf(toolId)?.status ?? "waiting");
+        picture?.update((toolId) => callOf(toolId)?.status ?? "waiting");
       },
     };
   }
@@ -119,6 +120,13 @@ export class ToolsView {
     const { world } = this.game;
     if (world.running !== null && !document.hidden && this.node.checkVisibility()) this.update();
   }
+}
+
+/** A picture wider than its card fades where there is more of it. */
+function fadeWhereMore(frame) {
+  const show = () => frame.classList.toggle("more", frame.scrollLeft + frame.clientWidth < frame.scrollWidth - 4);
+  frame.addEventListener("scroll", show, { passive: true });
+  new ResizeObserver(show).observe(frame);
 }
 
 function refusalCard(refusal) {
