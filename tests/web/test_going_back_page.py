@@ -151,6 +151,23 @@ def test_an_undo_of_every_turn_on_the_page_shows_those_before(
     expect(page.locator(".turn")).to_have_count(60)
 
 
+def test_a_double_click_undoes_retries_and_branches_once(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    play(page, "shake", "paint", "shake")
+    made: list[str] = []
+    page.on("request", lambda request: made.append(request.url) if request.method == "POST" else None)
+    button(page, "Undo").dblclick()
+    expect(page.locator(".snackbar.open")).to_contain_text("The turn is undone.")
+    expect(page.locator(".prompt")).to_have_text(["shake", "paint"])
+    button(page, "Retry").dblclick()
+    expect(page.get_by_role("article", name="Turn 4")).to_contain_text("It is good enough.")
+    expect(page.get_by_role("status")).to_have_text("Your turn")
+    first = page.url
+    button(page, "Branch").dblclick()
+    page.wait_for_url(lambda url: url != first and "play" in url)
+    assert [address.rpartition("/")[2] for address in made] == ["undo", "retry", "branch"]
+
+
 def test_a_message_lies_above_the_field_and_is_gone_with_the_next_action(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:

@@ -45,14 +45,16 @@ export function redo(game, to) {
 }
 
 /** Take a turn again, with the same words or others. @param {Game} game @param {Turn|null} turn @param {string} [prompt] */
-export async function retry(game, turn = lastTurn(game.world), prompt = undefined) {
-  if (!turn || game.busy || game.moving) return;
-  const later = activeTurns(game.world).filter((one) => one.turn > turn.turn).length;
-  const preview = await attempt(() => api.previewUndo(game.id, turn.turn));
-  if (!preview) return;
-  const how = later ? await askWhere(later, preview) : (await agreed(preview, "Retry")) && "here";
-  if (how === "here") await game.begin(() => api.retry(game.id, turn.turn, prompt));
-  else if (how === "branch") await branchAndRetry(game, turn, prompt ?? turn.prompt);
+export function retry(game, turn = lastTurn(game.world), prompt = undefined) {
+  if (!turn) return undefined;
+  return game.move(async () => {
+    const later = activeTurns(game.world).filter((one) => one.turn > turn.turn).length;
+    const preview = await attempt(() => api.previewUndo(game.id, turn.turn));
+    if (!preview) return;
+    const how = later ? await askWhere(later, preview) : (await agreed(preview, "Retry")) && "here";
+    if (how === "here") await game.begin(() => api.retry(game.id, turn.turn, prompt));
+    else if (how === "branch") await branchAndRetry(game, turn, prompt ?? turn.prompt);
+  });
 }
 
 /** @param {Game} game @param {Turn} turn */
@@ -79,9 +81,14 @@ function branchAndRetry(game, turn, prompt) {
   });
 }
 
+let branching = false;
+
 async function openBranch(make) {
+  if (branching) return; // a second click would make a second story
+  branching = true;
   clearSnackbar();
   const made = await attempt(make);
+  branching = false;
   if (made) location.assign(`/play/${encodeURIComponent(made.id)}#narrative`);
 }
 
