@@ -1,31 +1,28 @@
 """Receipts: what a narration claims about the world, held against the state, and the patch that made it true.
 
-Deterministic, and modest. Two kinds of sentence are read as claims: that the player has a thing ("you carry the
-lantern"), and that a thing is so ("the door is locked", "the lamp is lit"). They are held against keys and
-values of the state. A claim that is true before or after the turn's calls holds. Speech, questions, wishes and
-comparisons are not read; a claim about something the state does not know is left alone, except that the player
-holds, carries or now has it where the state keeps an inventory. English only. What is not read is not judged:
-silence here is no proof.
+Deterministic, and modest. What `claims` reads in a narration is held against keys and values of the state. A claim
+that is true before or after the turn's calls holds. A claim about something the state does not know is left alone,
+except that the player holds, carries or now has it where the state keeps an inventory. English only. What is not
+read is not judged: silence here is no proof.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from narratoria.events import StatePatch
+from narratoria.narrator.claims import Claim as Claim
+from narratoria.narrator.claims import claims as claims
 from narratoria.narrator.ledger import Ledger, Path, Source
-from narratoria.narrator.words import PARTICLES, PREPOSITIONS, split_name, stem, word_set
+from narratoria.narrator.words import split_name, stem, word_set
 from narratoria.plan import ExecutionResult
 
 Verdict: TypeAlias = Literal["held", "contradicted", "unknown"]
 
 CONTRADICTION: Final = "NARRATION_CONTRADICTS_STATE"
 MAX_NODES: Final = 20_000  # of state that are looked at
-MAX_CLAIMS: Final = 24
-_MAX_TEXT: Final = 8_000
 
 # --- words ---------------------------------------------------------------------------------------------
 
@@ -57,92 +54,7 @@ _HOLDERS: Final = word_set(
 _HELD: Final = word_set("held carried taken owned equipped worn")
 _WHERE: Final = word_set("location place at in holder owner where")
 _PLAYER: Final = word_set("you player me inventory hero self")
-# "You have a bad feeling": nobody keeps these in an inventory.
-_ABSTRACT: Final = word_set(
-    "feeling breath idea chance moment choice time doubt sense right view look hand hands question point way "
-    "thought memory plan reason glimpse seat step minute second hour grip gaze eye eyes silence tongue ground "
-    "position line place attention hope fear courage strength luck trouble problem job duty conversation word "
-    "words lot bit few balance heart mind life voice weight secret answer clue name course path"
-)
 _SHUT_BY: Final = word_set("locked bolted barred")  # a locked door is a shut one
-
-# --- claims --------------------------------------------------------------------------------------------
-
-_SPEECH: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»|‘[^’]{2,}’(?!\w)")
-_SENTENCE: Final = re.compile(r"[^.!?…;:\n]+[.!?…;:\n]?")
-_HEDGE: Final = re.compile(
-    r"\b(if|whether|unless|until|would|could|might|may|must|should|will|as though|like|seems?|perhaps|maybe|imagine|"
-    r"wish|want|need|remember|dream|once|used to|almost|nearly|try|tries|before|when|so that)\b",
-    re.IGNORECASE,
-)
-_STOPS: Final = "|".join(
-    sorted(PREPOSITIONS | PARTICLES | word_set("and or but that which while now again any ready"))
-)
-_THING_ENDS: Final = rf"(?=\s+(?:{_STOPS})\b|\s*[,.!?…;:—–)]|\s*$)"
-_HAS: Final = re.compile(
-    r"\byou(?:['’]re| are)?\s+(?P<adverb>now |still |already )?"
-    r"(?P<verb>have|hold|holding|carry|carrying|wield|wielding|own|pocket|pick up)\s+"
-    r"(?P<article>the|a|an|your|no)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)" + _THING_ENDS,
-    re.IGNORECASE,
-)
-_HAS_NOT: Final = re.compile(
-    r"\byou\s+(?:do not|don['’]t|no longer)\s+(?P<verb>have|hold|carry|own)\s+"
-    r"(?P<article>the|a|an|your|any)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)" + _THING_ENDS,
-    re.IGNORECASE,
-)
-_IS: Final = re.compile(
-    r"(?P<before>(?:[\w'’-]+\s+){0,4}[\w'’-]+)\s+"
-    r"(?:(?P<be>is|are|stands|hangs|remains|remain|stays|stay|lies|sits|swings|slams)|(?P<isnt>isn['’]t|aren['’]t))\s+"
-    r"(?P<adverb>(?:now|still|already|again|fully|finally|firmly|securely|tightly|quite|half)\s+)?"
-    r"(?P<not>not\s+|no longer\s+)?(?P<trait>[a-z]+(?:-[a-z]+)?)\b(?!\s+of\b)",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What one sentence says: `thing` is had (or is `trait`), or it is not."""
-
-    text: str
-    kind: Literal["has", "is"]
-    thing: tuple[str, ...]
-    expected: bool = True
-    trait: str = ""
-    firm: bool = True  # False for "you have a visitor": only a thing the state knows can prove it wrong
-
-
-def claims(narration: str) -> list[Claim]:
-    """The claims a narration makes, in order; speech and whatever is not asserted left out."""
-    found: list[Claim] = []
-    for match in _SENTENCE.finditer(_SPEECH.sub(" — ", narration[:_MAX_TEXT])):
-        sentence = match[0].strip()
-        if sentence.endswith("?") or _HEDGE.search(sentence):
-            continue
-        found.extend(_possessions(sentence))
-        found.extend(_traits(sentence))
-        if len(found) >= MAX_CLAIMS:
-            break
-    return found[:MAX_CLAIMS]
-
-
-def _possessions(sentence: str) -> Iterator[Claim]:
-    for match in _HAS.finditer(sentence):
-        words = tuple(split_name(match["thing"]))
-        if words and words[-1] not in _ABSTRACT:
-            firm = match["verb"].casefold() not in ("have", "own") or (match["adverb"] or "").strip() == "now"
-            yield Claim(match[0], "has", words, match["article"].casefold() != "no", firm=firm)
-    for match in _HAS_NOT.finditer(sentence):
-        words = tuple(split_name(match["thing"]))
-        if words and words[-1] not in _ABSTRACT:
-            yield Claim(match[0], "has", words, False)
-
-
-def _traits(sentence: str) -> Iterator[Claim]:
-    start = 0
-    while match := _IS.search(sentence, start):
-        start = match.end("before") + 1
-        denied = bool(match["not"] or match["isnt"])
-        yield Claim(match[0], "is", tuple(split_name(match["before"])), not denied, match["trait"].casefold())
 
 
 # --- the state, by name --------------------------------------------------------------------------------
@@ -256,10 +168,13 @@ def judge(claim: Claim, facts: Facts) -> Receipt:
 
 
 def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
-    said = (claim.thing[:length] for length in range(len(claim.thing), 0, -1))  # "the rope coiled about you"
+    said = [claim.thing[:length] for length in range(len(claim.thing), 0, -1)]  # "the rope coiled about you"
     for _, path, value in next((found for words in said if (found := facts.find(words))), ()):
         above = {word for key in path[:-1] for word in split_name(key)}
-        if above & _HOLDERS and not _elsewhere(path):
+        if claim.count is not None:
+            if (amount := _amount(value)) is not None and not _elsewhere(path):
+                yield path, amount == claim.count, value
+        elif above & _HOLDERS and not _elsewhere(path):
             yield path, value not in (None, False, 0), value
         elif isinstance(value, Mapping):
             for key, trait in value.items():
@@ -270,9 +185,16 @@ def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
                     yield (*path, str(key)), trait.casefold() in _PLAYER, trait
 
 
+def _amount(value: Any) -> float | None:
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in ("count", "quantity", "amount", "number") if key in value), None)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def _elsewhere(path: Path) -> bool:
     """`rooms.cellar.items.lantern` lies in the cellar: only the player's own holder counts."""
-    first = next(index for index, key in enumerate(path) if set(split_name(key)) & _HOLDERS)
+    last = len(path) - 1  # `gold: 12` at the top is the player's
+    first = next((index for index, key in enumerate(path) if set(split_name(key)) & _HOLDERS), last)
     return any(not set(split_name(key)) & (_PLAYER | _HOLDERS) for key in path[:first])
 
 

@@ -1,0 +1,247 @@
+"""What a narration claims about the world: sentence by sentence, with patterns, in English.
+
+Read as claims: that the player has a thing ("you carry the lantern", "with your lantern in hand"), how many of it ("you
+have 50 coins"), that a thing is so ("the door stands wide open", "the lamp has gone out", "the locked door"), and deeds
+that make it so ("you open the door", "the lantern glows"). Speech, questions, wishes, abilities and denials are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from narratoria.narrator.words import PARTICLES, PREPOSITIONS, split_name, word_set
+
+MAX_CLAIMS: Final = 24
+_MAX_TEXT: Final = 8_000
+
+# "You have a bad feeling": nobody keeps these in an inventory.
+_ABSTRACT: Final = word_set(
+    "feeling breath idea chance moment choice time doubt sense right view look hand hands question point way "
+    "thought memory plan reason glimpse seat step minute second hour grip gaze eye eyes silence tongue ground "
+    "position line place attention hope fear courage strength luck trouble problem job duty conversation word "
+    "words lot bit few balance heart mind life voice weight secret answer clue name course path head arm arms "
+    "fist fists chin shoulders finger fingers foot feet face sleeve sleeves collar"
+)
+_SPEECH: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»|‘[^’]{2,}’(?!\w)")
+_SENTENCE: Final = re.compile(r"[^.!?…;:\n]+[.!?…;:\n]?")
+_HEDGE: Final = re.compile(
+    r"\b(if|whether|unless|until|would|could|might|may|must|should|will|as though|like|seems?|perhaps|maybe|imagine|"
+    r"wish|want|need|remember|dream|once|used to|almost|nearly|try|tries|before|when|so that)\b",
+    re.IGNORECASE,
+)
+_DENIAL: Final = re.compile(r"\b(no|nobody|none|neither|never|nothing|no one)\b", re.IGNORECASE)
+# "You can go back and light the lamp" does not light it.
+_NOT_DONE: Final = re.compile(
+    r"\b(can|cannot|can['’]t|to|not|don['’]t|doesn['’]t|never|nobody|let|lets)\b", re.IGNORECASE
+)
+_STOPS: Final = "|".join(
+    sorted(PREPOSITIONS | PARTICLES | word_set("and or but that which while now again any ready"))
+)
+_THING_ENDS: Final = rf"(?=\s+(?:{_STOPS})\b|\s*[,.!?…;:—–)]|\s*$)"
+_THING: Final = r"(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)" + _THING_ENDS
+_BEFORE: Final = r"(?P<before>(?:[\w'’-]+\s+){0,4}[\w'’-]+)\s+"
+
+# --- having ------------------------------------------------------------------------------------------------
+
+_HAS: Final = re.compile(
+    r"\byou(?:['’]re| are)?\s+(?P<adverb>now |still |already )?"
+    r"(?P<verb>have|hold|holding|carry|carrying|wield|wielding|own|pocket|pick up|brandish|brandishing|unsheathe)\s+"
+    r"(?P<article>the|a|an|your|no)\s+" + _THING,
+    re.IGNORECASE,
+)
+_HAS_NOT: Final = re.compile(
+    r"\byou\s+(?:do not|don['’]t|no longer)\s+(?P<verb>have|hold|carry|own)\s+"
+    r"(?P<article>the|a|an|your|any)\s+" + _THING,
+    re.IGNORECASE,
+)
+_IN_HAND: Final = re.compile(
+    r"\byour\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+in\s+(?:your\s+|one\s+|both\s+)?hands?\b",
+    re.IGNORECASE,
+)
+# A cloak may be drawn and a glass raised that no state knows of: these can only be denied by what it knows.
+_HANDLES: Final = re.compile(
+    r"\byou\s+(?:draw|raise|lift|swing|grip|clutch|grasp|shoulder|sheathe)\s+your\s+" + _THING, re.IGNORECASE
+)
+_IS_GIVEN: Final = re.compile(
+    r"\b(?:gives|hands|passes|tosses)\s+you\s+(?:the|a|an|your|his|her|their)\s+" + _THING, re.IGNORECASE
+)
+_LOST: Final = re.compile(
+    r"\byour\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are)\s+(?:gone|missing|lost)\b", re.IGNORECASE
+)
+_NUMBERS: Final[Mapping[str, int]] = {
+    word: number
+    for number, word in enumerate(
+        [
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+            "twenty",
+        ],
+        1,
+    )
+}
+_HOW_MANY: Final = re.compile(
+    rf"\byou\s+(?:now |still |already )?(?:have|hold|carry|own)\s+(?P<count>\d[\d,]*|{'|'.join(_NUMBERS)})\s+"
+    + _THING,
+    re.IGNORECASE,
+)
+
+# --- being -------------------------------------------------------------------------------------------------
+
+_IS: Final = re.compile(
+    _BEFORE
+    + r"(?:(?P<be>is|are|stands|hangs|remains|remain|stays|stay|lies|sits|(?:has|have) (?:been|gone|swung|fallen)|"
+    r"swings|slams|creaks|grinds|flies|bursts|falls|goes|burns|flickers|gutters|dies|winks)|(?P<isnt>isn['’]t|aren['’]t))\s+"
+    r"(?P<adverb>(?:now|still|already|again|fully|finally|firmly|securely|tightly|quite|half|wide)\s+)?"
+    r"(?P<not>not\s+|no longer\s+)?(?P<trait>[a-z]+(?:-[a-z]+)?)\b(?!\s+of\b)",
+    re.IGNORECASE,
+)
+# What a thing does by itself, and what it is then: "the lantern glows", but not "the door opens onto the yard".
+_BY_ITSELF: Final[Mapping[str, str]] = {
+    "glows": "lit",
+    "burns": "lit",
+    "blazes": "lit",
+    "ignites": "lit",
+    "opens": "open",
+    "closes": "closed",
+    "shuts": "closed",
+}
+_ACTS: Final = re.compile(
+    _BEFORE + rf"(?P<verb>{'|'.join(_BY_ITSELF)})\b"
+    r"(?!\s+(?:out|off|no|not|less|on|onto|into|to|upon|from|the|a|an|his|her|its|their|your|my|our|up)\b)",
+    re.IGNORECASE,
+)
+# What is done to a thing: by the player, or by somebody else.
+_DEEDS: Final[Mapping[str, str]] = {
+    "open": "open",
+    "close": "closed",
+    "shut": "closed",
+    "lock": "locked",
+    "bolt": "locked",
+    "unlock": "unlocked",
+    "light": "lit",
+    "ignite": "lit",
+    "extinguish": "unlit",
+    "douse": "unlit",
+    "snuff": "unlit",
+    "snuff out": "unlit",
+    "blow out": "unlit",
+    "put out": "unlit",
+    "smash": "broken",
+    "shatter": "broken",
+}
+_THIRD: Final = {
+    f"{verb}es"
+    if verb.endswith(("sh", "ss"))
+    else f"{verb}s"
+    if " " not in verb
+    else f"{verb.split()[0]}s {verb.split()[1]}": trait
+    for verb, trait in _DEEDS.items()
+}
+_MADE: Final = {**_DEEDS, **_THIRD}
+_DOES: Final = re.compile(
+    rf"\b(?:(?:you|and|then)\s+(?:now |then |quickly |slowly |carefully )?(?P<you>{'|'.join(_DEEDS)})"
+    rf"|(?P<other>{'|'.join(_THIRD)}))\s+(?:the|your)\s+" + _THING,
+    re.IGNORECASE,
+)
+_ATTRIBUTE: Final = re.compile(
+    r"\b(?:the|your)\s+(?P<trait>locked|unlocked|bolted|barred|lit|unlit|extinguished|open|closed|shut)\s+"
+    + r"(?P<thing>[\w'’-]+)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one sentence says: `thing` is had, `count` times if that is given, or it is `trait`; or it is not."""
+
+    text: str
+    kind: Literal["has", "is"]
+    thing: tuple[str, ...]
+    expected: bool = True
+    trait: str = ""
+    firm: bool = True  # False for "you have a visitor": only a thing the state knows can prove it wrong
+    count: int | None = None
+
+
+def claims(narration: str) -> list[Claim]:
+    """The claims a narration makes, in order; speech and whatever is not asserted left out."""
+    found: list[Claim] = []
+    for match in _SENTENCE.finditer(_SPEECH.sub(" — ", narration[:_MAX_TEXT])):
+        sentence = match[0].strip()
+        if sentence.endswith("?") or _HEDGE.search(sentence):
+            continue
+        found.extend(_possessions(sentence))
+        found.extend(_traits(sentence))
+        found.extend(_deeds(sentence))
+        if len(found) >= MAX_CLAIMS:
+            break
+    return found[:MAX_CLAIMS]
+
+
+def _possessions(sentence: str) -> Iterator[Claim]:
+    for match in _HAS.finditer(sentence):
+        firm = match["verb"].casefold() not in ("have", "own") or (match["adverb"] or "").strip() == "now"
+        yield from _had(match, expected=match["article"].casefold() != "no", firm=firm)
+    for match in _HAS_NOT.finditer(sentence):
+        yield from _had(match, expected=False)
+    for match in _IN_HAND.finditer(sentence):
+        yield from _had(match)
+    for pattern in (_HANDLES, _IS_GIVEN):
+        for match in pattern.finditer(sentence):
+            yield from _had(match, firm=False)
+    for match in _LOST.finditer(sentence):
+        yield from _had(match, expected=False, firm=False)
+    for match in _HOW_MANY.finditer(sentence):
+        said = match["count"].casefold()
+        yield from _had(match, firm=False, count=_NUMBERS.get(said) or int(said.replace(",", "")))
+
+
+def _had(
+    match: re.Match[str], *, expected: bool = True, firm: bool = True, count: int | None = None
+) -> Iterator[Claim]:
+    words = tuple(split_name(match["thing"]))
+    if words and words[-1] not in _ABSTRACT:
+        yield Claim(match[0], "has", words, expected, firm=firm, count=count)
+
+
+def _traits(sentence: str) -> Iterator[Claim]:
+    start = 0
+    while match := _IS.search(sentence, start):
+        start = match.end("before") + 1
+        if not _DENIAL.search(match["before"]):
+            denied = bool(match["not"] or match["isnt"])
+            words = tuple(split_name(match["before"]))
+            yield Claim(match[0], "is", words, not denied, match["trait"].casefold())
+    for match in _ATTRIBUTE.finditer(sentence):
+        yield Claim(match[0], "is", tuple(split_name(match["thing"])), trait=match["trait"].casefold())
+
+
+def _deeds(sentence: str) -> Iterator[Claim]:
+    for match in _ACTS.finditer(sentence):
+        if not _DENIAL.search(match["before"]):
+            trait = _BY_ITSELF[match["verb"].casefold()]
+            yield Claim(match[0], "is", tuple(split_name(match["before"])), trait=trait)
+    for match in _DOES.finditer(sentence):
+        if not _NOT_DONE.search(sentence[: match.start()]):
+            trait = _MADE[(match["you"] or match["other"]).casefold()]
+            yield Claim(match[0], "is", tuple(split_name(match["thing"])), trait=trait)
