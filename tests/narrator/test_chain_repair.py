@@ -6,17 +6,20 @@ import json
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
 from narratoria.adapters.openai_compatible import OpenAIAdapter
+from narratoria.errors import PlanRejected
 from narratoria.events import Narration, NarrationDelta, NarratorChosen, PlanRefused
 from narratoria.narrator.casting import _OnFirstNeed
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.llm import LLMNarrator
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.session import Record
@@ -140,6 +143,25 @@ async def test_a_server_without_schemas_is_asked_for_ever_less_and_answers_in_th
     result, server, _ = await play([refusal, refusal, refusal, GOOD])
     assert result.narrator == "llm"
     assert ["response_format" in one for one in server.requests] == [True, True, True, False]
+
+
+async def test_a_prompt_too_long_for_the_model_shrinks_to_the_least_before_anybody_else_is_asked() -> None:
+    overflow = Fails(400, "This model's maximum context length is 8 tokens")
+    past = [PastTurn("Where am I? " * 40, "On the sea. " * 40) for _ in range(6)]
+    request = NarratorRequest("look", history=past, state={f"thing{n}": "x" * 90 for n in range(200)})
+    async with ScriptedModel(*[overflow] * 9) as server:
+        llm = LLMNarrator(OpenAIAdapter(base_url=server.url, model="m"), time_limit=20)
+        chain = ChainNarrator([llm], last_resort=TemplateNarrator(), time_limit=20)
+        for attempt in range(1, 10):
+            try:
+                await chain.plan(replace(request, attempt=attempt, generations=9))
+                break
+            except PlanRejected:
+                pass
+        lengths = [len(json.dumps(one["messages"])) for one in server.requests]
+    assert chain.last_speaker == "template"
+    assert all(after <= 0.8 * before for before, after in pairwise(lengths))
+    assert lengths[-1] < lengths[0] / 4
 
 
 @pytest.mark.parametrize(

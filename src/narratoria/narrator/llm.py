@@ -48,6 +48,7 @@ GENERATION_TIMEOUT: Final = 5.0
 MAX_TOKENS: Final = 700
 _REMEMBERED: Final = 64  # prompts whose last problems are kept
 _SMALLEST: Final = 4
+_WORTHWHILE: Final = 0.8  # a prompt that is not this much shorter is not worth an attempt
 _FORMS: Final = ("typed", "loose", "json", "text")  # what is asked of the server, ever less
 _PATIENCE: Final = (
     2.0  # seconds a player waits for a busy server; a longer pause is the next narrator's chance
@@ -85,6 +86,7 @@ class LLMNarrator:
         self._problems: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._form = 0
         self._smaller = 0
+        self._shrunk = False  # the last overflow left something to take away
         self._stumbles = 0  # of the server, in this turn
         self._free_at = 0.0  # when a busy server may be asked again, by the monotonic clock
 
@@ -130,7 +132,7 @@ class LLMNarrator:
             plan, choices = plan_of(reply.text, request)
             self._compare(plan, request)
         except PlanRejected as error:
-            self._remember(request, [*self._cut_off(reply), *error.problems])
+            self._remember(request, [*self._cut_off(reply, request), *error.problems])
             raise
         self._problems.pop(request.prompt, None)
         self.last_choices = choices
@@ -144,7 +146,7 @@ class LLMNarrator:
         if isinstance(error, PlanRejected):
             return True
         if isinstance(error, ContextOverflow):
-            return self._smaller < _SMALLEST
+            return self._shrunk
         if isinstance(error, FormatRefused):
             return True  # without a form there is none to refuse
         if isinstance(error, ModelBusy):
@@ -197,7 +199,7 @@ class LLMNarrator:
         try:
             reply = await self.adapter.complete(question, hear)
         except ContextOverflow:
-            self._smaller = min(self._smaller + 1, _SMALLEST)
+            self._shrink(request, messages)
             raise
         except FormatRefused:
             self._form = min(self._form + 1, len(_FORMS) - 1)
@@ -223,12 +225,22 @@ class LLMNarrator:
         if left > 0:
             await asyncio.sleep(left)
 
-    def _cut_off(self, reply: ModelReply) -> list[str]:
+    def _shrink(self, request: NarratorRequest, messages: list[dict[str, Any]]) -> None:
+        """Halve the prompt's bounds until they bite; some servers count the schema too, so that gets looser."""
+        before, told = (self._smaller, self._form), _length(messages)
+        while self._smaller < _SMALLEST:
+            self._smaller += 1
+            if _length(self._messages(request)) <= _WORTHWHILE * told:
+                break
+        self._form = max(self._form, 1)
+        self._shrunk = before != (self._smaller, self._form)
+
+    def _cut_off(self, reply: ModelReply, request: NarratorRequest) -> list[str]:
         """What to tell a model whose answer was cut off; where the context was full before, the prompt shrinks."""
         if reply.finish != "length":
             return []
         if reply.usage.counted and reply.usage.output_tokens < self.max_tokens:
-            self._smaller = min(self._smaller + 1, _SMALLEST)
+            self._shrink(request, self._messages(request))
         return [f"the answer was cut off after {reply.usage.output_tokens} tokens; be shorter"]
 
     def _compare(self, plan: PlanDocument, request: NarratorRequest) -> None:
@@ -245,6 +257,10 @@ class LLMNarrator:
         self._problems.move_to_end(request.prompt)
         while len(self._problems) > _REMEMBERED:
             self._problems.popitem(last=False)
+
+
+def _length(messages: list[dict[str, Any]]) -> int:
+    return sum(len(message["content"]) for message in messages)
 
 
 def _number(env: Mapping[str, str], name: str) -> float | None:
