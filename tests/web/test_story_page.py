@@ -235,7 +235,7 @@ def test_a_long_turn_is_read_from_its_beginning(server: RunningServer, open_page
 def test_a_tall_turn_names_what_lies_below_and_leads_there_in_order(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
-    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 1280, "height": 560})
+    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 1280, "height": 490})
     say(page, "lengthen")
     expect(button(page, "Finish")).to_be_attached()
     say(page, "paint")
