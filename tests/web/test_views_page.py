@@ -292,10 +292,9 @@ new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((on
 def test_a_state_of_twenty_thousand_things_opens_at_once_and_is_walked_by_keyboard(
     fresh_server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
-    world = {
-        f"shelf{shelf}": {f"book{book}": f"title {shelf}-{book}" for book in range(100)}
-        for shelf in range(200)
-    }
+    world: dict[str, Any] = {"cellar": {f"bottle{number}": number for number in range(1200)}}
+    for shelf in range(200):
+        world[f"shelf{shelf}"] = {f"book{book}": f"title {shelf}-{book}" for book in range(100)}
     session = write_long_session(fresh_server.home, 2, world)
     page = open_page(fresh_server.at(f"/play/{session}"))
     expect(page.locator(".turn")).to_have_count(2)
@@ -324,6 +323,15 @@ def test_a_state_of_twenty_thousand_things_opens_at_once_and_is_walked_by_keyboa
     expect(page.get_by_role("treeitem", name="book99").last).to_be_focused()
     page.keyboard.press("Home")
     expect(page.get_by_role("treeitem").first).to_be_focused()
+    page.keyboard.press("c")
+    expect(page.get_by_role("treeitem", name="cellar")).to_be_focused()
+    rest = page.get_by_role("treeitem", name="200 more…")
+    page.keyboard.press("s")
+    page.keyboard.press("ArrowUp")
+    expect(rest).to_be_focused()
+    expect(rest).to_have_css("opacity", "1")
+    page.keyboard.press("Enter")
+    expect(rest).to_have_count(0)
     assert page.get_by_role("treeitem").count() < 1000
     tasks = page.evaluate("window.tasks")
     assert sum(tasks) < 600, tasks

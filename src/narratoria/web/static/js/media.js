@@ -88,9 +88,10 @@ export function openLightbox(asset) {
     dialog.setAttribute("aria-label", title);
     stage.replaceChildren(media(one));
     const place = pictures.findIndex((other) => other.asset === one) + 1;
-    about.replaceChildren(h("h2", { text: title, dir: "auto" }), h("dl", { class: "facts" }, ...facts(one).map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value, dir: "auto" })))),
-      h("a", { class: "button tonal", href: api.assetUrl(one.hash), download: one.name || one.assetId }, icon("download"), h("span", { text: "Save" })),
-      place && pictures.length > 1 ? h("p", { class: "place", role: "status", text: `${place} of ${pictures.length}` }) : "");
+    about.replaceChildren(h("h2", { text: title, dir: "auto" }),
+      h("div", { class: "lightbox-actions" }, h("a", { class: "button tonal", href: api.assetUrl(one.hash), download: one.name || one.assetId }, icon("download"), h("span", { text: "Save" })),
+        place && pictures.length > 1 ? h("span", { role: "status", text: `${place} of ${pictures.length}` }) : ""),
+      h("dl", { class: "facts" }, ...facts(one).map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value, dir: "auto" })))));
   };
   show(asset);
   dialog.addEventListener("keydown", (event) => {

@@ -107,7 +107,7 @@ export class StateTree {
         setAttribute(node, name, content === false && name === "aria-expanded" ? "false" : content);
       }
       const state = this.shown[1].get(row.path) ?? "";
-      setAttribute(node, "class", `tree-row ${state} ${row.more ? "more" : ""} ${typeOf(row.value)}`);
+      setAttribute(node, "class", `tree-row ${state} ${row.more ? "rest" : ""} ${typeOf(row.value)}`);
       setText(mark, row.open || state === "within" ? "" : state);
       setText(key, row.more ? `${row.more.toLocaleString("en")} more…` : row.key);
       setText(value, row.more ? "" : preview(row));

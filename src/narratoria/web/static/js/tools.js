@@ -124,7 +124,7 @@ export class ToolsView {
 
 /** A picture wider than its card fades where there is more of it. */
 function fadeWhereMore(frame) {
-  const show = () => frame.classList.toggle("more", frame.scrollLeft + frame.clientWidth < frame.scrollWidth - 4);
+  const show = () => frame.classList.toggle("goes-on", frame.scrollLeft + frame.clientWidth < frame.scrollWidth - 4);
   frame.addEventListener("scroll", show, { passive: true });
   new ResizeObserver(show).observe(frame);
 }
