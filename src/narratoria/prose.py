@@ -24,9 +24,11 @@ logger = logging.getLogger("narratoria")
 
 LONGEST: Final = 100_000  # characters of a narration, and ...
 LONGEST_PART: Final = 8_000  # ... of what stands between two blank lines
+MOST_BLOCKS: Final = 5_000  # a browser, too, takes its time over each
+MOST_TOKENS: Final = 2_000  # of a part
 DEEPEST: Final = 20  # quotes in lists in quotes: the parser gives up there, and would drop the rest
 REMEMBERED_PARTS: Final = 1024  # a text that grows is rendered again and again; all but its end is known
-HEADING: Final = "h3"  # whatever its own level: above it stand the page's title and the turn's
+HEADING: Final = "h2"  # whatever its own level: above it stands the title of the page
 
 _BLANK: Final = re.compile(r"\n(?:[ \t]*\n)+")
 _ITEM: Final = re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)", re.MULTILINE)
@@ -53,11 +55,12 @@ _sanitise: Final = nh3.Cleaner(
 
 
 def render(text: str) -> list[str] | None:
-    """The blocks of a narration, each one element; None for a text that is too long to be more than text."""
+    """The blocks of a narration, each one element; None for a text that is too much to be more than text."""
     if len(text) > LONGEST:
         return None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return [block for part in _parts(text) for block in _render_part(part)]
+    blocks = [block for part in _parts(text) for block in _render_part(part)]
+    return blocks if len(blocks) <= MOST_BLOCKS else None
 
 
 def plain(text: str) -> str:
@@ -100,7 +103,7 @@ def _render_part(source: str) -> tuple[str, ...]:
         return (plain(source),)
     try:
         tokens = _parser.parse(source)
-        if _too_deep(tokens):
+        if _too_much(tokens):
             return (plain(source),)
         return tuple(_render_block(block) for block in _blocks(tokens))
     except _FAULTS:
@@ -117,10 +120,12 @@ def _render_block(tokens: Sequence[Token]) -> str:
     return _sanitise(_parser.renderer.render(tokens, _parser.options, {})).strip()
 
 
-def _too_deep(tokens: Sequence[Token]) -> bool:
-    return any(
-        token.level >= DEEPEST - 1 or any(child.level >= DEEPEST for child in token.children or ())
-        for token in tokens
+def _too_much(tokens: Sequence[Token]) -> bool:
+    inline = [child for token in tokens for child in token.children or ()]
+    return (
+        len(tokens) + len(inline) > MOST_TOKENS
+        or any(token.level >= DEEPEST - 1 for token in tokens)
+        or any(token.level >= DEEPEST for token in inline)
     )
 
 

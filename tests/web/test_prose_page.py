@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conftest import RunningServer
 
 expect = pytest.importorskip("playwright.sync_api").expect
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 pytestmark = pytest.mark.browser
 
 Open = Callable[..., Any]
@@ -108,9 +109,10 @@ def test_markdown_is_shown_as_what_it_means(
         server.at(f"/play/{write_session(server.home, LETTER)}"),
         theme=theme,
         viewport={"width": 1280, "height": 1700},
+        reduced_motion="reduce",
     )
     told = narration(page)
-    expect(told.locator("h3")).to_have_text("The third night")
+    expect(told.locator("h2")).to_have_text("The third night")
     expect(told.locator("strong").first).to_have_text("out")
     expect(told.locator("blockquote").first.locator("p")).to_have_count(2)
     expect(told.locator("ol > li")).to_have_count(2)
@@ -127,19 +129,26 @@ def test_markdown_is_shown_as_what_it_means(
     }
     assert directions == {"אמר": "rtl", "מי": "rtl", "ראשון": "rtl", "満ちる": "ltr"}
     shoot(page, f"story-markdown-{theme}")
+    assert Axe().run(page).response["violations"] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["**a " * 8000 + "_b " * 8000, "**a " * 25_000, "\n\n".join("*a _b " * 1300 + f"{n}" for n in range(12))],
-)
+HOSTILE = {
+    "one paragraph": "**a " * 8000 + "_b " * 8000,
+    "a longer one": "**a " * 25_000,
+    "long paragraphs": "\n\n".join(f"{number}" + "*_" * 3900 for number in range(12)),
+    "shorter ones": "\n\n".join(f"{number}" + "*_" * 600 for number in range(80)),
+    "tiny ones": "a\n\n" * 33_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_markdown_does_not_freeze_the_page(server: RunningServer, open_page: Open, text: str) -> None:
     page = open_page(server.at("/"))
     page.add_init_script(LONG_TASKS)
     page.goto(server.at(f"/play/{write_session(server.home, text, 'The *end*.')}"))
     expect(narration(page, 2).locator("em")).to_have_text("end")
     expect(narration(page)).to_contain_text(text[-40:].strip())
-    assert page.evaluate("longest") < 1500, "milliseconds, on a busy machine; it was 4,900 and more"
+    assert page.evaluate("longest") < 3000, "milliseconds, on a busy machine; it was 4,900 on a quiet one"
 
 
 def test_an_endless_narration_is_shown_as_it_was_written(server: RunningServer, open_page: Open) -> None:
@@ -149,11 +158,10 @@ def test_an_endless_narration_is_shown_as_it_was_written(server: RunningServer, 
     page.goto(server.at(f"/play/{write_session(server.home, text, 'The *end*.')}"))
     expect(narration(page, 2).locator("em")).to_have_text("end")
     told = narration(page)
-    expect(told.locator("p").last).to_have_text("A **word**\nand another.")
+    expect(told.locator("p")).to_have_count(1)
     assert told.evaluate("node => node.textContent.length") > 9 * LONGEST
-    assert told.locator("p").first.evaluate(
-        "node => node.offsetHeight > 1.5 * parseFloat(getComputedStyle(node).lineHeight)"
-    )
+    lines = told.evaluate("node => node.offsetHeight / parseFloat(getComputedStyle(node).lineHeight)")
+    assert lines > 119_000, "each line is one"
 
 
 def test_no_other_script_of_the_page_can_make_elements_of_text(

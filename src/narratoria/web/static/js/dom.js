@@ -1,6 +1,6 @@
 /**
  * Building elements. Text from a story, a tool or a person only ever enters by `textContent` or an attribute:
- * nothing in this page parses markup.
+ * nothing in this page parses markup, but for `prose.js`, which gets it sanitised.
  */
 
 const SVG = "http://www.w3.org/2000/svg";

@@ -9,12 +9,13 @@ const trust = window.trustedTypes?.createPolicy("narration", { createHTML: (html
 
 /**
  * Show a narration in `parent`, keeping every block that is unchanged: while it streams, only its end is written
- * again. Without blocks, because the text is too long or they have been missed, it is shown as it was written.
+ * again. Without blocks, because the text is too long or they have been missed, it is shown as it was written, in
+ * one piece: forty thousand paragraphs would take the browser seconds.
  * @param {HTMLElement} parent
  * @param {{text: string, blocks?: string[], plain?: boolean}} item
  */
 export function showProse(parent, { text, blocks = [], plain = true }) {
-  const sources = plain ? text.split(/\n{2,}/).filter((part) => part.trim()) : blocks;
+  const sources = plain ? [text.trim()] : blocks;
   parent.classList.toggle("plain", plain);
   const old = [...parent.children];
   sources.forEach((source, index) => {
