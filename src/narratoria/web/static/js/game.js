@@ -38,6 +38,7 @@ export class Game {
     this.stream = new Stream(this.id, {
       after: () => this.world.seq,
       turns: () => this.turns,
+      waiting: () => this.busy,
       records: (records) => {
         this.#take(records);
         if (this.world.stale || this.#runsDry()) this.stream.restart();
