@@ -43,7 +43,7 @@ export class TurnPart {
     more.addEventListener("click", () => openMenu(more, this.#actions()));
     const said = turn.prompt && turn.origin !== "opening";
     return h("header", { class: said ? "turn-head" : "turn-head opening" },
-      this.teller, said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt }) : h("span"), more);
+      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt }) : h("span"), more, this.teller);
   }
 
   /** While a turn runs, the server would only refuse to go back. */
