@@ -19,9 +19,9 @@ from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.embedding import CachedEmbedder, MiniLM
 from narratoria.narrator.paraphrase import LEFT_BE, ParaphraseNarrator
 from narratoria.narrator.patterns import Pattern
-from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.rules import Rules
-from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.narrator.scripted import Action, ScriptedNarrator
 from narratoria.narrator.wording import phrases, readable
 from narratoria.state import merge
 from narratoria.story import Story
@@ -65,7 +65,7 @@ def request(prompt: str, change: Mapping[str, Any] | None = None, **more: Any) -
 
 
 def rules_of(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[str]:
-    return [action.rule.id for action in narrator.understand(asked)[0]]
+    return [action.rule.id for action in narrator.understand(asked).actions]
 
 
 def tools_of(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[str]:
@@ -104,9 +104,40 @@ def test_what_is_ruled_out_is_not_done(lighthouse: ParaphraseNarrator) -> None:
     assert (plan.narrative, plan.tools) == (LEFT_BE, [])
 
 
-def test_what_undoes_a_deed_is_not_taken_for_it(narrators: dict[str, ParaphraseNarrator]) -> None:
+@pytest.mark.parametrize(
+    "prompt", ["extinguish the torch", "put the torch out", "smother it", "is it lit?", "should I light it?"]
+)
+def test_what_undoes_a_deed_or_asks_about_it_is_not_taken_for_it(
+    embedder: CachedEmbedder, tmp_path: Path, prompt: str
+) -> None:
+    rules = _rules(tmp_path, patterns=["(light|kindle) (torch|it)"], calls=[{"tool": "light"}])
+    narrator = ParaphraseNarrator(ScriptedNarrator(rules), embedder)
     with pytest.raises(Refusal):
-        narrators["torch"].plan_now(NarratorRequest(prompt="extinguish the torch"))
+        narrator.plan_now(NarratorRequest(prompt=prompt))
+    assert narrator.plan_now(NarratorRequest(prompt="ignite the torch")).tools
+
+
+def test_what_cannot_be_undone_is_never_a_guess_but_asked_for_plainly(lighthouse: ParaphraseNarrator) -> None:
+    ready = {**READY, "lamp": {"oil": True, "wick": True}}
+    for prompt in ("put a light to the burner", "can I light the lamp?"):
+        with pytest.raises(Refusal) as refused:
+            lighthouse.plan_now(request(prompt, ready, choices=("Go down", "Light the lamp")))
+        assert refused.value.narrative in lighthouse.scripted.rules.confirm
+        assert refused.value.choices[0] == "Light the lamp"
+    assert "strike-match" in tools_of(lighthouse, request("light the lamp", ready))
+
+
+def test_it_is_what_was_spoken_of_in_the_turn_before(narrators: dict[str, ParaphraseNarrator]) -> None:
+    torch = narrators["torch"]
+    spoken = NarratorRequest(prompt="grab it", history=[PastTurn("look at the torch", "…")])
+    assert rules_of(torch, spoken) == ["take-torch"]
+    assert rules_of(torch, NarratorRequest(prompt="grab it")) == ["which"]
+
+
+def test_a_question_nobody_answers_is_not_told_that_it_cannot_be_done(lighthouse: ParaphraseNarrator) -> None:
+    with pytest.raises(Refusal) as refused:
+        lighthouse.plan_now(request("does the Board pay for overtime?"))
+    assert refused.value.narrative in lighthouse.scripted.rules.unanswered
 
 
 def test_a_refusal_speaks_in_the_storys_tone_and_offers_what_is_offered_now(
@@ -126,7 +157,8 @@ def test_without_choices_a_refusal_offers_phrases_the_rules_answer(
     with pytest.raises(Refusal) as refused:
         torch.plan_now(asked)
     assert 2 <= len(refused.value.choices) <= 3
-    assert all(torch.scripted.answer(choice, asked, {}) is not None for choice in refused.value.choices)
+    doable = [torch.scripted.answer(choice, asked, {}) for choice in refused.value.choices]
+    assert all(action is not None and action.acts and not action.is_final for action in doable)
 
 
 def test_a_choice_on_offer_is_understood_in_other_words(embedder: CachedEmbedder, tmp_path: Path) -> None:
@@ -145,7 +177,7 @@ def test_groups_are_filled_with_the_players_own_words(embedder: CachedEmbedder, 
         narrative="{gift} for {who}",
     )
     narrator = ParaphraseNarrator(ScriptedNarrator(rules), embedder)
-    (action,) = narrator.understand(NarratorRequest(prompt="hand the lantern over to the child"))[0]
+    (action,) = narrator.understand(NarratorRequest(prompt="hand the lantern over to the child")).actions
     assert action.groups == {"gift": "lantern", "who": "child"}
 
 
@@ -176,7 +208,7 @@ def test_a_chain_hands_on_what_the_rules_understand_in_part(
 ) -> None:
     monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
     chain = make_narrator(Story.load(STORIES / "torch"), ["rules", "paraphrase"], time_limit=60)
-    plan = asyncio.run(chain.plan(NarratorRequest(prompt="make the torch burn and examine the door")))
+    plan = asyncio.run(chain.plan(NarratorRequest(prompt="ignite that old torch and examine the door")))
     assert [call.tool_path for call in plan.tools] == ["tools/torch-lighter", "tools/door-examiner"]
     assert chain.last_speaker == "paraphrase"
 
@@ -207,7 +239,7 @@ def test_phrases_read_as_offers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least_rules", "least_refusals"), [("development", 0.75, 0.8), ("held-out", 0.65, 0.75)]
+    ("name", "least_rules", "least_refusals"), [("development", 0.75, 0.95), ("held-out", 0.65, 0.95)]
 )
 def test_paraphrases_reach_their_rules(
     narrators: dict[str, ParaphraseNarrator], name: str, least_rules: float, least_refusals: float
@@ -222,14 +254,54 @@ def test_paraphrases_reach_their_rules(
         state = merge(merge(Story.load(STORIES / item["story"]).state, item.get("state", {})), place)
         narrator.meanings  # noqa: B018  (warm)
         start = time.process_time()
-        actions = narrator.understand(NarratorRequest(prompt=item["prompt"], state=state))[0]
+        found = narrator.understand(NarratorRequest(prompt=item["prompt"], state=state))
+        actions = found.actions
         spent.append(time.process_time() - start)
-        expected = [action.rule.id for action in actions] == item["rules"]
-        harmless = all(action.rule.fallback for action in actions)
+        meant = [action.rule.id for action in [*actions, *([found.confirm] if found.confirm else [])]]
+        expected = meant == item["rules"]
+        harmless = not any(action.acts for action in actions)
         hits[bool(item["rules"])].append(expected if item["rules"] else harmless)
     assert sum(hits[True]) >= least_rules * len(hits[True])
     assert sum(hits[False]) >= least_refusals * len(hits[False])
     assert sorted(spent)[len(spent) // 2] < 0.1
+
+
+@pytest.mark.parametrize("name", ["development", "held-out"])
+def test_what_players_type_is_answered_and_does_no_deed_they_did_not_ask_for(
+    narrators: dict[str, ParaphraseNarrator], name: str
+) -> None:
+    """The bounds are what was measured, less a little; evals/players/README.md tells what counts as right."""
+    right: dict[str, list[bool]] = {"lighthouse": [], "torch": []}
+    wrong_deeds = []
+    for line in (ROOT / "evals" / "players" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+        item = json.loads(line)
+        state = merge(Story.load(STORIES / item["story"]).state, item["state"])
+        actions = _answered(narrators[item["story"]], NarratorRequest(prompt=item["prompt"], state=state))
+        fits = any(_fits(actions, expected) for expected in item["expect"])
+        right[item["story"]].append(fits)
+        if not fits and any(action.acts for action in actions):
+            wrong_deeds.append(item["prompt"])
+    for story, hits in right.items():
+        assert sum(hits) >= 0.94 * len(hits), story
+    assert len(wrong_deeds) <= 4, wrong_deeds
+
+
+def _answered(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[Action]:
+    """As the chain does it: the rules' words, and where they do not fit the whole prompt, its meaning."""
+    actions, missed = narrator.scripted.understand(asked)
+    if actions and not missed and not any(action.rule.fallback for action in actions):
+        return actions
+    return narrator.understand(asked).actions
+
+
+def _fits(actions: list[Action], expected: str) -> bool:
+    still = not any(action.acts for action in actions)
+    if expected == "still":
+        return still
+    if expected in ("told", "told*"):
+        own = expected == "told*" or not any(action.rule.fallback for action in actions)
+        return still and own and bool(actions)
+    return "+".join(action.rule.id for action in actions) == expected
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda path: f"{path.parents[1].name}-{path.name}")

@@ -10,14 +10,16 @@ from typing import Final
 
 from narratoria.narrator.background import REQUESTS
 from narratoria.narrator.clauses import Clause, tokenize
+from narratoria.narrator.deeds import LIGHT_VERBS, akin, is_known
 from narratoria.narrator.embedding import DIMENSIONS, Embedder
 from narratoria.narrator.entities import EntityFinder
-from narratoria.narrator.patterns import bare, meaningful
+from narratoria.narrator.mood import undoes
+from narratoria.narrator.patterns import NOWHERE, bare, meaningful
 from narratoria.narrator.phrases import read
 from narratoria.narrator.rules import Rule, Rules
 from narratoria.narrator.vectors import Vectors, np
 from narratoria.narrator.wording import phrases
-from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem, word_set
+from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem
 
 PHRASES_PER_RULE: Final = 16
 SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
@@ -29,7 +31,6 @@ _SAME_DEED: Final = 0.3
 _OTHER_DEED: Final = 0.25  # taken off where the verb is none of the rule's and not like one of them:
 _LIKE_A_DEED: Final = 0.37  # to lick the torch is about the torch, and yet not to light it
 _OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
-_LIGHT_VERBS: Final = word_set("make get give have set put do take go let use keep try help see look")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Meaning:
     phrase: str
     score: float
     rules: frozenset[str] = frozenset()
+    sure: bool = True  # its verb and a thing of it are what was said, or other words for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,19 @@ class Said:
     deed: Vectors
     verb: str = ""  # its stem, where it says what is done: not of "give it a push"
     things: frozenset[str] = frozenset()  # stems of what it speaks of
+    deeds: frozenset[str] = frozenset()  # stems that may say what is done; none where there is no verb
 
     @classmethod
     def of(cls, text: str, embed: Callable[[Sequence[str]], Vectors]) -> Said:
+        words = text.split()
         reading = read(Clause(tuple(tokenize(text))), _NO_THINGS)
         vector, masked = embed([text, deed(text)])
-        verb = "" if reading.verb in _LIGHT_VERBS else stem(reading.verb)
+        head = reading.verb or (words[0] if len(words) > 1 or is_known(text) else "")
+        light = head in LIGHT_VERBS or not reading.verb
+        verb = "" if head in LIGHT_VERBS else stem(head)
         things = {word for phrase in reading.phrases for word in stems(phrase.text)}
-        return cls(text, vector, masked, verb, frozenset(things - {verb}))
+        deeds = {stem(head)} | {stem(word) for word in words if light and is_known(word)} if head else set()
+        return cls(text, vector, masked, verb, frozenset(things - {verb}), frozenset(deeds))
 
     @property
     def stems(self) -> set[str]:
@@ -70,6 +77,13 @@ class Meanings:
     def __init__(self, rules: Rules, embedder: Embedder) -> None:
         self.tongue = rules.tongue
         self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
+        self._verbs = {rule.id: _verbs(rule) for rule in rules.rules}
+        opened = Counter(
+            word for rule in rules.rules for pattern in rule.patterns for word in pattern.openings
+        )
+        self.openings = [
+            word for word, _ in opened.most_common()
+        ]  # what requests begin with, common words first
         owners: dict[str, list[str]] = {}
         for rule in rules.rules:
             for phrase in phrases(rule.patterns, PHRASES_PER_RULE):
@@ -100,6 +114,14 @@ class Meanings:
         """Every word of the phrases, for mending typos."""
         return {word for phrase in self.phrases for word in phrase.split() if "{" not in word}
 
+    def phrases_of(self, rule: str) -> list[str]:
+        """The phrases made from a rule's patterns, plain ones first."""
+        return [self.phrases[at] for at in self._rows.get(rule, ())]
+
+    def speaks_of(self, rule: str, text: str) -> bool:
+        """Whether every word of the text that carries meaning is one of the rule's own."""
+        return stems(text) <= self._rules[rule]
+
     def plain(self, text: str) -> str:
         """What was said, as phrases are written: no articles, no courtesies."""
         return " ".join(bare(meaningful(text, self.tongue), self.tongue))
@@ -113,13 +135,15 @@ class Meanings:
         likes = self._vectors @ said.vector
         likes = likes + np.array([max(aside[name] for name in own) for own in self._owners])
         words = said.stems
-        barred = {name for name, known in self._rules.items() if undoes(words, known)}
+        barred = {name for name in self._rules if self._bars(said, name)}
         found = []
         for at in np.argsort(-likes)[: 4 * count]:
             own = self._owners[at] - barred
             if own:
                 known = set().union(*(self._rules[name] for name in own))
-                found.append(Meaning(self.phrases[at], float(likes[at]) + self._in_common(words, known), own))
+                sure = any(self._is_sure(said, name) for name in own)
+                score = float(likes[at]) + self._in_common(words, known)
+                found.append(Meaning(self.phrases[at], score, own, sure))
         return sorted(found, key=lambda meaning: -meaning.score)[:count]
 
     def score(self, said: Said, phrase: str, vectors: Sequence[Vectors]) -> float:
@@ -130,6 +154,19 @@ class Meanings:
     def strangeness(self, said: Said) -> float:
         """How near the clause lies to something no rule here is for."""
         return float((self._background @ said.vector).max()) if len(self._background) else 0.0
+
+    def _bars(self, said: Said, name: str) -> bool:
+        """Whether a rule is out of the question: what was said takes its deed back, or is plainly another deed."""
+        verbs = self._verbs[name]
+        if undoes(said.text.split(), verbs) or is_opposite(said.stems, self._rules[name]):
+            return True
+        return any(map(is_known, said.deeds)) and not akin(said.deeds, verbs)
+
+    def _is_sure(self, said: Said, name: str) -> bool:
+        """Whether the deed is the rule's by its verb, and about something the rule speaks of, or about nothing."""
+        others = said.stems - said.deeds
+        about = not others or bool(others & self._rules[name])
+        return about and (not said.deeds or akin(said.deeds, self._verbs[name]))
 
     def _aside(self, said: Said, name: str, same_deed: float) -> float:
         """What speaks for and against a rule beside its phrases: its deed, and the things of other rules."""
@@ -145,7 +182,7 @@ class Meanings:
         return _WORDS_IN_COMMON * shared / total if total else 0.0
 
 
-def undoes(said: set[str], known: set[str]) -> bool:
+def is_opposite(said: set[str], known: set[str]) -> bool:
     """ "snuff the lamp" is not "light the lamp", however alike the two are."""
     return any(OPPOSITES.get(word, frozenset()) & known and word not in known for word in said)
 
@@ -166,7 +203,11 @@ def stems(text: str) -> set[str]:
 
 def _vocabulary(rule: Rule) -> set[str]:
     words = {op[1] for pattern in rule.patterns for op in pattern.program if op[0] == "word"}
-    return stems(" ".join(words - {"\0"}))
+    return stems(" ".join(words - {NOWHERE}))
+
+
+def _verbs(rule: Rule) -> set[str]:
+    return {stem(word) for pattern in rule.patterns for word in pattern.openings}
 
 
 def _matrix(vectors: dict[str, Vectors], texts: Sequence[str]) -> Vectors:

@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import msgspec
 
 from narratoria.events import JsonObject
-from narratoria.narrator.clauses import Clause, mender, split_clauses, tokenize
+from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
+from narratoria.narrator.deeds import LIGHT_VERBS, kin_of
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder
 from narratoria.narrator.meanings import SOMETHING, Meaning, Meanings, Said, spoken, stems
+from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal
+from narratoria.narrator.rules import Rule
 from narratoria.narrator.scripted import Action, ScriptedNarrator, foresee
 from narratoria.narrator.vectors import Vectors
 from narratoria.narrator.wording import readable
-from narratoria.narrator.words import DETERMINERS, stem
+from narratoria.narrator.words import AUXILIARIES, DETERMINERS, PRONOUNS, SUBJECTS, distance, stem
 from narratoria.plan import PlanDocument
 from narratoria.state import plain
 
@@ -46,12 +49,33 @@ REFUSAL: Final = (
 )
 LEFT_BE: Final = "You let it be."
 _NO_THINGS: Final = EntityFinder(())
+_ENDS: Final = frozenset({".", "!", "?", ";"})
+_SMALL_WORDS: Final = ("the", "and", "then", "with", "what", "where", "this", "that", "into")
+_LONG: Final = 6
+_KIN: Final = 10
+_THING: Final = 3  # words a last resort may take for the name of a thing
 
 
 @dataclass(frozen=True, slots=True)
 class _Understood:
     action: Action
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    action: Action
+    guessed: bool = True  # by likeness, not by the rule's own words
+
+
+@dataclass(slots=True)
+class Understanding:
+    """What the rules do for each clause, and what else became of the prompt."""
+
+    actions: list[Action] = field(default_factory=list)
+    left_be: bool = False  # there was nothing but deeds that are ruled out
+    asked: bool = False  # there was nothing but questions
+    confirm: Action | None = None  # a deed that cannot be undone and was not asked for in plain words
 
 
 class ParaphraseNarrator:
@@ -73,16 +97,24 @@ class ParaphraseNarrator:
         return await asyncio.to_thread(self.plan_now, request)
 
     def plan_now(self, request: NarratorRequest) -> PlanDocument:
-        actions, left_be = self.understand(request)
-        if not actions:
-            if left_be:
-                return msgspec.structs.replace(self.scripted.compose(request, []), narrative=LEFT_BE)
-            raise self._refuse(request)
-        return self.scripted.compose(request, actions)
+        found = self.understand(request)
+        turn = len(request.history)
+        if found.confirm is not None:
+            line = _vary(self.scripted.rules.confirm, turn)
+            if not found.actions:
+                raise Refusal(line, self._plainly(found.confirm, request))
+            plan = self.scripted.compose(request, found.actions)
+            return msgspec.structs.replace(plan, narrative=f"{plan.narrative or ''}\n\n{line}".strip())
+        if found.actions:
+            return self.scripted.compose(request, found.actions)
+        if found.left_be:
+            return msgspec.structs.replace(self.scripted.compose(request, []), narrative=LEFT_BE)
+        if found.asked:
+            raise Refusal(_vary(self.scripted.rules.unanswered, turn), self._offers(request))
+        raise self._refuse(request)
 
-    def understand(self, request: NarratorRequest) -> tuple[list[Action], bool]:
-        """What the rules do for each clause, and whether there was nothing but clauses that rule a deed out."""
-        return _Thought(self, request).actions()
+    def understand(self, request: NarratorRequest) -> Understanding:
+        return _Thought(self, request).understanding()
 
     @property
     def meanings(self) -> Meanings:
@@ -108,21 +140,41 @@ class ParaphraseNarrator:
         lines = [line for line in self.refusal if line not in said] or list(self.refusal)
         return Refusal(lines[len(request.history) % len(lines)], self._offers(request))
 
+    def _plainly(self, action: Action, request: NarratorRequest) -> list[str]:
+        """How to ask for exactly this, and what is offered beside it."""
+        for choice in request.choices:
+            meant = self.scripted.answer(choice, request, request.state)
+            if meant is not None and meant.rule is action.rule:
+                return [choice, *[other for other in request.choices if other != choice]][:_CHOICES]
+        phrase = self._phrase_for(action.rule, request, request.state)
+        return [*([phrase] if phrase else []), *request.choices][:_CHOICES]
+
     def _offers(self, request: NarratorRequest) -> list[str]:
         """What is offered now, else what the rules could do now, nearest to the prompt first."""
         if request.choices:
             return list(request.choices[:_CHOICES])
         said = self.say(request.prompt[:_MAX_PROMPT])
-        offers: dict[str, str] = {}
-        for meaning in self.meanings.nearest(said, 8 * _CONSIDERED):
-            if "{" in meaning.phrase:
+        rules = {rule.id: rule for rule in self.scripted.rules.rules}
+        near = [name for meaning in self.meanings.nearest(said, 256) for name in sorted(meaning.rules)]
+        offers: dict[str, None] = {}
+        for name in dict.fromkeys([*near, *rules]):
+            phrase = self._phrase_for(rules[name], request, request.state, offered=True)
+            if phrase is not None and len(offers) < _CHOICES:
+                offers.setdefault(phrase)
+        return list(offers)
+
+    def _phrase_for(
+        self, rule: Rule, request: NarratorRequest, state: Mapping[str, Any], *, offered: bool = False
+    ) -> str | None:
+        """The plainest words that make the rule do its deed now; of an offer, nothing that ends the story."""
+        for phrase in self.meanings.phrases_of(rule.id):
+            if "{" in phrase or " " not in phrase:
                 continue
-            action = self.scripted.answer(meaning.phrase, request, request.state)
-            if action and action.available and not action.rule.fallback and action.rule.id not in offers:
-                offers[action.rule.id] = readable(meaning.phrase)
-                if len(offers) == _CHOICES:
-                    break
-        return list(offers.values())
+            action = self.scripted.answer(phrase, request, state)
+            does_it = action is not None and action.rule is rule and action.acts
+            if does_it and not (offered and (rule.fallback or (action is not None and action.is_final))):
+                return readable(phrase)
+        return None
 
 
 class _Thought:
@@ -137,60 +189,144 @@ class _Thought:
         offered = [choice for choice in request.choices if self._answer(choice)]
         self.offered = {choice: narrator.say(choice) for choice in offered}
 
-    def actions(self) -> tuple[list[Action], bool]:
-        found: list[Action] = []
-        asked = False
-        for clause in self._clauses():
-            if clause.negated:
+    def understanding(self) -> Understanding:
+        found = Understanding()
+        self.thing = self._spoken_of()
+        ruled_out = False
+        for tokens, feeling in self._sentences():
+            if feeling in (Mood.QUESTION, Mood.MUSING):
+                found.asked = True
+                self._add(self._answer_question(tokens), found)
                 continue
-            asked = True
-            for part in _conjuncts(clause):
-                if found and len(part.tokens) == 1 and self._answer(part.text) is None:
-                    continue  # a word left over: "to the next | floor"
-                action = self._understand(part)
-                if action is not None and not (found and action.rule is found[-1].rule):
-                    found.append(action)
-                    self.state = foresee(action, self.state)
-        return found, not asked
+            for place, clause in enumerate(self._clauses(tokens)):
+                if clause.negated or (feeling is Mood.RULED_OUT and not place):
+                    ruled_out = True
+                    continue
+                found.asked = False
+                self._follow(clause, found)
+        found.left_be = ruled_out and not found.actions and found.confirm is None and not found.asked
+        return found
 
-    def _clauses(self) -> list[Clause]:
-        mend = mender(self.meanings.vocabulary(), self.narrator.knows_word)
+    def _follow(self, clause: Clause, found: Understanding) -> None:
+        for part in _conjuncts(clause):
+            if found.actions and len(part.tokens) == 1 and self._answer(part.text) is None:
+                continue  # a word left over: "to the next | floor"
+            if not _is_remark(part):
+                self._add(self._understand(part), found)
+            elif not found.actions:
+                self._add(self._answer_question(part.tokens), found)
+
+    def _add(self, meant: _Meant | None, found: Understanding) -> None:
+        last = found.actions[-1] if found.actions else None
+        if meant is None or (last is not None and (last.ends or meant.action.rule is last.rule)):
+            return
+        if meant.action.is_final and (meant.guessed or "?" in self.request.prompt):
+            found.confirm = found.confirm or meant.action
+            return
+        found.actions.append(meant.action)
+        self.state = foresee(meant.action, self.state)
+
+    def _sentences(self) -> Iterator[tuple[list[Token], Mood]]:
+        """The sentences of the prompt, typos mended, each with what it does with its deed."""
+        mend = self._mender()
+        tokens: list[Token] = []
+        for token in [*tokenize(self.request.prompt[:_MAX_PROMPT], mend), Token(".", ".")]:
+            if token.low not in _ENDS or token.quoted:
+                tokens.append(token)
+            elif tokens:
+                words = [one.text if one.quoted else one.low for one in tokens]
+                yield tokens, mood(words, asks=token.low == "?")
+                tokens = []
+
+    def _mender(self) -> Callable[[str], str]:
+        """Mends typos; a small word is likelier to be meant than one of the story's: "teh" is "the", not "tea"."""
+        known = self.meanings.vocabulary()
+        mend = mender(known, self.narrator.knows_word)
+
+        def mended(word: str) -> str:
+            if len(word) < _LONG and word not in known and not self.narrator.knows_word(word):
+                small = next((one for one in _SMALL_WORDS if distance(word, one, 1) <= 1), None)
+                return small or mend(word)
+            return mend(word)
+
+        return mended
+
+    def _clauses(self, tokens: Sequence[Token]) -> list[Clause]:
         verbs = {stem(phrase.split()[0]) for phrase in self.meanings.phrases}
-        tokens = tokenize(self.request.prompt[:_MAX_PROMPT], mend)
         return split_clauses(tokens, lambda word: stem(word) in verbs)
 
-    def _answer(self, words: str) -> Action | None:
-        return self.narrator.scripted.answer(words, self.request, self.state)
+    def _spoken_of(self) -> str:
+        """What the player spoke of in the turn before, for "it"."""
+        things = ""
+        for turn in self.request.history[-1:]:
+            for clause in self._clauses(tokenize(turn.prompt[:_MAX_PROMPT])):
+                nouns = _nouns(read(clause, _NO_THINGS))
+                things = nouns[0] if nouns else things
+        return things
 
-    def _understand(self, clause: Clause) -> Action | None:
+    def _answer(self, words: str) -> Action | None:
+        action = self.narrator.scripted.answer(words, self.request, self.state)
+        if action is not None and action.rule.fallback:
+            captured = max((len(value.split()) for value in action.groups.values()), default=0)
+            return (
+                action if captured <= _THING else None
+            )  # "see whether anybody is at home" is no thing to see
+        return action
+
+    def _understand(self, clause: Clause) -> _Meant | None:
         reading = read(clause, _NO_THINGS)
         text = self._resolved(reading)
         by_words = self._answer(text)
         if by_words is not None and not by_words.rule.fallback:
-            return by_words
-        meant = self._mean(text, reading)
-        return by_words if by_words is not None and (meant is None or meant.rule.fallback) else meant
+            return _Meant(by_words, guessed=False)
+        meant = self._by_kin(text) or self._mean(text, reading)
+        if by_words is not None and (meant is None or meant.rule.fallback or meant.is_final):
+            return _Meant(by_words, guessed=False)
+        return _Meant(meant) if meant is not None else None
+
+    def _by_kin(self, text: str) -> Action | None:
+        """What the rules do when the verb is replaced by another of its family: "nab the matches", "take the …"."""
+        verb, _, rest = text.partition(" ")
+        if rest and verb not in LIGHT_VERBS:
+            for other in kin_of(verb, self.meanings.openings)[:_KIN]:
+                action = self._answer(f"{other} {rest}")
+                if action and not action.rule.fallback and self.meanings.speaks_of(action.rule.id, rest):
+                    return action
+        return None
+
+    def _answer_question(self, tokens: Sequence[Token]) -> _Meant | None:
+        """A question is answered by the author's own words for it, or told; no guess at it changes the world."""
+        reading = read(Clause(tuple(tokens)), _NO_THINGS)
+        text = self._resolved(reading)
+        by_words = self._answer(text)
+        if by_words is not None and not by_words.rule.fallback:
+            return _Meant(by_words, guessed=False)
+        meant = self._mean(text, reading, question=True)
+        chosen = meant or by_words
+        return _Meant(chosen) if chosen is not None and not chosen.acts else None
 
     def _resolved(self, reading: Reading) -> str:
         """The clause with "it" replaced by what was spoken of before."""
         words = [token.text if token.quoted else token.low for token in reading.tokens]
-        nouns = [p for p in reading.phrases if not p.pronoun and not p.quoted and not p.clausal]
         if self.thing:
             for phrase in reading.phrases:
                 if phrase.pronoun in ("it", "them", "that", "one") and not phrase.owner:
                     words[phrase.start : phrase.end] = [self.thing] + [""] * (phrase.end - phrase.start - 1)
+        nouns = _nouns(reading)
         if nouns:
-            self.thing = nouns[0].text
+            self.thing = nouns[0]
         return " ".join(word for word in words if word)
 
-    def _mean(self, text: str, reading: Reading) -> Action | None:
+    def _mean(self, text: str, reading: Reading, *, question: bool = False) -> Action | None:
         said = self.narrator.say(text)
         best: dict[str, _Understood] = {}
         for meaning in self._candidates(said, reading):
             action = self._answer(meaning.phrase)
             if action is None or (action.rule.fallback and action.rule.id not in meaning.rules):
                 continue
-            score = meaning.score + _DOABLE * _acts(action)
+            if action.acts and (question or not meaning.sure):
+                continue
+            score = meaning.score + _DOABLE * action.acts
             held = best.get(action.rule.id)
             if held is None or score > held.score:
                 best[action.rule.id] = _Understood(action, score)
@@ -199,7 +335,7 @@ class _Thought:
             return None
         first = ranked[0]
         second = ranked[1].score if len(ranked) > 1 else 0.0
-        least = TO_ACT if _acts(first.action) else TO_TELL
+        least = TO_ACT if first.action.acts else TO_TELL
         needed = max(least, self.meanings.strangeness(said) + STRANGER)
         return first.action if first.score >= needed and first.score - second >= MARGIN else None
 
@@ -230,9 +366,19 @@ class _Thought:
         )
 
 
-def _acts(action: Action) -> bool:
-    """Whether the world is other after it."""
-    return bool(action.case.patch) or any(call.required for call in action.case.calls)
+def _nouns(reading: Reading) -> list[str]:
+    return [one.text for one in reading.phrases if not one.pronoun and not one.quoted and not one.clausal]
+
+
+def _is_remark(clause: Clause) -> bool:
+    """ "it might come in handy" says how things are, and asks for nothing."""
+    words = [token.low for token in clause.tokens[:2]]
+    about = (PRONOUNS | SUBJECTS | {"there"}) - {"i", "we", "you"}
+    return len(words) == 2 and words[0] in about and words[1] in AUXILIARIES
+
+
+def _vary(texts: Sequence[str], turn: int) -> str:
+    return texts[turn % len(texts)]
 
 
 def _conjuncts(clause: Clause) -> list[Clause]:

@@ -18,13 +18,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 MAX_PROMPT_CHARS: Final = 2_000
 MAX_CLAUSES: Final = 8
 MAX_CAPTURED_WORDS: Final = 6
 MAX_PROGRAM: Final = 5_000
+NOWHERE: Final = "\0"  # the word no player can say: a pattern's dead end
 
 
 class PatternError(ValueError):
@@ -39,13 +40,21 @@ class Language:
     lead: tuple[tuple[str, ...], ...]
     trail: tuple[tuple[str, ...], ...]
     joins: tuple[str, ...]
+    contractions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # "whats" is "what is"
 
 
-def language(articles: str, lead: Sequence[str], trail: Sequence[str], joins: Sequence[str]) -> Language:
+def language(
+    articles: str,
+    lead: Sequence[str],
+    trail: Sequence[str],
+    joins: Sequence[str],
+    contractions: Mapping[str, str] | None = None,
+) -> Language:
     def phrases(items: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         return tuple(sorted((tuple(plain_words(item)) for item in items), key=len, reverse=True))
 
-    return Language(frozenset(plain_words(articles)), phrases(lead), phrases(trail), tuple(joins))
+    spelled = {short: tuple(plain.split()) for short, plain in (contractions or {}).items()}
+    return Language(frozenset(plain_words(articles)), phrases(lead), phrases(trail), tuple(joins), spelled)
 
 
 def plain_words(text: str) -> list[str]:
@@ -57,14 +66,23 @@ def plain_words(text: str) -> list[str]:
 ENGLISH: Final = language(
     articles="a an the my its some carefully slowly quickly quietly gently softly cautiously silently just",
     lead=[
-        "i", "i will", "ill", "i want to", "i would like to", "id like to", "i try to", "i attempt to",
-        "we", "try to", "i try and", "attempt to", "i decide to", "im going to", "i am going to", "let me",
+        "i", "i will", "i want to", "i would like to", "i try to", "i attempt to",
+        "we", "try to", "i try and", "attempt to", "i decide to", "i am going to", "let me",
         "lets", "let us", "please", "ok", "okay", "well", "so", "then", "now", "next", "first", "finally",
         "also", "can i", "could i", "may i", "can you", "could you", "can we", "i need to", "i have to",
         "i must", "i should", "i go and", "go and", "proceed to", "i begin to", "i start to", "you",
+        "i think", "think", "i suppose", "suppose", "i guess", "guess", "ought to", "had better", "better", "maybe",
+        "perhaps", "alright", "hmm", "oh", "actually", "will", "think i", "id better", "we should", "why not",
     ],
     trail=["please", "now", "again", "too", "as well", "for me", "if i can", "first", "then", "next"],
     joins=["and then", "then", "and", "before i", "after that", "&", "+"],
+    contractions={
+        "whats": "what is", "wheres": "where is", "whos": "who is", "hows": "how is", "theres": "there is",
+        "thats": "that is", "shes": "she is", "hes": "he is", "dont": "do not", "doesnt": "does not",
+        "didnt": "did not", "isnt": "is not", "arent": "are not", "cant": "can not", "cannot": "can not",
+        "wont": "will not", "wouldnt": "would not", "shouldnt": "should not", "couldnt": "could not",
+        "im": "i am", "ive": "i have", "ill": "i will", "id": "i would",
+    },
 )  # fmt: skip
 
 
@@ -73,9 +91,14 @@ ENGLISH: Final = language(
 
 def meaningful(text: str, tongue: Language) -> tuple[str, ...]:
     """The words of a clause without articles; all of them when nothing else is left."""
-    words = plain_words(text)
+    words = spelled_out(text, tongue)
     kept = tuple(word for word in words if word not in tongue.articles)
     return kept or tuple(words)
+
+
+def spelled_out(text: str, tongue: Language) -> list[str]:
+    """The words of a text, contractions taken apart."""
+    return [word for short in plain_words(text) for word in tongue.contractions.get(short, (short,))]
 
 
 def bare(words: tuple[str, ...], tongue: Language) -> tuple[str, ...]:
@@ -133,6 +156,28 @@ class Pattern:
         self.source = source
         self.groups: set[str] = set()
         self.program = _Compiler(source, vocabulary or {}, tongue, self.groups).program()
+
+    @property
+    def openings(self) -> set[str]:
+        """The words it may begin with: of a request, its verbs."""
+        found: set[str] = set()
+        seen: set[int] = set()
+        ways = [0]
+        while ways:
+            pc = ways.pop()
+            if pc in seen:
+                continue
+            seen.add(pc)
+            kind, text, jump, other = self.program[pc]
+            if kind == "word":
+                found |= {text} - {NOWHERE}
+            elif kind == "mark":
+                ways.append(pc + 1)
+            elif kind == "jump":
+                ways.append(jump)
+            elif kind == "split":
+                ways += [jump, other]
+        return found
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
         """What the groups captured when the pattern fits all of `words`, else None."""
@@ -236,7 +281,7 @@ class _Compiler:
                 self.literal(symbol)
 
     def literal(self, text: str) -> None:
-        for word in plain_words(text):
+        for word in spelled_out(text, self.tongue):
             if word not in self.tongue.articles:
                 self.emit("word", word)
 
@@ -253,7 +298,7 @@ class _Compiler:
             self.land(fork)
             if symbol == closer:
                 break
-        self.emit("word", "\0")  # none of them fitted
+        self.emit("word", NOWHERE)  # none of them fitted
         for end in ends:
             self.land(end, jump=True)
 
@@ -267,7 +312,7 @@ class _Compiler:
             self.literal(phrase)
             ends.append(self.emit("jump"))
             self.land(fork)
-        self.emit("word", "\0")
+        self.emit("word", NOWHERE)
         for end in ends:
             self.land(end, jump=True)
 

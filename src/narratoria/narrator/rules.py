@@ -24,10 +24,18 @@ Texts: TypeAlias = tuple[str, ...]
 _CASE_KEYS: Final = (
     "when", "narrative", "then", "instead", "unavailable", "calls", "set", "choices", "expect", "finally",
 )  # fmt: skip
-_RULE_KEYS: Final = ("id", "patterns", "independent", "fallback", "cases", *_CASE_KEYS)
+_RULE_KEYS: Final = ("id", "patterns", "independent", "fallback", "careful", "cases", *_CASE_KEYS)
 _CALL_KEYS: Final = ("id", "tool", "input", "after", "required", "async", "retries", "backoff_ms")
-_FILE_KEYS: Final = ("language", "words", "stage", "finally", "rule")
+_FILE_KEYS: Final = (
+    "language", "words", "stage", "finally", "rule", "unavailable", "confirm", "unanswered",
+)  # fmt: skip
 _LANGUAGE_KEYS: Final = ("articles", "lead", "trail", "joins")
+OUT_OF_REACH: Final = ("That is out of reach just now.",)
+CONFIRM: Final = ("That cannot be undone. If you mean it, say so plainly.",)
+UNANSWERED: Final = (
+    "There is no one here to say. You will have to find out by trying.",
+    "The question stays in the air a while, and nothing comes to meet it.",
+)
 _SLOT: Final = re.compile(r"\{\{|\}\}|\{([^{}|]*)(?:\|([^{}]*))?\}")
 
 
@@ -59,6 +67,11 @@ class Case:
     expect: Mapping[str, Any] = field(default_factory=dict)
     closing: bool = True
 
+    @property
+    def acts(self) -> bool:
+        """Whether the world is other after it."""
+        return bool(self.patch) or any(call.required for call in self.calls)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -67,6 +80,11 @@ class Rule:
     cases: tuple[Case, ...]
     independent: bool = False
     fallback: bool = False  # speaks when neither the words of another rule nor a meaning fits
+    careful: bool = False  # what it does cannot be taken back: done only when asked for in its own words
+
+    def is_final(self, case: Case) -> bool:
+        """Whether this case must never be somebody's guess: it is marked so, or it ends the story."""
+        return case.acts and (self.careful or "ending" in case.patch)
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
         for pattern in self.patterns:
@@ -85,6 +103,9 @@ class Rules:
     tongue: Language = ENGLISH
     stage: str = "stage"
     root: Path | None = None
+    unavailable: Texts = OUT_OF_REACH  # for a rule that does not say it itself: a tool it needs has failed
+    confirm: Texts = CONFIRM  # before a deed of a careful rule that was asked for in other words
+    unanswered: Texts = UNANSWERED  # to a question no rule answers
 
     @classmethod
     def load(cls, path: Path) -> Rules:
@@ -111,7 +132,16 @@ class Rules:
             known[rule.id] = number
             rules.append(rule)
         closing = reader.calls(data.get("finally", []), "finally", set())
-        return cls(tuple(rules), closing, tongue, stage, path.parent)
+        return cls(
+            tuple(rules),
+            closing,
+            tongue,
+            stage,
+            path.parent,
+            unavailable=reader.texts(data, "unavailable", "the file") or OUT_OF_REACH,
+            confirm=reader.texts(data, "confirm", "the file") or CONFIRM,
+            unanswered=reader.texts(data, "unanswered", "the file") or UNANSWERED,
+        )
 
     @property
     def tools(self) -> set[str]:
@@ -253,7 +283,8 @@ class _Reader:
             cases.append(self.case({**base, **variant}, gate, place, groups))
         independent = self.typed(table, "independent", bool, where, False)
         fallback = self.typed(table, "fallback", bool, where, False)
-        return Rule(str(name), patterns, tuple(cases), independent, fallback)
+        careful = self.typed(table, "careful", bool, where, False)
+        return Rule(str(name), patterns, tuple(cases), independent, fallback, careful)
 
     def patterns(
         self, table: Mapping[str, Any], where: str, words: Mapping[str, Texts], tongue: Language

@@ -9,16 +9,15 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from narratoria.events import JsonObject
+from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.patterns import clauses, readings, with_verb
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
 from narratoria.narrator.rules import CallTemplate, Case, Rule, Rules, Texts, fill
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 from narratoria.state import merge, plain
-
-OUT_OF_REACH: Final = "That is out of reach just now."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +29,19 @@ class Action:
     groups: Mapping[str, str]
     state: Mapping[str, Any]
     available: bool
+
+    @property
+    def acts(self) -> bool:
+        return self.available and self.case.acts
+
+    @property
+    def ends(self) -> bool:
+        """Whether the story is over after it: what the prompt goes on to ask for is then for nobody to do."""
+        return self.available and "ending" in self.case.patch
+
+    @property
+    def is_final(self) -> bool:
+        return self.available and self.rule.is_final(self.case)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +78,19 @@ class ScriptedNarrator:
         return cls(Rules.load(path), new_id=new_id)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        missed: list[str] = []
-        actions = list(self._understand(request, missed))
+        actions, missed = self.understand(request)
         if not actions:
             raise NoMatch(f"no rule fits {_short(request.prompt)!r}")
         if self._defers and (missed or any(action.rule.fallback for action in actions)):
             raise NoMatch(f"no rule fits the whole of {_short(request.prompt)!r}")
+        if _is_doubtful(request.prompt, actions, missed):
+            raise NoMatch(f"it is not plain that {_short(request.prompt)!r} asks for the deed")
         return self.compose(request, actions)
+
+    def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
+        """What the rules do by the words of the prompt, and the parts of it that fit none of them."""
+        missed: list[str] = []
+        return list(self._understand(request, missed)), missed
 
     def answer(self, words: str, request: NarratorRequest, state: Mapping[str, Any]) -> Action | None:
         """What the rules do when a player types exactly these words, in this state."""
@@ -88,7 +106,7 @@ class ScriptedNarrator:
         calls.close(actions)
         return PlanDocument(
             request_id=self._new_id(),
-            narrative=_narrative(actions, len(request.history)) or None,
+            narrative=_narrative(actions, len(request.history), self.rules.unavailable) or None,
             tools=calls.planned,
             disabled_skills=sorted(request.disabled_skills),
             metadata=PlanMetadata(
@@ -118,6 +136,8 @@ class ScriptedNarrator:
             yield best.action
             at, verb = at + best.clauses, best.words
             state = foresee(best.action, state)
+            if best.action.ends:
+                return
 
     def _fit(
         self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
@@ -188,9 +208,13 @@ class _Sheet:
         self._frontier = last or self._frontier
 
     def close(self, actions: list[Action]) -> None:
-        """Choices of the last action that has some, and the calls every plan of this story ends with."""
+        """Choices of the last action that has some, and the calls every plan of this story ends with.
+
+        What an action offered is stale when a later one calls a tool: that one may offer its own, as it leaves things.
+        """
         done = [action for action in actions if action.available]
-        offering = [action for action in done if action.case.choices]
+        last = max((at for at, action in enumerate(done) if action.case.calls), default=0)
+        offering = [action for action in done[last:] if action.case.choices]
         before = [call.tool_id for call in self.planned]
         if offering:
             choices = list(offering[-1].case.choices)
@@ -240,13 +264,28 @@ def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
     return named | {f"tools/{name}" for name in named}
 
 
-def _narrative(actions: list[Action], turn: int) -> str:
+def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
+    """Whether the words that fit stand beside others that may rule them out: "don't, whatever you do, light it"."""
+    if not any(action.acts for action in actions):
+        return False
+    if any(action.is_final for action in actions) and (missed or "?" in prompt):
+        return True
+    return any(mood(_spelled(part)) is not Mood.ORDER for part in missed)
+
+
+def _spelled(part: str) -> list[str]:
+    """The words of a part, contractions spelled out: "don't" is "do not"."""
+    low = part.casefold().replace("’", "'")
+    return low.replace("can't", "can not").replace("won't", "will not").replace("n't", " not").split()
+
+
+def _narrative(actions: list[Action], turn: int, unavailable: Texts) -> str:
     lost = [action for action in actions if not action.available]
     done = [action for action in actions if action.available]
     said: list[str] = []
     for action in lost:
-        text = action.case.unavailable
-        said.append(_choose(text, action, turn) if text is not None else OUT_OF_REACH)
+        own = action.case.unavailable
+        said.append(_choose(own if own is not None else unavailable, action, turn))
     for position, action in enumerate(done):
         case = action.case
         text = case.narrative

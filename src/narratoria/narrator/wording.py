@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from narratoria.narrator.patterns import Op, Pattern
+from narratoria.narrator.patterns import NOWHERE, Op, Pattern
 from narratoria.narrator.words import AUXILIARIES, DETERMINERS, PARTICLES, PREPOSITIONS, PRONOUNS, SUBJECTS
 
-_NOWHERE: Final = "\0"  # the word no player can say: a pattern's dead end
 _WALKS: Final = 6  # tries per phrase wanted: many walks end in a phrase that is known already
 _LONGEST: Final = 40
 _MOVING: Final = frozenset({"go", "walk", "climb", "head", "run", "return", "move", "hurry"})
@@ -67,13 +66,13 @@ def _way(program: Sequence[Op], pc: int, taken: Counter[int]) -> int:
     _, _, jump, other = program[pc]
     if program[other][0] == "any" or program[jump][0] == "any":  # "..." and longer captures: not said
         return other if program[jump][0] == "any" else jump
-    if program[other - 1][:2] == ("word", _NOWHERE):  # may be left out: now and then it is said
+    if program[other - 1][:2] == ("word", NOWHERE):  # may be left out: now and then it is said
         return jump if taken[jump] * 2 + 1 < taken[other] else other
     ways = []
     while program[pc][0] == "split" and program[pc][1:] != ("", 0, 0):
         ways.append(program[pc][2])
         pc = program[pc][3]
-        if program[pc][:2] == ("word", _NOWHERE):
+        if program[pc][:2] == ("word", NOWHERE):
             break
     return min(ways, key=lambda way: taken[way])
 
