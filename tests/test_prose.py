@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from narratoria.prose import DEEPEST, LONGEST, LONGEST_PART, MOST_BLOCKS, MOST_TOKENS, plain, render
+from narratoria.prose import DEEPEST, LONGEST, LONGEST_PART, MOST_TAGS, MOST_TOKENS, plain, render
 
 TAGS = {"p", "h2", "em", "strong", "code", "pre", "blockquote", "ul", "ol", "li", "hr", "br"}
 
@@ -138,8 +138,8 @@ def test_a_text_that_grows_changes_only_at_its_end() -> None:
 
 def test_beyond_reason_a_text_is_shown_as_it_was_written() -> None:
     assert render("*a*" * LONGEST) is None
-    assert len(render("*a*\n\n" * MOST_BLOCKS) or ()) == MOST_BLOCKS
-    assert render("*a*\n\n" * (MOST_BLOCKS + 1)) is None
+    assert len(render("*a*\n\n" * (MOST_TAGS // 4)) or ()) == MOST_TAGS // 4
+    assert render("*a*\n\n" * (MOST_TAGS // 4 + 1)) is None
     crowded = "*_" * (LONGEST_PART // 2)
     assert render(crowded) == [plain(crowded)]
     assert len(crowded) < 5 * MOST_TOKENS

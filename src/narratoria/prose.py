@@ -24,7 +24,7 @@ logger = logging.getLogger("narratoria")
 
 LONGEST: Final = 100_000  # characters of a narration, and ...
 LONGEST_PART: Final = 8_000  # ... of what stands between two blank lines
-MOST_BLOCKS: Final = 5_000  # a browser, too, takes its time over each
+MOST_TAGS: Final = 20_000  # of a narration: a browser, too, takes its time over each
 MOST_TOKENS: Final = 2_000  # of a part
 DEEPEST: Final = 20  # quotes in lists in quotes: the parser gives up there, and would drop the rest
 REMEMBERED_PARTS: Final = 1024  # a text that grows is rendered again and again; all but its end is known
@@ -60,7 +60,7 @@ def render(text: str) -> list[str] | None:
         return None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     blocks = [block for part in _parts(text) for block in _render_part(part)]
-    return blocks if len(blocks) <= MOST_BLOCKS else None
+    return blocks if sum(block.count("<") for block in blocks) <= MOST_TAGS else None
 
 
 def plain(text: str) -> str:

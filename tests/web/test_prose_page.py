@@ -137,6 +137,7 @@ HOSTILE = {
     "a longer one": "**a " * 25_000,
     "long paragraphs": "\n\n".join(f"{number}" + "*_" * 3900 for number in range(12)),
     "shorter ones": "\n\n".join(f"{number}" + "*_" * 600 for number in range(80)),
+    "as many as are shown": "\n\n".join(f"{number}" + "*_" * 600 for number in range(24)),
     "tiny ones": "a\n\n" * 33_000,
 }
 
@@ -146,8 +147,9 @@ def test_hostile_markdown_does_not_freeze_the_page(server: RunningServer, open_p
     page = open_page(server.at("/"))
     page.add_init_script(LONG_TASKS)
     page.goto(server.at(f"/play/{write_session(server.home, text, 'The *end*.')}"))
-    expect(narration(page, 2).locator("em")).to_have_text("end")
-    expect(narration(page)).to_contain_text(text[-40:].strip())
+    end = narration(page, 2).locator("em")
+    expect(end).to_have_text("end", timeout=20_000)  # rendering such a text takes the server a while
+    assert narration(page).evaluate("node => node.textContent.length") > 10_000
     assert page.evaluate("longest") < 3000, "milliseconds, on a busy machine; it was 4,900 on a quiet one"
 
 
