@@ -485,7 +485,8 @@ async def test_the_torch_offers_what_its_state_allows() -> None:
     game = Game.new(Story.load(ROOT / "stories" / "torch"), narrators=["rules"])
     game.begin()
     assert "shut" in (await game.prompt("go through the door")).narrative
-    assert "Torch lit." in (await game.prompt("light the torch")).narrative
+    lit = await game.prompt("light the torch")
+    assert "Torch lit." in lit.narrative and lit.choices == ["Examine the door", "Leave"]
     again = await game.prompt("light the torch")
     assert "burning already" in again.narrative and "Torch lit." not in again.narrative
     assert again.choices == ["Examine the door", "Leave"]

@@ -73,6 +73,7 @@ class Story:
     state: JsonObject = field(default_factory=dict)
     permissions: tuple[str, ...] = ()
     tools: tuple[StoryTool, ...] = ()
+    free_tools: tuple[str, ...] = ()  # what a narrator may call although rules call it too
     lore: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -102,6 +103,7 @@ class Story:
             state=reader.state(),
             permissions=reader.strings("permissions"),
             tools=tools,
+            free_tools=reader.free_tools({tool.name for tool in tools}),
             lore=_lore(root / "lore"),
         )
 
@@ -110,6 +112,12 @@ class Story:
         if self.rules is None:
             raise StoryInvalid(f"{self.root / 'narrator.toml'}: no such file; this story has no rules")
         return ScriptedNarrator(self.rules, defers=defers)
+
+    @property
+    def reserved_tools(self) -> frozenset[str]:
+        """Tools that only the rules may call: those they call, but for the ones the story sets free."""
+        called = self.rules.tools if self.rules is not None else set()
+        return frozenset(name.rpartition("/")[2] for name in called) - frozenset(self.free_tools)
 
     def tool(self, name: str) -> StoryTool:
         for tool in self.tools:
@@ -189,7 +197,7 @@ def library_story(name: str) -> Story:
 
 _KEYS: Final = (
     "id", "title", "author", "premise", "note", "language", "narrator", "permissions", "opening", "cover",
-    "state", "refusal",
+    "state", "refusal", "free_tools",
 )  # fmt: skip
 
 
@@ -235,6 +243,13 @@ class _StoryFile:
 
     def strings(self, key: str) -> tuple[str, ...]:
         return self._strings(self.data, key, key)
+
+    def free_tools(self, known: set[str]) -> tuple[str, ...]:
+        names = self.strings("free_tools")
+        for name in names:
+            if name not in known:
+                raise self.fail("free_tools", f"tools/{name} does not exist; name a tool of the tools folder")
+        return names
 
     def id(self) -> str:
         value = self.text("id") or self.path.parent.name

@@ -7,7 +7,9 @@ import re
 
 import pytest
 
-from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn
+from narratoria.events import Done
+from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, Refusal
 from narratoria.narrator.template import TemplateNarrator, narrate
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument
 
@@ -80,3 +82,25 @@ def test_it_says_where_the_player_is_when_the_story_says_so() -> None:
     text = narrate(NarratorRequest("sing", {"place": {"id": "cellar", "title": "in the oil cellar"}}))
     assert text.endswith("You are still in the oil cellar.")
     assert "still" not in narrate(NarratorRequest("sing", {"place": 3}))[-40:]
+
+
+async def test_after_a_deed_that_failed_a_refusal_gives_way_to_the_failure_and_its_reason() -> None:
+    class Denies:
+        name = "denies"
+
+        async def plan(self, request: NarratorRequest) -> PlanDocument:
+            raise Refusal("I don't know how to do that here.")
+
+    broken = CallResult(
+        tool_id="wash1",
+        ok=False,
+        state="failed",
+        events=[Done(version="0", ok=False, summary="the tap is broken")],
+    )
+    trace = ExecutionResult(plan_id="p", success=False, tool_results=[broken])
+    chain = ChainNarrator([Denies()], last_resort=TemplateNarrator())
+    assert (
+        await chain.plan(NarratorRequest("wash the pan"))
+    ).narrative == "I don't know how to do that here."
+    told = (await chain.plan(NarratorRequest("wash the pan", attempt=2, last_trace=trace))).narrative or ""
+    assert "know how" not in told and told.endswith("The tap is broken.")

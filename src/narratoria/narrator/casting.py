@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest
+from narratoria.narrator.reserve import Reserved
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument
 from narratoria.session.store import data_home
@@ -44,10 +45,11 @@ def make_narrator(
     paraphrase = _paraphrase_narrator(story, required=names is not None) if "paraphrase" in asked else None
     # Rules in front of the narrator that reads them by meaning leave to it what they understand in part only.
     defers = paraphrase is not None and "rules" in asked[: asked.index("paraphrase")]
+    reserved = story.reserved_tools if "rules" in asked or "paraphrase" in asked else frozenset[str]()
     makers: dict[str, Callable[[], Narrator | None]] = {
         "rules": lambda: story.scripted_narrator(defers=defers) if story.rules is not None else None,
         "paraphrase": lambda: paraphrase,
-        "local": lambda: _local_narrator(required=names is not None),
+        "local": lambda: _local_narrator(required=names is not None, without=reserved),
         "llm": lambda: _llm_narrator(required=names is not None),
         "template": TemplateNarrator,
     }
@@ -188,13 +190,14 @@ def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
     return _OnFirstNeed("paraphrase", make)
 
 
-def _local_narrator(*, required: bool) -> Narrator | None:
+def _local_narrator(*, required: bool, without: frozenset[str]) -> Narrator | None:
     found = embedder(required=required)
     if found is None:
         return None
     from narratoria.narrator.local import LocalNarrator  # needs the extra `local`, as the embedder does
 
-    return LocalNarrator(found[1])
+    narrator = LocalNarrator(found[1])
+    return Reserved(narrator, without) if without else narrator
 
 
 def _llm_narrator(*, required: bool) -> Narrator | None:

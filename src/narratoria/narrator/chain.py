@@ -84,7 +84,9 @@ class ChainNarrator:
                 self.last_choices = tuple(getattr(narrator, "last_choices", ()))
                 return plan
             course.at += 1
-        if course.refusal is not None:
+        # After a deed that failed, "I don't know how to do that" would deny a skill that is there.
+        failed = request.last_trace is not None and not request.last_trace.success
+        if course.refusal is not None and not (failed and self.last_resort is not None):
             self.last_speaker = course.refuser
             self.last_choices = course.refusal.choices
             self.on_refusal(course.refusal)

@@ -11,11 +11,13 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from narratoria.events import Done
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.plan import PlanDocument, PlanMetadata
 
 _LOOKED_AT: Final = 2_000
 _QUOTED: Final = 60
+_TOLD: Final = 200
 
 # Each line must read well after any prompt, in any story, and say nothing that could be untrue of the world.
 _UNSURE: Final = (
@@ -81,7 +83,7 @@ def narrate(request: NarratorRequest) -> str:
     start = zlib.crc32(prompt.encode("utf-8", "replace")) + len(request.history)
     options = [lines[(start + step) % len(lines)].format(words=words) for step in range(len(lines))]
     chosen = next((line for line in options if not any(line in text for text in said)), options[0])
-    return f"{chosen} {_place(request.state)}".rstrip()
+    return " ".join(part for part in (chosen, _reason(request), _place(request.state)) if part)
 
 
 def _lines(request: NarratorRequest, prompt: str, words: str) -> Sequence[str]:
@@ -93,6 +95,16 @@ def _lines(request: NarratorRequest, prompt: str, words: str) -> Sequence[str]:
     if prompt.rstrip().endswith("?"):
         return _QUESTION
     return (*_UNSURE, *_OFFER) if len(words) <= _QUOTED else _UNSURE
+
+
+def _reason(request: NarratorRequest) -> str:
+    """What a tool said when it failed in an orderly way: its `done` with `ok: false` is written for the player."""
+    for result in request.last_trace.tool_results if request.last_trace is not None else ():
+        for event in result.events:
+            if isinstance(event, Done) and not event.ok and event.summary:
+                said = " ".join(event.summary.split())[:_TOLD].rstrip(".")
+                return f"{said[:1].upper()}{said[1:]}."
+    return ""
 
 
 def _speakable(prompt: str) -> str:

@@ -1,0 +1,66 @@
+"""Tools a story keeps for its rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from narratoria.errors import StoryInvalid
+from narratoria.narrator.casting import make_narrator
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
+from narratoria.narrator.reserve import Reserved
+from narratoria.plan import PlanDocument
+from narratoria.story import Story
+
+TORCH = Path(__file__).parents[2] / "stories" / "torch"
+
+
+class Names:
+    """Tells which tools it sees."""
+
+    name = "names"
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        return PlanDocument(narrative=" ".join(card.name for card in request.tools))
+
+
+async def test_a_reserved_tool_is_not_seen_and_where_all_are_reserved_nobody_speaks() -> None:
+    cards = [ToolCard("light", "Lights."), ToolCard("sing", "Sings.")]
+    plan = await Reserved(Names(), {"light"}).plan(NarratorRequest("x", tools=cards))
+    assert plan.narrative == "sing"
+    with pytest.raises(NoMatch, match="for its rules"):
+        await Reserved(Names(), {"light"}).plan(NarratorRequest("x", tools=cards[:1]))
+
+
+def test_rules_keep_the_tools_they_call_unless_the_story_sets_them_free(tmp_path: Path) -> None:
+    story = Story.load(TORCH)
+    assert story.reserved_tools == {"torch-lighter", "door-examiner", "stage"}
+    folder = tmp_path / "free"
+    folder.mkdir()
+    for part in ("narrator.toml", "tools"):
+        (folder / part).symlink_to(TORCH / part)
+    text = (TORCH / "story.toml").read_text(encoding="utf-8")
+    (folder / "story.toml").write_text('free_tools = ["torch-lighter"]\n' + text, encoding="utf-8")
+    assert Story.load(folder).reserved_tools == {"door-examiner", "stage"}
+    (folder / "story.toml").write_text('free_tools = ["harp"]\n' + text, encoding="utf-8")
+    with pytest.raises(StoryInvalid, match="tools/harp does not exist"):
+        Story.load(folder)
+
+
+async def test_the_local_narrator_behind_rules_does_not_light_what_burns_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tokenizers")
+    monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
+    story = Story.load(TORCH)
+    card = ToolCard(
+        "torch-lighter",
+        "Lights the torch and shows a picture of it burning.",
+        {"type": "object", "properties": {"action": {"type": "string", "enum": ["light_torch"]}}},
+        [{"description": "Light the torch on the wall", "input": {"action": "light_torch"}}],
+    )
+    asked = NarratorRequest("set the torch on the wall burning", tools=[card])
+    alone = await make_narrator(story, ["local"], time_limit=60).plan(asked)
+    assert [call.tool_path for call in alone.tools] == ["torch-lighter"]
+    assert (await make_narrator(story, ["rules", "local"], time_limit=60).plan(asked)).tools == []
