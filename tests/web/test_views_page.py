@@ -421,10 +421,9 @@ def test_the_library_shows_what_a_story_says_of_itself_and_what_is_finished(
     assert story.evaluate("one => one.closest('[lang]').lang") == "fr"
 
 
-def test_stories_can_be_begun_without_scrolling(server: RunningServer, open_page: Open) -> None:
-    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 1280, "height": 800})
-    expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
-    page.goto(server.origin)
+def test_stories_can_be_begun_without_scrolling(fresh_server: RunningServer, open_page: Open) -> None:
+    fresh_server.new_session()
+    page = open_page(fresh_server.address, viewport={"width": 1280, "height": 800})
     expect(page.get_by_role("region", name="Go on with")).to_be_visible()
     for button in page.get_by_role("button", name="Begin ").all():
         expect(button).to_be_in_viewport(ratio=1)
@@ -643,3 +642,24 @@ def test_a_window_in_the_background_holds_no_connection(server: RunningServer, o
     assert all("once=1" in url for url in streams)
     with page.expect_request(lambda request: "/events?" in request.url and "once" not in request.url):
         page.evaluate("window.away = false; document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def test_a_hidden_window_leaves_its_stream_at_once_to_one_that_waits(
+    fresh_server: RunningServer, open_page: Open
+) -> None:
+    session = fresh_server.new_session()
+    first = open_page(fresh_server.at(f"/play/{session}"))
+    windows = [first] + [first.context.new_page() for _ in range(4)]
+    for window in windows[1:]:
+        window.goto(f"{fresh_server.origin}/play/{session}")
+        expect(window.get_by_role("log", name="Story")).to_contain_text("The bench is bare")
+    with windows[-1].expect_request("**/events?**"):  # no stream is left for it: it asks, and asks again
+        pass
+    first.evaluate(
+        """() => {
+            Object.defineProperty(document, "hidden", { get: () => true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }"""
+    )
+    with first.expect_event("requestfailed", lambda request: "/events?" in request.url, timeout=3000):
+        pass  # long before a hidden window would leave by itself

@@ -21,7 +21,7 @@ export class LibraryView {
     this.sessions = h("div", { class: "saved-list" });
     this.finished = h("div", { class: "saved-list" });
     this.allButton = h("button", { class: "button text", hidden: true, on: { click: () => this.#showAll() } });
-    this.savedSection = h("section", { "aria-labelledby": "saved-title", hidden: true }, h("h2", { id: "saved-title", tabindex: "-1", text: "Go on with" }), this.sessions, this.allButton);
+    this.savedSection = h("section", { "aria-labelledby": "saved-title", hidden: true }, h("div", { class: "section-head" }, h("h2", { id: "saved-title", text: "Go on with" }), this.allButton), this.sessions);
     this.finishedSection = h("section", { "aria-labelledby": "finished-title", hidden: true }, h("h2", { id: "finished-title", text: "Finished" }), this.finished);
     this.stories = h("div", { class: "story-grid" }, ...Array.from({ length: 3 }, () => h("div", { class: "card skeleton" })));
     this.status = h("p", { class: "visually-hidden", role: "status" });
@@ -74,7 +74,7 @@ export class LibraryView {
     this.finishedSection.hidden = !ended.length;
     this.sessions.replaceChildren(...cards(open));
     this.finished.replaceChildren(...cards(ended));
-    const few = !this.all && open.length > FIRST_SAVED + 1;
+    const few = !this.all && open.length > FIRST_SAVED;
     this.allButton.hidden = !few;
     this.allButton.textContent = `Show all ${open.length}`;
     if (few) for (const card of [...this.sessions.children].slice(FIRST_SAVED)) card.hidden = true;

@@ -38,6 +38,9 @@ export class Stream {
     this.timer = 0;
     this.reason = "";
     document.addEventListener("visibilitychange", () => this.#visibility());
+    // a window that waits for a stream asks those nobody looks at for theirs, and they do not linger
+    this.windows = new BroadcastChannel("narratoria-streams");
+    this.windows.addEventListener("message", () => document.hidden && this.#rest());
     addEventListener("online", () => this.retryNow());
     this.#open();
   }
@@ -87,7 +90,9 @@ export class Stream {
   #later() {
     this.#close();
     clearTimeout(this.timer);
-    if (!document.hidden) this.timer = setTimeout(() => this.#open(), this.listener.waiting() ? ASK_SOON : ASK_AGAIN);
+    if (document.hidden) return;
+    this.windows.postMessage("a stream is wanted");
+    this.timer = setTimeout(() => this.#open(), this.listener.waiting() ? ASK_SOON : ASK_AGAIN);
   }
 
   async #broken() {
@@ -113,9 +118,14 @@ export class Stream {
     }
   }
 
+  #rest() {
+    clearTimeout(this.timer);
+    this.#close();
+  }
+
   #visibility() {
     clearTimeout(this.hiddenTimer);
-    if (document.hidden) this.hiddenTimer = setTimeout(() => { clearTimeout(this.timer); this.#close(); }, HIDDEN_GRACE);
+    if (document.hidden) this.hiddenTimer = setTimeout(() => this.#rest(), HIDDEN_GRACE);
     else this.retryNow();
   }
 }
