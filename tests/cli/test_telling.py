@@ -18,9 +18,10 @@ from narratoria.testing import Behaviour, Fails, Hangs, Says, ScriptedModel
 STORY = Path(__file__).resolve().parents[2] / "stories" / "torch"
 
 
-def environment(url: str, home: Path) -> dict[str, str]:
+def environment(url: str, home: Path, *script: Behaviour) -> dict[str, str]:
+    seconds = "5" if any(isinstance(one, Hangs) for one in script) else "60"
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    model = {"NARRATORIA_LLM_URL": url, "NARRATORIA_LLM_MODEL": "m", "NARRATORIA_LLM_TIMEOUT": "1"}
+    model = {"NARRATORIA_LLM_URL": url, "NARRATORIA_LLM_MODEL": "m", "NARRATORIA_LLM_TIMEOUT": seconds}
     return {**kept, **model, "NARRATORIA_HOME": str(home), "TERM": "xterm-256color"}
 
 
@@ -29,7 +30,7 @@ async def play(*script: Behaviour, home: Path, arguments: tuple[str, ...] = ()) 
     async with ScriptedModel(*script) as server:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "narratoria", "play", str(STORY), "--terminal", *(arguments or ("--narrator", "llm")),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(server.url, home),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(server.url, home, *script),
         )  # fmt: skip
         async with asyncio.timeout(60):
             out, _ = await process.communicate(b"sing to the sea\n")
@@ -43,7 +44,7 @@ async def play_on_a_terminal(*script: Behaviour, home: Path) -> str:
     async with ScriptedModel(*script) as server:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "narratoria", "play", str(STORY), "--terminal", "--narrator", "llm",
-            stdin=theirs, stdout=theirs, stderr=theirs, env=environment(server.url, home),
+            stdin=theirs, stdout=theirs, stderr=theirs, env=environment(server.url, home, *script),
         )  # fmt: skip
         os.close(theirs)
 

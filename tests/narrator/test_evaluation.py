@@ -130,6 +130,7 @@ async def test_refusals_are_counted_where_nothing_fits_and_where_something_did(t
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [("{", "line 1: not JSON"), ("[]", "line 1: expected an object"), ('{"prompt": "x"}', "no calls, catalogue"),
+     ('{"story": "torch", "at": "hall", "prompt": "x", "rules": ["y"]}', "about a story's rules"),
      ('{"catalogue": "none", "prompt": "x", "calls": []}', "no catalogue 'none'")],
 )  # fmt: skip
 def test_a_broken_set_names_the_line(tmp_path: Path, line: str, complaint: str) -> None:

@@ -192,7 +192,12 @@ def load_set(path: Path) -> list[Case]:
         data = _json(line, where)
         missing = {"catalogue", "prompt", "calls"} - data.keys()
         if missing:
-            raise EvaluationSetInvalid(f"{where}: no {', '.join(sorted(missing))}")
+            rules = (
+                "; this set is about a story's rules, which eval does not know; see evals/README.md"
+                if "rules" in data
+                else ""
+            )
+            raise EvaluationSetInvalid(f"{where}: no {', '.join(sorted(missing))}{rules}")
         name = data["catalogue"]
         if name not in catalogues:
             file = path.parent / "catalogues" / f"{name}.json"
