@@ -12,7 +12,7 @@ from typing import Final
 from narratoria.narrator.words import stem, word_set
 
 _FAMILIES: Final = (
-    "take grab get fetch collect pick pocket snatch seize borrow nick steal gather acquire obtain "
+    "take grab pinch get fetch collect pick pocket snatch seize borrow nick steal gather acquire obtain "
     "retrieve bag carry bring pluck unhook scoop lift remove swipe claim extract unload unpack nab "
     "rummage sling swap draw help",
     "go walk run head climb move step hurry come return enter proceed march stroll wander creep sneak "
@@ -23,7 +23,7 @@ _FAMILIES: Final = (
     "notice spot find glare squint rummage hunt discover",
     "read peruse skim leaf browse consult study look open decipher interpret see check thumb flip "
     "review find wrote",
-    "light kindle ignite flame ablaze alight aflame lit spark strike burn",
+    "light kindle fire ignite flame ablaze alight aflame lit spark strike burn",
     "set start activate launch begin operate switch turn power",
     "extinguish douse quench snuff smother dim blow",
     "burn incinerate torch scorch char fire",

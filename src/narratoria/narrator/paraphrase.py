@@ -17,7 +17,7 @@ import msgspec
 
 from narratoria.events import JsonObject
 from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
-from narratoria.narrator.deeds import LIGHT_VERBS, kin_of
+from narratoria.narrator.deeds import LIGHT_VERBS, is_known, kin_of
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder
 from narratoria.narrator.meanings import SOMETHING, Meaning, Meanings, Said, spoken, stems
@@ -25,7 +25,7 @@ from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal
 from narratoria.narrator.rules import Rule
-from narratoria.narrator.scripted import Action, ScriptedNarrator, foresee
+from narratoria.narrator.scripted import Action, ScriptedNarrator, foresee, is_hedged
 from narratoria.narrator.vectors import Vectors
 from narratoria.narrator.wording import readable
 from narratoria.narrator.words import AUXILIARIES, DETERMINERS, PRONOUNS, SUBJECTS, distance, stem
@@ -220,7 +220,7 @@ class _Thought:
         last = found.actions[-1] if found.actions else None
         if meant is None or (last is not None and (last.ends or meant.action.rule is last.rule)):
             return
-        if meant.action.is_final and (meant.guessed or "?" in self.request.prompt):
+        if meant.action.is_final and (meant.guessed or is_hedged(self.request.prompt)):
             found.confirm = found.confirm or meant.action
             return
         found.actions.append(meant.action)
@@ -244,6 +244,8 @@ class _Thought:
         mend = mender(known, self.narrator.knows_word)
 
         def mended(word: str) -> str:
+            if is_known(word):
+                return word
             if len(word) < _LONG and word not in known and not self.narrator.knows_word(word):
                 small = next((one for one in _SMALL_WORDS if distance(word, one, 1) <= 1), None)
                 return small or mend(word)

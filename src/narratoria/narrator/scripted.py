@@ -9,15 +9,18 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from narratoria.events import JsonObject
 from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.patterns import clauses, readings, with_verb
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
 from narratoria.narrator.rules import CallTemplate, Case, Rule, Rules, Texts, fill
+from narratoria.narrator.words import word_set
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 from narratoria.state import merge, plain
+
+_HEDGES: Final = word_set("before if unless whether maybe perhaps might not never without instead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +86,15 @@ class ScriptedNarrator:
             raise NoMatch(f"no rule fits {_short(request.prompt)!r}")
         if self._defers and (missed or any(action.rule.fallback for action in actions)):
             raise NoMatch(f"no rule fits the whole of {_short(request.prompt)!r}")
-        if _is_doubtful(request.prompt, actions, missed):
-            raise NoMatch(f"it is not plain that {_short(request.prompt)!r} asks for the deed")
         return self.compose(request, actions)
 
     def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
         """What the rules do by the words of the prompt, and the parts of it that fit none of them."""
         missed: list[str] = []
-        return list(self._understand(request, missed)), missed
+        actions = list(self._understand(request, missed))
+        if _is_doubtful(request.prompt, actions, missed):
+            return [], [request.prompt]
+        return actions, missed
 
     def answer(self, words: str, request: NarratorRequest, state: Mapping[str, Any]) -> Action | None:
         """What the rules do when a player types exactly these words, in this state."""
@@ -268,9 +272,14 @@ def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
     """Whether the words that fit stand beside others that may rule them out: "don't, whatever you do, light it"."""
     if not any(action.acts for action in actions):
         return False
-    if any(action.is_final for action in actions) and (missed or "?" in prompt):
+    if any(action.is_final for action in actions) and (missed or is_hedged(prompt)):
         return True
     return any(mood(_spelled(part)) is not Mood.ORDER for part in missed)
+
+
+def is_hedged(prompt: str) -> bool:
+    """Whether a prompt asks, or sets a condition: too little to do on it what cannot be undone."""
+    return "?" in prompt or not _HEDGES.isdisjoint(_spelled(prompt))
 
 
 def _spelled(part: str) -> list[str]:
