@@ -33,7 +33,7 @@ async def play(*script: Behaviour, home: Path, arguments: tuple[str, ...] = ()) 
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(server.url, home, *script),
         )  # fmt: skip
         async with asyncio.timeout(60):
-            out, _ = await process.communicate(b"sing to the sea\n")
+            out, _ = await process.communicate(b"book a flight to Lisbon\n")
     assert process.returncode == 0
     return out.decode()
 
@@ -55,7 +55,7 @@ async def play_on_a_terminal(*script: Behaviour, home: Path) -> str:
                     seen += piece
             return seen.decode()
 
-        os.write(ours, b"sing to the sea\n\n")
+        os.write(ours, b"book a flight to Lisbon\n\n")
         async with asyncio.timeout(60):
             seen = await asyncio.to_thread(read)
             await process.wait()
