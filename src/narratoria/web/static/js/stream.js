@@ -79,7 +79,7 @@ export class Stream {
     };
     for (const [type, handle] of Object.entries(handlers)) source.addEventListener(type, (event) => this.source === source && handle(event));
     earlyStream?.taken.abort();
-    for (const event of earlyStream?.missed ?? []) handlers[event.type](event);
+    for (const event of earlyStream?.missed ?? []) if (this.source === source) handlers[event.type](event);
   }
 
   #close() {
