@@ -182,10 +182,12 @@ def bench_ingest() -> list[Row]:
 # --- long sessions ----------------------------------------------------------------------------------------------
 
 
-async def lengthen(store: SqliteStore, session_id: str, turns: int) -> None:
-    """A game of so many turns: each moves, takes, tells."""
-    from narratoria.events import Choices, Narration
+async def lengthen(store: SqliteStore, session_id: str, turns: int, *, pictures: bool = False) -> None:
+    """A game of so many turns: each moves, takes, tells, and shows a picture if asked to."""
+    from narratoria.events import AssetStored, Choices, Narration
+    from narratoria.session.draft import AssetMade
 
+    digest = store.assets.add_bytes(b"a picture")
     session = Session(session_id, assets=store.assets)
     journal = store.create(session, story="bench")
     for turn in range(turns):
@@ -197,6 +199,19 @@ async def lengthen(store: SqliteStore, session_id: str, turns: int) -> None:
         session.record(
             Narration(text=f"The corridor bends, and you count step {turn}. " * 4, narrator="bench")
         )
+        if pictures:
+            made = AssetMade(
+                AssetStored(
+                    call=f"c{turn}",
+                    asset_id=f"view{turn}",
+                    kind="image",
+                    media_type="image/png",
+                    hash=digest,
+                    size=9,
+                )
+            )
+            made.seq = session.record(made.stored)
+            session.commit(f"c{turn}", [made])
         session.record(Choices(choices=[f"Go on to {turn + 1}", "Turn back"]))
         session.record(TurnCommitted(turn=turn))
         session.turn = None
@@ -212,23 +227,26 @@ def bench_long() -> list[Row]:
         store = SqliteStore(Path(name) / "sessions.db")
         for turns in (SHORT, LONG):
             asyncio.run(lengthen(store, f"turns{turns}", turns))
+            asyncio.run(lengthen(store, f"pictures{turns}", turns, pictures=True))
 
-        async def opened(turns: int) -> None:
-            journal: Journal = store.open(f"turns{turns}")
-            assert journal.session.turn_count == turns - 1
+        async def opened(name: str) -> None:
+            journal: Journal = store.open(name)
+            assert name.endswith(str(journal.session.turn_count + 1))
             await journal.close()
 
-        rows = interleaved(
-            {str(turns): lambda turns=turns: asyncio.run(opened(turns)) for turns in (SHORT, LONG)}, 15
-        )  # type: ignore[misc]
+        names = [f"{kind}{turns}" for kind in ("turns", "pictures") for turns in (SHORT, LONG)]
+        rows = interleaved({name: lambda name=name: asyncio.run(opened(name)) for name in names}, 15)  # type: ignore[misc]
         undoing = asyncio.run(time_undo(store))
         store.close()
     return [
-        Row(
-            f"opening {LONG:,} turns against {SHORT}",
-            rows[str(LONG)].wall / rows[str(SHORT)].wall,
-            3,
-            note=f"{rows[str(LONG)].wall * 1000:.1f} ms against {rows[str(SHORT)].wall * 1000:.1f} ms",
+        *(
+            Row(
+                f"opening {LONG:,} turns against {SHORT}{what}",
+                rows[f"{kind}{LONG}"].wall / rows[f"{kind}{SHORT}"].wall,
+                3,
+                note=f"{rows[f'{kind}{LONG}'].wall * 1000:.1f} ms against {rows[f'{kind}{SHORT}'].wall * 1000:.1f} ms",
+            )
+            for kind, what in (("turns", ""), ("pictures", ", each with a picture"))
         ),
         Row(
             f"undo after {LONG:,} turns against {SHORT}",

@@ -135,7 +135,7 @@ async def test_a_damaged_database_is_left_alone_and_salvaged(tmp_path: Path, dri
 
 async def test_a_truncated_database_is_left_alone_and_says_what_to_do(tmp_path: Path, driver: str) -> None:
     path = tmp_path / "sessions.db"
-    ids = await filled(path, driver, sessions=8)  # so that whole sessions lie before the cut
+    ids = await filled(path, driver)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 100])
     cut = path.read_bytes()
     store = SqliteStore(path, driver=driver)
@@ -148,6 +148,44 @@ async def test_a_truncated_database_is_left_alone_and_says_what_to_do(tmp_path: 
     assert outcome.damaged.read_bytes() == cut
     assert {one.id for one in outcome.sessions} <= set(ids)
     assert any(one.records > 10 for one in outcome.sessions), "something of it is saved"
+
+
+async def test_half_a_database_gives_back_the_sessions_that_lie_in_it(tmp_path: Path, driver: str) -> None:
+    """The pages that lead to them lie in the other half."""
+    path = tmp_path / "sessions.db"
+    ids = await filled(path, driver, sessions=24)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    outcome = salvage(path)
+    whole = [one.id for one in outcome.sessions if one.whole]
+    assert len(whole) >= 6
+    store = SqliteStore(path, driver=driver)
+    for session_id in whole:
+        assert session_id in ids
+        assert store.restore(session_id).state["last"] == 11
+    store.close()
+
+
+async def test_sessions_whose_own_rows_are_lost_are_known_by_their_first_record(
+    tmp_path: Path, driver: str
+) -> None:
+    path = tmp_path / "sessions.db"
+    ids = await filled(path, driver)
+    store = SqliteStore(path, driver=driver)
+    branch = store.branch(ids[0], 3).id
+    branched = store.restore(branch).state["last"]
+    root = store.query("SELECT rootpage FROM sqlite_master WHERE name = 'sessions'")[0][0]
+    size = store.query("PRAGMA page_size")[0][0]
+    store.close()
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(bytes(size))
+    outcome = salvage(path)
+    assert {one.id for one in outcome.sessions} == {*ids, branch}
+    store = SqliteStore(path, driver=driver)
+    assert store.restore(ids[1]).state["last"] == 11
+    assert store.restore(branch).state["last"] == branched
+    store.close()
 
 
 async def test_a_torn_end_of_the_log_loses_no_more_than_what_was_torn(tmp_path: Path, driver: str) -> None:

@@ -61,8 +61,23 @@ def pack(content: bytes) -> bytes:
     return zlib.compress(content, _LEVEL)
 
 
+def pack_lines(content: bytes) -> bytes:
+    """Each line as a stream of its own, one behind the other, so that the first can be read alone."""
+    return b"".join(map(pack, content.split(b"\n")))
+
+
+def parted(data: bytes, what: str) -> tuple[bytes, bytes]:
+    """The content of the first of two streams, and the second, packed; of a single one, nothing and that."""
+    first, rest = _unpack(data, what)
+    return (first, rest) if rest else (b"", data)
+
+
 def unpack(data: bytes, what: str) -> bytes:
-    """The content of a batch or snapshot; `JournalError` names `what` when it is damaged."""
+    """The content of a batch; `JournalError` names `what` when it is damaged."""
+    return _unpack(data, what)[0]
+
+
+def _unpack(data: bytes, what: str) -> tuple[bytes, bytes]:
     inflater = zlib.decompressobj()
     try:
         content = inflater.decompress(data, MAX_BATCH)
@@ -70,7 +85,7 @@ def unpack(data: bytes, what: str) -> bytes:
         raise JournalError(f"{what} is damaged ({error})") from None
     if not inflater.eof:
         raise JournalError(f"{what} is damaged (it is cut short)")
-    return content
+    return content, inflater.unused_data
 
 
 def read_records(data: bytes, what: str) -> list[Record]:
@@ -80,8 +95,8 @@ def read_records(data: bytes, what: str) -> list[Record]:
         raise JournalError(f"{what} is damaged ({error})") from None
 
 
-def read_as(kind: type[Any], data: bytes, what: str) -> Any:
+def read_as(kind: type[Any], content: bytes, what: str) -> Any:
     try:
-        return msgspec.json.decode(unpack(data, what), type=kind)
+        return msgspec.json.decode(content, type=kind)
     except msgspec.MsgspecError as error:
         raise JournalError(f"{what} is damaged ({error})") from None

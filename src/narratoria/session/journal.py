@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import JournalError
 from narratoria.events import CallFinished, PlanMade, TurnCommitted, TurnStarted
-from narratoria.session.restoration import Restoration, take_snapshot
+from narratoria.session.restoration import Restoration, SnapshotTaken, take_snapshot
 from narratoria.session.session import Record, Run, Session, Sink
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import ConnectionLost, Database
@@ -218,7 +218,8 @@ class Journal:
         def append(database: Database) -> int:
             if not lease.held:
                 raise ConnectionLost("the connection was lost, and with it the right to write")
-            return store.append(database, key, after, batch, durable, snapshot)
+            content = None if snapshot is None else snapshot.content
+            return store.append(database, key, after, batch, durable, content)
 
         loop = asyncio.get_running_loop()
         self._future = store.writer.submit(append, durable=durable)
@@ -226,7 +227,7 @@ class Journal:
             lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))
         )
 
-    def _snapshot_if_due(self, batch: Sequence[Record | Run]) -> bytes | None:
+    def _snapshot_if_due(self, batch: Sequence[Record | Run]) -> SnapshotTaken | None:
         due = max(SNAPSHOT_BYTES, SNAPSHOT_RATIO * self._snapshot_size)
         if self._since_snapshot < due or not _ends_a_turn(batch[-1]) or self._pending:
             return None
@@ -235,7 +236,7 @@ class Journal:
         return take_snapshot(self.session, self.timeline)
 
     def _settle(
-        self, future: Future[int], batch: list[Record | Run], durable: bool, snapshot: bytes | None
+        self, future: Future[int], batch: list[Record | Run], durable: bool, snapshot: SnapshotTaken | None
     ) -> None:
         self._future = None
         self._writing = []
@@ -252,7 +253,8 @@ class Journal:
             self._durable = self.written
         self._since_snapshot += future.result()
         if snapshot is not None:
-            self._since_snapshot, self._snapshot_size = 0, len(snapshot) // 4
+            self._since_snapshot, self._snapshot_size = 0, len(snapshot.content) // 4
+            self.session.asset_records.kept(snapshot.assets, snapshot.seq)
         if self._viewers:
             self._show(batch)
         self._wake()

@@ -8,11 +8,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from narratoria.errors import JournalError
 from narratoria.events import AssetStored
 from narratoria.session import chunks
+from narratoria.session.asset_records import AssetChanges
 from narratoria.session.assets import AssetStore
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.restoration import Restoration, Snapshot
@@ -82,7 +84,8 @@ class SqlReader:
         stretches = self._stretches(key, upto)
         found = self._newest_snapshot(stretches)
         if found is not None:
-            restoration.load(chunks.read_as(Snapshot, found, f"a snapshot of session {session_id}"))
+            _, main = chunks.parted(found, f"a snapshot of session {session_id}")
+            restoration.load(_snapshot(main, session_id), partial(self._assets_at, session_id, key))
         restoration.apply_all(self._read(stretches, session.seq, None))
         session.seq = upto
         return restoration
@@ -103,6 +106,22 @@ class SqlReader:
             if rows:
                 return bytes(rows[0][0])
         return None
+
+    def _assets_at(self, session_id: str, key: int, seq: int) -> dict[int, AssetStored]:
+        """The assets that stood at the snapshot `seq`: what each snapshot up to it says, in their order."""
+        found: dict[int, AssetStored] = {}
+        for part, _, upto in self._stretches(key, seq):
+            rows = self.query(
+                "SELECT data FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq", (part, upto)
+            )
+            for (data,) in rows:
+                changes, main = chunks.parted(bytes(data), f"a snapshot of session {session_id}")
+                if changes:
+                    what = f"the assets of session {session_id}"
+                    chunks.read_as(AssetChanges, changes, what).apply_to(found)
+                else:
+                    found = dict(_snapshot(main, session_id).assets)
+        return found
 
     # --- knowing -----------------------------------------------------------------------------------------
 
@@ -230,3 +249,9 @@ def _unknown(session_id: str) -> SessionUnknown:
     return SessionUnknown(
         f"there is no session {session_id!r}; `narratoria sessions list` shows those there are"
     )
+
+
+def _snapshot(packed: bytes, session_id: str) -> Snapshot:
+    what = f"a snapshot of session {session_id}"
+    found: Snapshot = chunks.read_as(Snapshot, chunks.unpack(packed, what), what)
+    return found

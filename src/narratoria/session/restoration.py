@@ -29,6 +29,7 @@ from narratoria.events import (
     TurnStarted,
     TurnUndone,
 )
+from narratoria.session.asset_records import AssetChanges, AssetRecords
 from narratoria.session.session import Record, Session
 from narratoria.session.timeline import Timeline
 
@@ -43,7 +44,6 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
     memory: JsonObject
     slices: list[SliceChange]
     permissions: list[str]
-    assets: dict[int, AssetStored]
     timeline: Timeline  # without its turns: thousands of numbers that mostly follow each other ...
     turns: list[tuple[int, int]] = msgspec.field(
         default_factory=list
@@ -53,18 +53,28 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
     past: list[tuple[str, str]] = msgspec.field(default_factory=list)
     choices: list[str] = msgspec.field(default_factory=list)
     health: dict[str, SkillHealth] = msgspec.field(default_factory=dict)
+    assets: dict[int, AssetStored] = msgspec.field(default_factory=dict)  # all of them, in version 1 only
 
 
-def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = None) -> bytes:
+class SnapshotTaken(msgspec.Struct):
+    """A snapshot on its way to the store: two lines, what became of the assets since the last one, and the rest."""
+
+    content: bytes
+    assets: AssetChanges
+    seq: int
+
+
+def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = None) -> SnapshotTaken:
     """Encode a session that no call is changing. The tree is encoded where it stands, not copied first."""
-    return msgspec.json.encode(
+    seq = session.seq if seq is None else seq
+    assets = session.asset_records.changes()
+    main = msgspec.json.encode(
         Snapshot(
-            seq=session.seq if seq is None else seq,
+            seq=seq,
             state=session.tree,
             memory=session.memory.export(),
             slices=session.slices.export(),
             permissions=sorted(session.permissions),
-            assets=session.asset_records,
             timeline=msgspec.structs.replace(timeline, turns=[]),
             turns=_runs(timeline.turns),
             calls=session.calls,
@@ -74,6 +84,7 @@ def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = Non
             health=session.health,
         )
     )
+    return SnapshotTaken(msgspec.json.encode(assets) + b"\n" + main, assets, seq)
 
 
 class Restoration:
@@ -91,7 +102,8 @@ class Restoration:
         self._prompt: TurnStarted | None = None
         self._narrative = ""
 
-    def load(self, snapshot: Snapshot) -> None:
+    def load(self, snapshot: Snapshot, assets: Callable[[int], dict[int, AssetStored]]) -> None:
+        """`assets` gives those that stood at a snapshot, when they are asked for."""
         session = self.session
         session.tree.clear()
         session.tree.update(snapshot.state)
@@ -100,7 +112,7 @@ class Restoration:
             session.apply_change(change)
         for permission in snapshot.permissions:
             session.apply_change(PermissionChange(permission, True))
-        session.asset_records = dict(snapshot.assets)
+        session.asset_records = AssetRecords(assets, snapshot.seq)
         session.calls = snapshot.calls
         session.turn_count = snapshot.turn_count
         session.past.extend(snapshot.past)
@@ -137,9 +149,8 @@ class Restoration:
             if isinstance(record.event, Committed):
                 for change in record.event.inverse:
                     session.apply_change(change)
-                for reference in record.event.changes:
-                    if isinstance(reference, int):
-                        session.asset_records.pop(reference, None)
+            elif isinstance(record.event, AssetStored):
+                session.asset_records.discard(record.seq)
         self._count_completions(records, -1)
         before = self.timeline.before(turn)
         session.choices = [] if before is None else _told(self.fetch(before))[2]

@@ -8,13 +8,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 from narratoria.errors import JournalError
+from narratoria.events import SessionStarted
+from narratoria.session import chunks
+from narratoria.session.pages import Pages
 from narratoria.session.session import Record
 from narratoria.session.sqlite import SqliteStore, nobody_playing
-from narratoria.session.store import SessionMeta
+from narratoria.session.writer import Database
 
-_GAP = 1000  # session keys tried beyond the last one found
+_COLUMNS: Final = (
+    "key, id, story, title, created, updated, turns, last_seq, bytes, "
+    "parent, parent_turn, parent_seq, hidden, folder"
+)
+_LAST_SEQ: Final = 6  # among them, the key left out
 
 
 @dataclass(slots=True)
@@ -61,8 +69,7 @@ def _salvage(path: Path) -> Salvaged:
         sound = _sound(copy, path.parent / "assets")
         if sound is not None:
             return Salvaged(None, sound)
-        _pad(copy)
-        saved = _copy_sessions(copy, fresh, path.parent / "assets")
+        saved = _copy_sessions(_rebuild(copy, Path(folder)), fresh, path.parent / "assets")
     if not saved:
         fresh.unlink(missing_ok=True)
         raise JournalError(f"no session can be read from {path}; it was left as it is. Restore a backup")
@@ -95,27 +102,101 @@ def _sound(copy: Path, assets: Path) -> list[SavedSession] | None:
         store.close()
 
 
-def _pad(copy: Path) -> None:
-    """SQLite refuses a file shorter than its header says; with zeros in place of the end it reads the rest."""
-    with copy.open("r+b") as file:
-        header = file.read(32)
-        if len(header) == 32 and header.startswith(b"SQLite format 3\0"):
-            size = int.from_bytes(header[16:18], "big")
-            length = (65536 if size == 1 else size) * int.from_bytes(header[28:32], "big")
-            if file.seek(0, 2) < length:
-                file.truncate(length)
+def _rebuild(copy: Path, folder: Path) -> Path:
+    """A sound database with every row that the pages of a damaged one still hold."""
+    path = folder / "rebuilt.db"
+    sessions: dict[int, tuple[Any, ...]] = {}
+    batches: dict[tuple[int, int], tuple[int, bytes]] = {}
+    for rowid, row in Pages(copy).rows():
+        if len(row) == 4 and isinstance(row[3], bytes) and all(isinstance(one, int) for one in row[:3]):
+            batches[row[0], row[1]] = row[2], row[3]
+        elif rowid and (found := _session_row(row)) is not None:
+            known = sessions.get(rowid)  # a page that is free again may hold the row as it once was
+            if known is None or known[_LAST_SEQ] < found[_LAST_SEQ]:
+                sessions[rowid] = found
+    _add_nameless(sessions, batches)
+    store = SqliteStore(path, assets=folder / "assets")
+
+    def insert(database: Database) -> None:
+        for key, row in sessions.items():
+            marks = ", ".join("?" * (1 + len(row)))
+            database.execute(f"INSERT OR IGNORE INTO sessions ({_COLUMNS}) VALUES ({marks})", (key, *row))  # noqa: S608
+        for (key, last), (first, data) in batches.items():
+            database.execute("INSERT INTO batches VALUES (?, ?, ?, ?)", (key, last, first, data))
+
+    try:
+        store.writer.run(insert)
+    finally:
+        store.close()
+    return path
 
 
-def _copy_sessions(copy: Path, fresh: Path, assets: Path) -> list[SavedSession]:
-    source, target = SqliteStore(copy, assets=assets), SqliteStore(fresh, assets=assets)
+def _session_row(row: list[Any]) -> tuple[Any, ...] | None:
+    """The columns of `_COLUMNS` after the key. The folder stands where the table was made with it, or was added later,
+    or not at all."""
+    if len(row) not in (13, 14) or not isinstance(row[1], str):
+        return None
+    if len(row) == 13:
+        row = [*row, None]
+    if not isinstance(row[4], int | float):
+        row = [*row[:4], *row[5:], row[4]]
+    numbers, optional = row[4:9], row[9:12]
+    if not all(isinstance(one, int | float) for one in numbers):
+        return None
+    if not all(one is None or isinstance(one, int) for one in optional):
+        return None
+    return tuple(row[1:])
+
+
+def _add_nameless(
+    sessions: dict[int, tuple[Any, ...]], batches: dict[tuple[int, int], tuple[int, bytes]]
+) -> None:
+    """Sessions whose own row is lost: their first record tells what they are."""
+    last_of: dict[int, int] = {}
+    for key, last in batches:
+        last_of[key] = max(last, last_of.get(key, 0))
+    keys = {row[0]: key for key, row in sessions.items()}
+    for key in sorted(last_of.keys() - sessions.keys()):
+        first = min(last for one, last in batches if one == key)
+        try:
+            record = chunks.read_records(batches[key, first][1], "the first batch of a session")[0]
+        except JournalError:
+            continue
+        event = record.event
+        if not isinstance(event, SessionStarted) or event.session in keys:
+            continue
+        parent = None if event.parent_session is None else keys.get(event.parent_session)
+        if event.parent_session is not None and parent is None:
+            continue  # what it shares with its parent is lost
+        keys[event.session] = key
+        begins = (parent, event.parent_turn, record.seq - 1) if parent else (None, None, None)
+        times = (record.ts, record.ts)
+        sessions[key] = (
+            event.session,
+            event.story,
+            event.title,
+            *times,
+            0,
+            last_of[key],
+            0,
+            *begins,
+            0,
+            None,
+        )
+
+
+def _copy_sessions(source_path: Path, fresh: Path, assets: Path) -> list[SavedSession]:
+    source, target = SqliteStore(source_path, assets=assets), SqliteStore(fresh, assets=assets)
     saved: list[SavedSession] = []
     try:
-        for meta in _sessions(source):
+        for meta in source.list():
             kept: list[Record] = []
 
             def readable(session_id: str = meta.id, kept: list[Record] = kept) -> Iterator[Record]:
                 try:
                     for record in source.read(session_id):
+                        if record.seq != (kept[-1].seq if kept else 0) + 1:
+                            return  # what came after the gap stood on what was in it
                         kept.append(record)
                         yield record
                 except JournalError:
@@ -128,21 +209,3 @@ def _copy_sessions(copy: Path, fresh: Path, assets: Path) -> list[SavedSession]:
         source.close()
         target.close()
     return saved
-
-
-def _sessions(source: SqliteStore) -> list[SessionMeta]:
-    try:
-        return source.list()
-    except JournalError:
-        pass  # some of the table is damaged: ask for its rows one by one
-    found: list[SessionMeta] = []
-    missed = key = 0
-    while missed < _GAP:
-        key += 1
-        try:
-            rows = source.query("SELECT id FROM sessions WHERE key = ? AND hidden = 0", (key,))
-            found += [source.meta(row[0]) for row in rows]
-        except JournalError:
-            rows = []
-        missed = 0 if rows else missed + 1
-    return found

@@ -14,7 +14,6 @@ import msgspec
 
 from narratoria.events import (
     AnyRuntimeEvent,
-    AssetStored,
     CallEmitted,
     Change,
     Committed,
@@ -30,6 +29,7 @@ from narratoria.events import (
     ToolEvent,
 )
 from narratoria.schema import dump
+from narratoria.session.asset_records import AssetRecords
 from narratoria.session.assets import AssetStore
 from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.draft import (
@@ -130,7 +130,7 @@ class Session:
         self.slices = SliceStore()
         self.resources = resources or ResourceRegistry()
         self.assets = assets or AssetStore()
-        self.asset_records: dict[int, AssetStored] = {}
+        self.asset_records = AssetRecords()
         self.completed_tools: set[str] = set()
         self.turn: int | None = None  # the turn that is being taken
         self.turn_count = 0
@@ -292,7 +292,7 @@ class Session:
             for slice_type, values in reversed(reduced):
                 self.slices.put(slice_type, values)
             for seq in kept_assets:
-                del self.asset_records[seq]
+                self.asset_records.discard(seq)
             raise
         if recording and (changes or effects):
             inverse.reverse()

@@ -128,7 +128,7 @@ class SqlStore(SqlReader):
                 (session.id, story, title, folder, now, now, session.seq),
             )
             key = int(rows[0][0])
-            self.append(database, key, session.seq, records, True, beginning)
+            self.append(database, key, session.seq, records, True, beginning.content)
             return key
 
         try:
@@ -137,7 +137,8 @@ class SqlStore(SqlReader):
             lease.release()
             raise
         session.seq = records[-1].seq
-        return Journal(self, session, key, lease, Timeline(), snapshot_size=len(beginning) // 4)
+        session.asset_records.kept(beginning.assets, beginning.seq)
+        return Journal(self, session, key, lease, Timeline(), snapshot_size=len(beginning.content) // 4)
 
     def open(
         self,
@@ -198,7 +199,7 @@ class SqlStore(SqlReader):
         if snapshot is not None:
             database.execute(
                 "INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)",
-                (key, last, chunks.pack(snapshot)),
+                (key, last, chunks.pack_lines(snapshot)),
             )
         return len(data)
 
@@ -319,7 +320,7 @@ class SqlStore(SqlReader):
         except (ValueError, LookupError, TypeError) as error:
             raise JournalError(f"the records of session {name} do not make a game ({error!r})") from None
         if restored.timeline.open is None:
-            packed = chunks.pack(take_snapshot(restored.session, restored.timeline))
+            packed = chunks.pack_lines(take_snapshot(restored.session, restored.timeline).content)
             values = (key, restored.session.seq, packed)
             self.writer.run(
                 lambda db: db.execute("INSERT INTO snapshots (session, seq, data) VALUES (?, ?, ?)", values)
