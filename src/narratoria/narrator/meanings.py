@@ -86,7 +86,7 @@ class Meanings:
         ]  # what requests begin with, common words first
         owners: dict[str, list[str]] = {}
         for rule in rules.rules:
-            for phrase in phrases(rule.patterns, PHRASES_PER_RULE):
+            for phrase in phrases(rule.patterns, _phrases_wanted(rule)):
                 if "{" not in phrase or not rule.fallback:
                     owners.setdefault(phrase, []).append(rule.id)
         # A single letter is a key, not a meaning; a pattern of nothing but a group says nothing at all.
@@ -204,6 +204,12 @@ def stems(text: str) -> set[str]:
 def _vocabulary(rule: Rule) -> set[str]:
     words = {op[1] for pattern in rule.patterns for op in pattern.program if op[0] == "word"}
     return stems(" ".join(words - {NOWHERE}))
+
+
+def _phrases_wanted(rule: Rule) -> int:
+    """Each costs a moment when a story is first played: where only words hang on it, half as many will do."""
+    acts = any(case.acts for case in rule.cases)
+    return PHRASES_PER_RULE if acts else PHRASES_PER_RULE // 2
 
 
 def _verbs(rule: Rule) -> set[str]:
