@@ -20,7 +20,8 @@ def pack_modules(sources: Mapping[str, str], entry: str) -> str:
     """One script that does what importing the module `entry` would do."""
     packed: dict[str, str] = {}
     _pack(entry, sources, packed, ())
-    return "const modules = {};\n" + "".join(packed.values())
+    # Not a module itself: those wait until the empty page has been laid out and painted.
+    return '"use strict";\nconst modules = {};\n' + "".join(packed.values())
 
 
 def _pack(name: str, sources: Mapping[str, str], packed: dict[str, str], importers: tuple[str, ...]) -> None:

@@ -70,7 +70,7 @@ class StaticFiles:
         for mark, tag, content in (
             ("<!--early-->", "script", early),
             ("<!--styles-->", "style", styles),
-            ("<!--script-->", 'script type="module"', script),
+            ("<!--script-->", "script", script),
         ):
             page = page.replace(mark, _element(tag, content))
         self._page = StaticFile.of("index.html", page.encode())

@@ -1,6 +1,6 @@
 /**
  * One open story: its world, kept current by the stream, and what a player can do in it.
- * Views are told once per animation frame, however many records came in between.
+ * Views are told at once, and then once per animation frame, however many records come in between.
  */
 import { api } from "./api.js";
 import { attempt, clearSnackbar } from "./dialogs.js";
@@ -9,6 +9,8 @@ import { Stream } from "./stream.js";
 
 /** Turns a story opens with, in `early.js` too; older ones come when they are asked for. */
 const FIRST_TURNS = 50;
+/** Milliseconds. What comes after a pause is shown without waiting for the next frame. */
+const ONE_FRAME = 16;
 /** When an undo leaves fewer than these on the page, older ones are asked for. */
 const FEW_TURNS = 12;
 /** The first thing a prompt leads to: its turn, or why there is none. */
@@ -32,6 +34,7 @@ export class Game {
     /** Called with this game, once a frame. @type {((game: Game) => void)[]} */
     this.views = [];
     this.frame = 0;
+    this.shownAt = -Infinity;
   }
 
   start() {
@@ -69,10 +72,16 @@ export class Game {
 
   changed() {
     if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
-      for (const view of this.views) view(this);
-    });
+    this.frame = requestAnimationFrame(() => this.#show());
+    if (performance.now() - this.shownAt < ONE_FRAME || document.hidden) return;
+    cancelAnimationFrame(this.frame);
+    this.#show();
+  }
+
+  #show() {
+    this.frame = 0;
+    this.shownAt = performance.now(); // before: what a view changes itself waits for the next frame
+    for (const view of this.views) view(this);
   }
 
   /** Twice as many turns: the whole of a long story is a few clicks away, and none of them is slow at first. */
