@@ -1,4 +1,4 @@
-"""Fit the weights of `narratoria.narrator.matching` on the development set, near those in use.
+"""Fit the weights of `narratoria.narrator.matching` on the development sets, near those in use.
 
     python evals/fit.py
 
@@ -26,7 +26,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         narrator = LocalNarrator(CachedEmbedder(MiniLM(), Path(folder)))
         examples = []
-        for case in load_set(Path(__file__).parent / "development.jsonl"):
+        here = Path(__file__).parent
+        for case in (*load_set(here / "development.jsonl"), *load_set(here / "development-2.jsonl")):
             stage = case.catalogue
             request = NarratorRequest(prompt=case.prompt, state=stage.state, tools=stage.tools)
             clauses = observe(narrator, request)
@@ -34,8 +35,12 @@ def main() -> None:
                 continue
             for number, (candidates, strangeness) in enumerate(clauses):
                 wanted = case.calls[number].tool if case.calls else None
-                if candidates[0].opposite:
-                    continue  # vetoed whatever the weights
+                first = candidates[0]
+                asks = "question" in case.tags
+                if wanted is None and (
+                    asks or first.opposite or first.filling.missing or first.filling.unfit
+                ):
+                    continue  # refused whatever the weights
                 names = [candidate.tool.card.name for candidate in candidates]
                 rows = np.array([candidate.features for candidate in candidates])
                 examples.append((rows, strangeness, names.index(wanted) if wanted else len(names)))

@@ -190,6 +190,119 @@ def test_one_clause_that_cannot_be_served_is_said_and_the_others_are_done(narrat
     assert document.narrative is not None and "phone your dentist" in document.narrative
 
 
+TRANSFER = tool(
+    "transfer", "Move money to another account.", "Put 500 into the reserve", {"amount": 500, "to": "reserve"},
+    amount={"type": "number", "description": "how much, in euros", "exclusiveMinimum": 0, "maximum": 90_000},
+    to=text("which account", enum=["reserve", "wages"]),
+)  # fmt: skip
+SETTLE = tool(
+    "settle", "Pay a bill.", "Settle bill X-9", {"bill": "X-9"}, bill=text("number of the bill"),
+    by=text("who pays it", optional=True),
+)  # fmt: skip
+BANK = (TRANSFER, SETTLE)
+BOOKS = {
+    "bills": {"B-31": {"due": 3}, "B-77": {"due": 9}},
+    "people": {"Ines": {}},
+    "shops": {"Rossi Paper": {}},
+}
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "should I open the chest?",
+        "did we open the chest already?",
+        "is the chest open?",
+        "what happens if I light the lantern?",
+        "why did I take the silver cup?",
+        "have I lit the lantern?",
+        "how do I open the oak door?",
+    ],
+)
+def test_a_question_about_a_deed_does_not_do_it(narrator: LocalNarrator, prompt: str) -> None:
+    with pytest.raises(Refusal):
+        plan(narrator, prompt)
+
+
+def test_a_polite_question_is_an_order(narrator: LocalNarrator) -> None:
+    for prompt in ("could you open the chest?", "would you mind opening the chest?", "can I open the chest?"):
+        assert calls(plan(narrator, prompt)) == [("open", {"target": "chest"})]
+
+
+def test_a_tool_that_tells_answers_a_question_about_how_things_are(narrator: LocalNarrator) -> None:
+    look = tool("examine", "Look at one thing and learn what it is like.", target=text("what to look at"))
+    for prompt in ("what does the silver cup look like?", "I wonder what the silver cup is like"):
+        assert calls(plan(narrator, prompt, [look, TAKE])) == [("examine", {"target": "silver_cup"})]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "blow out the lantern",
+        "put the lantern out",
+        "sell the silver cup",
+        "paint the chest",
+        "smash the chest",
+    ],
+)
+def test_another_deed_with_a_thing_that_is_known_is_refused(narrator: LocalNarrator, prompt: str) -> None:
+    with pytest.raises(Refusal):
+        plan(narrator, prompt)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "amount"),
+    [
+        ("move 1,250 to wages", 1250),
+        ("transfer €2.500,50 to the reserve", 2500.5),
+        ("put 3k into the reserve", 3000),
+        ("put two hundred and twenty euros into wages", 220),
+        ("transfer 1 000 euros to wages", 1000),
+    ],
+)
+def test_amounts_are_read_whole(narrator: LocalNarrator, prompt: str, amount: float) -> None:
+    (call,) = plan(narrator, prompt, BANK, BOOKS).tools
+    assert call.input["amount"] == amount
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ("move -50 to wages", "out of range"),
+        ("move 100,000 to wages", "out of range"),
+        ("move 1.250 to wages", "not sure which number"),
+        ("open the chest 40 times", "what to do with"),
+    ],
+)
+def test_a_number_that_cannot_be_taken_is_asked_about(
+    narrator: LocalNarrator, prompt: str, said: str
+) -> None:
+    with pytest.raises(Refusal, match=said):
+        plan(narrator, prompt, (*BANK, OPEN), {**BOOKS, **STATE})
+
+
+def test_lists_over_any_slot_make_a_call_each(narrator: LocalNarrator) -> None:
+    both = [("settle", {"bill": "B-31"}), ("settle", {"bill": "B-77"})]
+    for prompt in ("settle B-31 and B-77", "settle both bills", "pay all bills", "settle B-31; also B-77"):
+        assert calls(plan(narrator, prompt, BANK, BOOKS)) == both, prompt
+    assert calls(plan(narrator, "put 40 into wages and the reserve", BANK, BOOKS)) == [
+        ("transfer", {"amount": 40, "to": "wages"}),
+        ("transfer", {"amount": 40, "to": "reserve"}),
+    ]
+
+
+def test_somebody_who_is_told_to_do_it_fills_the_slot_for_who(narrator: LocalNarrator) -> None:
+    for prompt in ("have Ines pay B-31", "could Ines settle B-31?", "let Ines settle B-31"):
+        assert calls(plan(narrator, prompt, BANK, BOOKS)) == [("settle", {"bill": "B-31", "by": "Ines"})]
+
+
+def test_a_thing_of_another_kind_or_an_unknown_one_fills_no_slot_with_a_kind(narrator: LocalNarrator) -> None:
+    with pytest.raises(Refusal, match="know of no bill B-99"):
+        plan(narrator, "settle bill B-99", BANK, BOOKS)
+    with pytest.raises(Refusal):
+        plan(narrator, "pay Rossi Paper", BANK, BOOKS)
+
+
 def test_a_disabled_skill_is_not_chosen_and_the_replan_names_its_parent(narrator: LocalNarrator) -> None:
     first = plan(narrator, "open the chest")
     with pytest.raises(Refusal):

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from narratoria.narrator.filling import KNOWN, WORDS, Filling
-from narratoria.narrator.phrases import Quantity, Reading
+from narratoria.narrator.numerals import SECONDS, Quantity
+from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import Slot
 from narratoria.narrator.words import split_name, stem, word_set
 
-_SECONDS: Final = {"second": 1, "sec": 1, "minut": 60, "min": 60, "hour": 3600, "hr": 3600, "day": 86400}
+_LIST_WORDS: Final = word_set("and , & plus one another for in a an the of to at")
 _STARTS: Final = frozenset(map(stem, word_set("from start begin first minimum min earliest since")))
 _STOPS: Final = frozenset(map(stem, word_set("to end stop until last maximum max latest")))
 _NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
@@ -20,24 +21,100 @@ def fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> N
     offers = []
     for slot in slots:
         for quantity in reading.quantities:
-            value = _converted(slot, quantity)
-            if not _fits(slot.schema, value):
-                continue
             if filling.used & set(range(quantity.start, quantity.end)):
                 continue
+            value = _converted(slot, quantity)
             score = _number_score(slot, quantity, reading) + 0.1 * slot.required
             offers.append((score, -quantity.start, slot, quantity, value))
     taken: set[int] = set()
+    refused: list[tuple[Slot, Quantity, float]] = []
     for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
         if slot.name in filling.input or quantity.start in taken or score < 0:
             continue
+        if not quantity.clear or not _fits(slot.schema, value):
+            refused.append((slot, quantity, value))
+            continue
         taken.add(quantity.start)
-        whole = slot.schema.get("type") == "integer" or value == int(value)
         strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
-        filling.put(slot, int(value) if whole else value, strength, range(quantity.start, quantity.end))
-        unit = quantity.end
-        if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.told | _SECONDS.keys():
-            filling.used.add(unit)
+        filling.put(slot, _plain(slot, value), strength, range(quantity.start, quantity.end))
+        _use_unit(slot, quantity, reading, filling)
+        _follow_list(slot, quantity, reading, filling, taken)
+    for slot, quantity, value in refused:
+        if slot.name not in filling.input and quantity.start not in taken:
+            filling.unfit.append(_complaint(slot, quantity, value, reading))
+
+
+def account_for_numbers(reading: Reading, filling: Filling) -> None:
+    """A number that fills no slot and belongs to no name was meant for something: it is not passed over."""
+    for quantity in reading.quantities:
+        span = range(quantity.start, quantity.end)
+        in_a_name = any(
+            phrase.mention and set(span) & set(range(phrase.mention.start, phrase.mention.end))
+            for phrase in reading.phrases
+        )
+        small = quantity.clear and quantity.value in (1, 2) and not _written(span, reading)[:1].isdecimal()
+        if not filling.used & set(span) and not in_a_name and not small and not filling.unfit:
+            filling.unfit.append(f"I don't know what to do with “{_written(span, reading)}” there.")
+
+
+def _written(span: range, reading: Reading) -> str:
+    return " ".join(token.text for token in reading.tokens[span.start : span.stop])
+
+
+def _plain(slot: Slot, value: float) -> int | float:
+    return int(value) if slot.schema.get("type") == "integer" or value == int(value) else value
+
+
+def _use_unit(slot: Slot, quantity: Quantity, reading: Reading, filling: Filling) -> None:
+    unit = quantity.end
+    if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.told | SECONDS.keys():
+        filling.used.add(unit)
+
+
+def _follow_list(slot: Slot, first: Quantity, reading: Reading, filling: Filling, taken: set[int]) -> None:
+    """ "5 and 10 minutes", "one for 5 minutes and one for 10": several values for the one slot."""
+    if first.before in ("between", "from"):
+        return
+    values = [filling.input[slot.name]]
+    last = first
+    for quantity in reading.quantities[reading.quantities.index(first) + 1 :]:
+        between = reading.tokens[last.end : quantity.start]
+        joined = any(token.low in ("and", ",", "&", "plus") for token in between)
+        loose = any(
+            token.low not in _LIST_WORDS and stem(token.low) not in (last.unit, quantity.unit)
+            for token in between
+        )
+        value = _converted(slot, quantity)
+        if (
+            not joined
+            or loose
+            or quantity.unit != last.unit
+            or not (quantity.clear and _fits(slot.schema, value))
+        ):
+            break
+        taken.add(quantity.start)
+        filling.used.update(range(quantity.start, quantity.end))
+        _use_unit(slot, quantity, reading, filling)
+        values.append(_plain(slot, value))
+        last = quantity
+    if len(values) > 1:
+        filling.lists[slot.name] = values
+
+
+def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading) -> str:
+    what = str(slot.schema.get("description") or " ".join(split_name(slot.name))).rstrip(".?")
+    said = _written(range(quantity.start, quantity.end), reading)
+    if not quantity.clear:
+        return f"I am not sure which number “{said}” is: {what}?"
+    low = slot.schema.get("minimum", slot.schema.get("exclusiveMinimum"))
+    high = slot.schema.get("maximum", slot.schema.get("exclusiveMaximum"))
+    if low is not None and high is not None:
+        return f"“{said}” is out of range: {what}, from {low} to {high}."
+    if low is not None and value <= low:
+        return f"“{said}” is too little: {what}, {'at least' if 'minimum' in slot.schema else 'more than'} {low}."
+    if high is not None and value >= high:
+        return f"“{said}” is too much: {what}, {high} at most."
+    return f"“{said}” does not fit: {what}?"
 
 
 def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
@@ -46,7 +123,7 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
         near.add(reading.stems[quantity.start - 2])
     score = 0.2
     words = slot.words | slot.told
-    if near & words or (near & _SECONDS.keys() and words & _SECONDS.keys()):
+    if near & words or (near & SECONDS.keys() and words & SECONDS.keys()):
         score += 1.0
     name = {stem(word) for word in split_name(slot.name)}
     ranged = any(q.before in ("from", "between") for q in reading.quantities) and len(reading.quantities) > 1
@@ -63,10 +140,10 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
 
 def _converted(slot: Slot, quantity: Quantity) -> float:
     """Half an hour is 30 in a slot that counts minutes; 3 pm is 15 in one that counts hours of the day."""
-    spoken = _SECONDS.get(quantity.unit)
-    meant = next((_SECONDS[word] for word in slot.words | slot.told if word in _SECONDS), None)
+    spoken = SECONDS.get(quantity.unit)
+    meant = next((SECONDS[word] for word in slot.words | slot.told if word in SECONDS), None)
     if spoken and meant and spoken != meant and "day" not in slot.words:
-        return quantity.value * spoken / meant
+        return round(quantity.value * spoken / meant, 9)
     if quantity.unit == "pm" and quantity.value < 12 and meant == 3600:
         return quantity.value + 12
     return quantity.value

@@ -208,7 +208,7 @@ def _connector_at(
         words = " ".join(token.low for token in tokens[index : index + width])
         rest = tokens[index + width :]
         if rest and _opens_relation(words, rest, piece, is_verb):
-            return index + width - start, words
+            return index + width - start, "except" if words in ("but", "but no") else words
     index = start
     if _kind(piece.connector) in ("before", "after") and piece.opens_sentence and len(piece.tokens) > 1:
         # "Before opening the chest I ask …": the main clause starts at its subject.
@@ -231,8 +231,10 @@ def _opens_relation(words: str, rest: Sequence[Token], piece: _Piece, is_verb: C
         return bool(piece.tokens) or words != "beforehand"
     if words == "than":
         return any(token.low in ("rather", "sooner") for token in piece.tokens)
-    if words == "but not":
-        return not (rest[0].low in ("only", "just") or rest[0].quoted)
+    if words == "but":  # "everything but the bell"
+        return bool(piece.tokens) and all(token.low in _EMPTY for token in piece.tokens)
+    if words in ("but not", "but no"):
+        return not (rest[0].low in ("only", "just", "longer", "one") or rest[0].quoted)
     if words in _INSTEAD:
         return _gerund(rest[0]) or words != "without"
     if words in _BEFORE | _AFTER:

@@ -20,6 +20,7 @@ class Entity:
     words: tuple[str, ...]
     holders: frozenset[str]  # stems of the keys above it: people, inventory, …
     firm: bool = True  # False for what may as well be an attribute or a heading
+    holder: str = ""  # stem of the key right above it
 
     @property
     def stems(self) -> tuple[str, ...]:
@@ -48,20 +49,22 @@ def _children(
 ) -> Iterator[tuple[Entity | None, str, Any, bool]]:
     """Per child: the entity it is, if any; its key; itself; and whether its own children are mere traits."""
     holders = frozenset(stem(word) for key in path for word in split_name(key))
+    above = stem(split_name(path[-1])[-1]) if path and split_name(path[-1]) else ""
     if isinstance(node, Mapping):
         for key, child in node.items():
-            yield from _member(str(key), child, path, holders, inside_thing)
+            for entity, below, leaf, is_thing in _member(str(key), child, path, holders, inside_thing):
+                yield entity and replace(entity, holder=above), below, leaf, is_thing
     elif isinstance(node, list):
         for child in node:
             if isinstance(child, str) and len(child) <= _LONGEST_NAME:
-                yield Entity(child, tuple(split_name(child)), holders), child, None, False
+                yield Entity(child, tuple(split_name(child)), holders, holder=above), child, None, False
             elif isinstance(child, Mapping):
                 name = next(
                     (child[key] for key in ("id", "name", "title") if isinstance(child.get(key), str)), None
                 )
                 if name:
                     shown = str(child.get("name") or child.get("title") or name)
-                    yield Entity(name, tuple(split_name(shown)), holders), name, child, True
+                    yield Entity(name, tuple(split_name(shown)), holders, holder=above), name, child, True
 
 
 def _member(
@@ -104,6 +107,16 @@ class EntityFinder:
             for word in set(entity.stems):
                 if word not in STOPWORDS and len(word) > 1:
                     self._by_stem.setdefault(word, []).append(entity)
+
+    def kinds(self) -> dict[str, tuple[str, ...]]:
+        """What the state has of each kind: by what it is called, and by what it is kept under."""
+        found: dict[str, dict[str, None]] = {}
+        for entity in self.entities:
+            if entity.firm:
+                for kind in (entity.stems[-1], entity.holder):
+                    if kind:
+                        found.setdefault(kind, {})[entity.value] = None
+        return {kind: tuple(values) for kind, values in found.items()}
 
     def vocabulary(self) -> set[str]:
         return {word for entity in self.entities for word in entity.words}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +21,12 @@ class Recent:
 
     things: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    kinds: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # stem → the things of that kind in state
+
+    def of_kind(self, words: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(value for word in words for value in self.kinds.get(word, ())))
 
 
 @dataclass(slots=True)
@@ -31,6 +37,9 @@ class Filling:
     lists: dict[str, list[Any]] = field(default_factory=dict)  # slot → values, where the clause lists several
     used: set[int] = field(default_factory=set)  # indices of the tokens that some slot accounts for
     refers: bool = False  # a pronoun was resolved
+    unfit: list[str] = field(
+        default_factory=list
+    )  # what was said and cannot be taken, in words for the player
 
     def put(self, slot: Slot, value: Any, strength: float, tokens: Sequence[int] = ()) -> None:
         self.input[slot.name] = value

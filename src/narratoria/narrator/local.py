@@ -13,14 +13,16 @@ from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
 from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
+from narratoria.narrator.mood import Mood
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.suggestions import suggest
 from narratoria.narrator.vectors import Vectors, np
-from narratoria.narrator.words import split_name, stem
+from narratoria.narrator.words import DETERMINERS, NOUNISH, VERBS, split_name, stem
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 
 _CHOICES: Final = 3
+_UNKNOWN: Final = "I don't know how to do that here."
 _MAX_CALLS: Final = 24
 _MAX_PROMPT: Final = 2_000  # characters; what follows is not read
 _MAX_NAMES: Final = 4_000
@@ -117,6 +119,7 @@ class _Thought:
         self.prompt = request.prompt[:_MAX_PROMPT]
         self.index = narrator.index(request.tools)
         self.finder = EntityFinder(find_entities(request.state))
+        self.kinds = self.finder.kinds()
         self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
         self.mend = mender(self.index.words() | self.finder.vocabulary(), narrator.knows_word)
         self.steps: list[_Step] = []
@@ -129,16 +132,32 @@ class _Thought:
     def plan(self) -> PlanDocument:
         clauses = split_clauses(tokenize(self.prompt, self.mend), lambda word: stem(word) in self.verbs)
         readings = {
-            index: read(clause, self.finder) for index, clause in enumerate(clauses) if not clause.negated
+            index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
         }
         vectors = self._embed(readings.values())
-        for index, reading in readings.items():
-            self._consider(index, clauses[index], reading, vectors, readings)
+        for index, clause in enumerate(clauses):
+            if index in readings:
+                self._consider(index, clause, readings[index], vectors, readings)
+            else:
+                self._remember(read(clause, self.finder), None)
         if not self.steps:
             if clauses and not readings:
                 return _document(self.request, "So be it: nothing is done.", [])
             raise self._refusal()
         return _document(self.request, self._narrative(), self._ordered(clauses))
+
+    def _read(self, clauses: Sequence[Clause], index: int) -> Reading:
+        """A clause; where it only goes on with the one before ("also the cellar"), with the deed of that."""
+        reading = read(clauses[index], self.finder)
+        verb = reading.verb
+        acts = verb in VERBS or verb in NOUNISH or stem(verb) in self.verbs
+        if clauses[index].continues and (verb == "do" or not acts):
+            before = read(clauses[index - 1], self.finder)
+            start = before.phrases[0].start if before.phrases else before.body
+            deed = tuple(token for token in before.tokens[:start] if token.low not in DETERMINERS)
+            if deed:
+                return read(Clause(deed + clauses[index].tokens[reading.body if acts else 0 :]), self.finder)
+        return reading
 
     # --- understanding ---------------------------------------------------------------------------------
 
@@ -158,12 +177,12 @@ class _Thought:
         vectors: Mapping[str, Vectors],
         readings: Mapping[int, Reading],
     ) -> None:
-        best = self._choose(reading, vectors)
+        best = self._choose(reading, vectors, clause.mood)
         if not reading.phrases and index + 1 in readings and len(reading.tokens) <= 2:
             # "pick up and examine the cup": the first verb may share the object of the second.
             following = readings[index + 1]
             shared = read(Clause(reading.tokens + following.tokens[following.body :]), self.finder)
-            other = self._choose(shared, self._embed([shared]))
+            other = self._choose(shared, self._embed([shared]), clause.mood)
             self.observed.pop()
             if other and (best is None or other.score > best.score):
                 reading, best = shared, other
@@ -173,32 +192,29 @@ class _Thought:
             self._call(index, best)
         self._remember(reading, best)
 
-    def _choose(self, reading: Reading, vectors: Mapping[str, Vectors]) -> Candidate | None:
+    def _choose(self, reading: Reading, vectors: Mapping[str, Vectors], mood: Mood) -> Candidate | None:
         """The tool the clause means, with its input; None where nothing here does that."""
-        recent = Recent(tuple(self.things), tuple(self.values))
-        ranked = self.index.rank(reading, recent, vectors)
+        recent = Recent(tuple(self.things), tuple(self.values), self.kinds)
+        ranked = self.index.rank(reading, recent, vectors, mood)
         strangeness = self.index.strangeness(reading, vectors)
         none_score = self.index.none_score(strangeness)
         self.observed.append((ranked, strangeness))
-        if (
-            ranked
-            and not self._disabled(ranked[0].tool.card)
-            and ranked[0].filling.missing
-            and self.narrator.outweighs(ranked[0], none_score)
-        ):
-            self.almost.append(ranked[0])
         for candidate in ranked:
-            if candidate.filling.missing or not candidate.tool.accepts(candidate.filling.input):
-                continue
-            # What means a disabled tool, or undoes this one, is not handed to the next best: that would do
-            # something else altogether.
-            if (
-                candidate.opposite
-                or self._disabled(candidate.tool.card)
-                or not self.narrator.outweighs(candidate, none_score)
-            ):
+            if mood is not Mood.ORDER and mood not in candidate.tool.answers:
+                continue  # a question about a deed is not the deed; what tells may answer it
+            filling = candidate.filling
+            wanting = filling.missing or filling.unfit or not candidate.tool.accepts(filling.input)
+            meant = self.narrator.outweighs(candidate, none_score)
+            # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
+            # next best: that would do something else altogether.
+            if candidate.opposite or self._disabled(candidate.tool.card):
                 return None
-            return candidate
+            if meant and not wanting:
+                return candidate
+            if wanting and (meant or stem(reading.verb) in candidate.tool.verbs):
+                self.almost.append(candidate)
+            if candidate.names_the_deed or not (meant or wanting):
+                return None
         return None
 
     def _disabled(self, card: ToolCard) -> bool:
@@ -226,11 +242,9 @@ class _Thought:
 
     def _remember(self, reading: Reading, chosen: Candidate | None) -> None:
         """Keep what was spoken of, for the pronouns that follow."""
-        for phrase in reading.phrases:
-            if phrase.mention:
-                self.things.append(phrase.mention.entity.value)
-            elif not phrase.pronoun and not phrase.quoted and not phrase.clausal and chosen is None:
-                self.things.append(phrase.text)
+        plain = [p for p in reading.phrases if not (p.pronoun or p.quoted or p.clausal or p.mention)]
+        self.things += [phrase.text for phrase in plain if chosen is None]
+        self.things += [phrase.mention.entity.value for phrase in reading.phrases if phrase.mention]
         for slot in chosen.tool.slots if chosen else ():
             value = chosen.filling.input.get(slot.name) if chosen else None
             if isinstance(value, str):
@@ -271,15 +285,17 @@ class _Thought:
 
     def _refusal(self) -> Refusal:
         choices = self._suggestions()
-        if self.almost:
-            candidate = self.almost[0]
-            slot = next(s for s in candidate.tool.slots if s.name in candidate.filling.missing)
-            what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
-            deed = " ".join(split_name(candidate.tool.card.name))
-            narrative = f"To {deed}, I need to know more: {what.rstrip('.?')}?"
-        else:
-            narrative = "I don't know how to do that here."
-        return Refusal(narrative, choices)
+        return Refusal(self._what_is_wanting(self.almost[0]) if self.almost else _UNKNOWN, choices)
+
+    def _what_is_wanting(self, candidate: Candidate) -> str:
+        if candidate.filling.unfit:
+            return candidate.filling.unfit[0]
+        slot = next((s for s in candidate.tool.slots if s.name in candidate.filling.missing), None)
+        if slot is None:
+            return _UNKNOWN
+        what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
+        deed = " ".join(split_name(candidate.tool.card.name))
+        return f"To {deed}, I need to know more: {what.rstrip('.?')}?"
 
     def _suggestions(self) -> list[str]:
         """Two or three things that can be done, nearest in meaning to the prompt first."""
@@ -295,7 +311,7 @@ def _spread(best: Candidate) -> list[dict[str, Any]]:
     """One input per member where a clause lists several values for a slot that holds one."""
     for slot in best.tool.slots:
         values = best.filling.lists.get(slot.name)
-        if values and slot.kind == "text":
+        if values and slot.kind != "texts":
             others = [v for name, v in best.filling.input.items() if name != slot.name]
             values = [value for value in values if value not in others]
             return [{**best.filling.input, slot.name: value} for value in values]

@@ -106,14 +106,15 @@ def _is_polite(words: Sequence[str]) -> bool:
 
 _MUSING: Final = _phrases(
     "what if/what happens/what would happen/what will happen/what might happen/what could happen/"
-    "what would/what should/what must/what do i do/what can i do/what could i do/"
+    "what should/what must/what do i do/what can i do/what could i do/"
     "suppose/supposing/imagine/i wonder/i am wondering/i was wondering/we wonder/wondering/"
     "i am not sure/i am unsure/not sure/i do not know/no idea/i forget whether/i forget if/"
-    "do you think/do you want/do you suggest/do i have to/do we have to/do i need to/do we need to/"
-    "is it wise/is it safe/is it possible/is it worth/is it better/is it allowed/is it ok/is it okay/is it too/"
-    "is it a good/is it time/is there any way/is there a way/would it/would that/would we/would i/"
+    "do you want/do you suggest/do i have to/do we have to/"
+    "is it wise/is it safe/is it possible/is it worth/is it better/is it allowed/is it ok/is it okay/"
+    "is it a good/is it time/is there any way/is there a way/would we/would i/"
     "how come/how to/what is the point/who should/which should/where should/when should/how should"
 )
+_OPEN: Final = word_set("what who whom whose where which")
 _EMBEDDED: Final = _phrases(
     "tell me/let me know/let us know/show me/explain/explain to me/check/see/find out/make sure/"
     "can you tell me/could you tell me/can you explain/could you explain/do you know/remind me"
@@ -125,22 +126,28 @@ _ABOUT_THINGS: Final = word_set("is are was were am does")
 def _asked(words: Sequence[str], asks: bool) -> Mood | None:
     head, following = words[0], words[1] if len(words) > 1 else ""
     if _starts(words, _MUSING):
-        return Mood.MUSING
+        # "I wonder what is in there" asks about a thing, "I wonder whether to open it" about a deed.
+        opened = next((word for word in words[1:6] if word in _OPEN or word in ("if", "whether", "how")), "")
+        return Mood.QUESTION if head in ("i", "we", "wondering", "not") and opened in _OPEN else Mood.MUSING
     for phrase in _EMBEDDED:
         if tuple(words[: len(phrase)]) == phrase and len(words) > len(phrase):
             joint = words[len(phrase)]
             if joint in ("if", "whether", "why") or (joint == "how" and "to" in words[len(phrase) + 1 :][:1]):
                 return Mood.QUESTION
-    if head in ("why", "how", "when") and following in AUXILIARIES - {"is", "are", "am", "was", "were"}:
-        return Mood.QUESTION if following in ("do", "does", "will") and head == "when" else Mood.MUSING
+    if head in ("how", "when") and following in AUXILIARIES and words[2:3] and words[2] in ("i", "we", "you"):
+        return Mood.MUSING
     if head == "why":
         return Mood.MUSING
     if head in QUESTION_WORDS and not _is_subordinate(words, asks):
         return Mood.MUSING if "should" in words[1:4] else Mood.QUESTION
     if head in _ABOUT_THE_DEED and following:
         return Mood.MUSING
-    if head == "have" and (following in _PEOPLE or (asks and following in DETERMINERS - {"a", "an"})):
+    if head == "have" and (
+        following in _PEOPLE - {"it"} or (asks and following in DETERMINERS - {"a", "an"})
+    ):
         return Mood.MUSING
+    if head in ("will", "would", "can", "could", "may", "might") and following == "not":
+        return None
     if head in _ABOUT_THINGS or (head in ("will", "would", "can", "could", "may", "might") and following):
         return Mood.QUESTION
     if head == "do" and (following in _PEOPLE or (asks and following in DETERMINERS)):
@@ -248,13 +255,15 @@ def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
     itself named for stopping: {"turn", "off"}, {"cancel"}.
     """
     rest = _without_opening(words)
-    known = {stem(deed) for deed in deeds}
+    known = {stem(deed) for deed in deeds} | set(deeds)  # stems may be given, and are not their own stems
     at, particle = _head(rest)
     if at is None:
         return False
     rest = rest[at:]
     verb = stem(rest[0])
-    if verb in _CANCELS or _starts((verb, particle), _CALLS_BACK):
+    if _starts((verb, particle), _CALLS_BACK):
+        return not known & _CANCELS
+    if verb in _CANCELS:
         return verb not in known and not known & _CANCELS
     if particle in _OFF and (verb in _TURNS or rest[0] in _QUENCHED):
         return _takes_off(rest[0], verb, particle, known)
@@ -266,7 +275,10 @@ def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
         return False
     if verb.startswith("un") and len(verb) > 4 and verb[2:] in known:
         return True
-    return bool(OPPOSITES.get(verb, _NONE) & known)
+    against = OPPOSITES.get(verb, _NONE)
+    if any(against & OPPOSITES.get(word, _NONE) for word in known):
+        return False  # what opens and shuts a hatch also unseals it
+    return bool(against & known)
 
 
 def _takes_off(written: str, verb: str, particle: str, known: set[str]) -> bool:

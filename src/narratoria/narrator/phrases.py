@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from narratoria.narrator.clauses import Clause, Token, join
+from narratoria.narrator.clauses import Clause
 from narratoria.narrator.entities import EntityFinder, Mention
+from narratoria.narrator.numerals import Quantity, quantities
+from narratoria.narrator.tokens import Token, join
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
     FILLERS,
     NOUNISH,
-    NUMBERS,
     PARTICLES,
     PLACE_PRONOUNS,
     PREPOSITIONS,
@@ -26,10 +27,10 @@ from narratoria.narrator.words import (
     word_set,
 )
 
-_LIGHT_VERBS: Final = word_set("take have give make do get run perform conduct pay has had took")
+_LIGHT_VERBS: Final = word_set("take have give make do get run perform conduct pay has had took catch grab")
 _PHRASAL: Final = word_set(
     "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write "
-    "look lay hand push note cut roll tear wake power pack fill crank dial blow"
+    "look lay hand push note cut roll tear wake power pack fill crank dial blow toss stir drop check go"
 )
 _ME: Final = frozenset({"me", "us", "myself", "everyone", "everybody"})
 
@@ -48,15 +49,7 @@ class Phrase:
     joined: bool = False  # it continues a list: "the cup and the rope"
     clausal: bool = False  # "to call the bank", "where she was"
     owner: bool = False  # the pronoun is possessive: "its log"
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    value: float
-    start: int
-    end: int
-    unit: str  # stem of the word after it
-    before: str  # the word before it
+    every: str = ""  # "both", "all", "every", "each": more than one is meant
 
 
 @dataclass(slots=True)
@@ -73,7 +66,8 @@ class Reading:
 
     @property
     def text(self) -> str:
-        return join(self.tokens)
+        """The clause as it is compared: what it quotes could be about anything."""
+        return join(replace(token, quoted=False) for token in self.tokens)
 
     @property
     def masked(self) -> str:
@@ -107,7 +101,7 @@ def read(clause: Clause, finder: EntityFinder) -> Reading:
     if not particle and verb:
         particle = next((t.low for t in tokens[-1:] if t.low in PARTICLES and len(tokens) > 2), "")
     return Reading(
-        tokens, verb, particle, phrases, _quantities(tokens), [stem(token.low) for token in tokens], body
+        tokens, verb, particle, phrases, quantities(tokens), [stem(token.low) for token in tokens], body
     )
 
 
@@ -253,13 +247,22 @@ def _finish(
     if start == end:
         return []
     mention = finder.find(tokens, start, end)
+    every = _quantifier(tokens, start)
     if asks and not mention and end - start > 1 and (mention := finder.find(tokens, start, end - 1)):
         end -= 1  # "does the blood match …": in a question the verb follows its subject
     if mention and mention.end < end - 1 and (extra := finder.find(tokens, mention.end, end)):
         # "send Lindqvist flowers", "tell Mara hermit secrets": two things side by side are two phrases.
         first = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
         return [first, Phrase("", extra.start, end, _written(tokens, extra.start, end), extra)]
-    return [Phrase(prep, start, end, _written(tokens, start, end), mention, joined=joined)]
+    return [Phrase(prep, start, end, _written(tokens, start, end), mention, joined=joined, every=every)]
+
+
+def _quantifier(tokens: Sequence[Token], start: int) -> str:
+    """ "both pans", "all the invoices", "each of the doors"."""
+    at = start - 1
+    while at >= 0 and tokens[at].low in ("the", "my", "our", "your", "of", "these", "those"):
+        at -= 1
+    return tokens[at].low if at >= 0 and tokens[at].low in ("both", "all", "every", "each") else ""
 
 
 def _written(tokens: Sequence[Token], start: int, end: int) -> str:
@@ -281,44 +284,3 @@ def _unfold_light_verb(
     if first.prep or first.quoted or first.pronoun or first.mention or not article or not deed:
         return verb, phrases, body
     return noun, phrases[1:], first.end
-
-
-def _quantities(tokens: Sequence[Token]) -> list[Quantity]:
-    found: list[Quantity] = []
-    index = 0
-    while index < len(tokens):
-        value, width = _number_at(tokens, index)
-        if width:
-            unit = next((stem(t.low) for t in tokens[index + width : index + width + 1]), "")
-            before = tokens[index - 1].low if index else ""
-            found.append(Quantity(value, index, index + width, unit, before))
-        index += max(width, 1)
-    return found
-
-
-def _number_at(tokens: Sequence[Token], index: int) -> tuple[float, int]:
-    word = tokens[index].low
-    following = [token.low for token in tokens[index + 1 : index + 3]]
-    if tokens[index].quoted:
-        return 0.0, 0
-    if word[0].isdecimal():
-        return float(word.replace(",", ".")), 1
-    if word == "half" and following[:1] in (["an"], ["a"]):
-        return 0.5, 2
-    if word in ("a", "an") and following[:1] in (
-        ["hour"],
-        ["minute"],
-        ["second"],
-        ["dozen"],
-        ["couple"],
-        ["hundred"],
-    ):
-        return (float(NUMBERS.get(following[0], 1)), 2 if following[0] in NUMBERS else 1)
-    if word not in NUMBERS or (word == "one" and not following):
-        return 0.0, 0
-    value, width = NUMBERS[word], 1
-    if following[:1] == ["hundred"]:
-        value, width = value * 100, 2
-    elif value >= 20 and value % 10 == 0 and following and 0 < NUMBERS.get(following[0].lstrip("-"), 0) < 10:
-        value, width = value + NUMBERS[following[0]], 2
-    return float(value), width

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, Literal, TypeAlias
 
 import jsonschema_rs
 
 from narratoria.narrator.clauses import split_clauses, tokenize
 from narratoria.narrator.entities import EntityFinder
+from narratoria.narrator.families import families, families_of
+from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import ToolCard
 from narratoria.narrator.words import PREPOSITIONS, STOPWORDS, content_stems, split_name, stem, word_set
@@ -21,6 +24,21 @@ _NOBODY: Final = EntityFinder(())
 _FREE_TEXT: Final = frozenset(
     map(stem, word_set("text message words word title body content sentence speech note"))
 )
+_SAID: Final = frozenset(map(stem, word_set("say tell write announce message text words speak reply")))
+_WHO: Final = word_set("who whom whose somebody someone person name")
+_TELLS: Final = frozenset(
+    map(
+        stem,
+        word_set(
+            "show tell list look examine inspect scan check read report view find search query measure count "
+            "describe display compare analyse analyze test study survey review identify locate forecast summarise "
+            "summarize calculate explain ask question interview consult watch observe investigate weigh answer say "
+            "know define predict balance status inventory retrieve determine estimate lookup"
+        ),
+    )
+)
+_ADVISES: Final = frozenset(map(stem, word_set("hint advise help answer explain recall remember recommend")))
+_BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
 _TRUE_FALSE: Final = re.compile(
     r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE
 )
@@ -42,6 +60,7 @@ class Slot:
     clausal: bool  # an example fills it with a whole clause
     yes: frozenset[str] = frozenset()  # of a flag: stems that mean true
     no: frozenset[str] = frozenset()
+    person: bool = False  # it is asked for by "who"
 
     @property
     def text(self) -> str:
@@ -63,6 +82,10 @@ class ToolProfile:
     sentences: tuple[str, ...]  # what is embedded: description, name, examples
     masked: tuple[str, ...]  # the same without nouns
     validator: jsonschema_rs.Validator | None  # None where the parameters are no JSON Schema
+    families: frozenset[int] = frozenset()  # of its deeds
+    hints: frozenset[int] = frozenset()  # of every word of its name and description
+    deeds: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
+    answers: frozenset[Mood] = frozenset()  # moods of a question that it may be asked in
 
     @property
     def usable(self) -> bool:
@@ -84,21 +107,64 @@ def profile(card: ToolCard) -> ToolProfile:
     slots = tuple(_slots(card.parameters, readings))
     name = " ".join(split_name(card.name))
     described = [read(clause, _NOBODY) for clause in split_clauses(tokenize(card.description))]
-    verbs = {stem(reading.verb) for reading, _ in readings if reading.verb}
-    verbs |= {stem(split_name(card.name)[0])} | {stem(reading.verb) for reading in described if reading.verb}
+    spoken = [reading for reading in (*described, *(reading for reading, _ in readings)) if reading.verb]
+    verbs = {stem(reading.verb) for reading in spoken} | {stem(split_name(card.name)[0])}
     nouns = (content_stems(card.name) | content_stems(card.description)) - verbs
     words = nouns | verbs | {word for slot in slots for word in slot.words | slot.told}
     masked = [reading.masked for reading in described] + [reading.masked for reading, _ in readings]
+    done = {stem(word) for slot in slots for word in _done_by_choosing(slot)}
+    flags = {word for slot in slots for word in slot.yes | slot.no}
+    ways = {
+        stem(word)
+        for slot in slots
+        if slot.kind == "choice"
+        for v in slot.choices
+        for word in split_name(str(v))
+    }
+    said = {
+        word
+        for text in (name, card.description, *(text for text, _ in examples))
+        for word in split_name(text)
+    }
     return ToolProfile(
         card,
         slots,
-        frozenset(verbs),
-        frozenset(words),
+        frozenset(verbs | done),
+        frozenset(words | done),
         frozenset(nouns),
         (card.description, name, *(text for text, _ in examples)),
         tuple(dict.fromkeys(text for text in masked if text)) or (name,),
         _validator(card.parameters),
+        _families(card, slots, spoken),
+        families_of(split_name(f"{name} {card.description}")),
+        frozenset(verbs | done | flags | ways | said & {"on", "off", "out"}),
+        _answers(card, [r for r in described if r.verb], [text for text, _ in examples]),
     )
+
+
+def _done_by_choosing(slot: Slot) -> list[str]:
+    """The choices that say how something is done name deeds: to mince is to cut in the way "minced"."""
+    words = [str(value) for value in slot.choices] if slot.kind == "choice" else []
+    return [word for word in words if word.isalpha() and word.endswith("ed") and len(word) > 4]
+
+
+def _families(card: ToolCard, slots: Sequence[Slot], spoken: Sequence[Reading]) -> frozenset[int]:
+    own = [families(reading.verb, reading.particle) for reading in spoken]
+    words = [split_name(card.name)[0]]
+    for slot in slots:
+        told = split_name(str(slot.schema.get("description", "")))
+        words += [word for before, word in pairwise(told) if before == "to"]  # "whom to call"
+        words += [*slot.yes, *slot.no, *_done_by_choosing(slot)]
+    return families_of(words).union(*own)
+
+
+def _answers(card: ToolCard, described: Sequence[Reading], examples: Sequence[str]) -> frozenset[Mood]:
+    """Questions may be put to a tool that tells something, or that has one among its examples."""
+    asked = {mood([t.low for t in tokenize(text)], asks=text.rstrip().endswith("?")) for text in examples}
+    heads = {stem(reading.verb) for reading in described[:1]} | {stem(split_name(card.name)[0])}
+    if heads & _TELLS:
+        asked.add(Mood.QUESTION)
+    return frozenset(asked & {Mood.QUESTION, Mood.MUSING}) | (_BOTH if heads & _ADVISES else frozenset())
 
 
 def _validator(parameters: Mapping[str, Any]) -> jsonschema_rs.Validator | None:
@@ -162,10 +228,11 @@ def _slot(
         frozenset(preps),
         frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
         - {"to", "of"},
-        quoted or bool(words & _FREE_TEXT),
+        quoted or bool(words & _FREE_TEXT) or bool(content_stems(description) & _SAID),
         clausal,
         yes,
         no,
+        bool(_WHO & set(split_name(description)[:2])) or bool(_WHO & set(split_name(name))),
     )
 
 

@@ -6,11 +6,21 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from narratoria.narrator.amounts import fill_numbers
+from narratoria.narrator.amounts import account_for_numbers, fill_numbers
+from narratoria.narrator.entities import Entity
 from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
+from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
-from narratoria.narrator.words import STOPWORDS, content_stems, split_name, stem
+from narratoria.narrator.words import (
+    OPPOSITES,
+    PREPOSITIONS,
+    STOPWORDS,
+    content_stems,
+    split_name,
+    stem,
+    word_set,
+)
 
 
 def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -> Filling:
@@ -27,6 +37,7 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
             _fill_from_context(slot, tool, reading, recent, filling, alike)
         if slot.name not in filling.input and slot.required:
             filling.missing.append(slot.name)
+    account_for_numbers(reading, filling)
     return filling
 
 
@@ -34,21 +45,38 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
 
 
 def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
-    best: tuple[float, int, Any, range] | None = None
+    found: list[tuple[float, int, Any, range]] = []
     shared = _shared_stems(slot.choices)
     for value in slot.choices:
         words = [stem(word) for word in split_name(str(value))]
         strength, span = _find_choice(words, reading, filling.used, shared)
         if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
             strength *= 0.6  # "shut the blinds halfway" says half
-        if strength and (best is None or (strength, len(words)) > best[:2]):
-            best = (strength, len(words), value, span)
-    if best is None:
-        best = _choice_behind_a_name(slot, reading)
+        if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
+            strength += 0.05  # "from savings to checking"
+        if strength:
+            found.append((strength, len(words), value, span))
+    best = max(found, key=lambda one: one[:2], default=None) or _choice_behind_a_name(slot, reading)
     if best is not None:
-        filling.put(slot, best[2], best[0], best[3])
+        filling.put(slot, best[2], min(best[0], KNOWN), best[3])
+        listed = _listed([one for one in found if one[0] >= KNOWN], reading)
+        if len(listed) > 1:
+            filling.lists[slot.name] = [one[2] for one in listed]
+            filling.used.update(at for one in listed for at in one[3])
     elif len(slot.choices) == 1 and slot.required:
         filling.put(slot, slot.choices[0], GUESS)
+
+
+def _listed(
+    found: list[tuple[float, int, Any, range]], reading: Reading
+) -> list[tuple[float, int, Any, range]]:
+    """The choices that stand in one list: "thyme and mint", "for March and for April"."""
+    ordered = sorted(found, key=lambda one: one[3].start)
+    for one, other in pairwise(ordered):
+        between = [token.low for token in reading.tokens[one[3].stop : other[3].start]]
+        if not {"and", ",", "&", "plus"} & set(between) or any(word not in _LIST_WORDS for word in between):
+            return []
+    return ordered
 
 
 def _find_choice(words: list[str], reading: Reading, used: set[int], shared: set[str]) -> tuple[float, range]:
@@ -93,6 +121,21 @@ def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
     yes, no = bool(stems & slot.yes), bool(stems & slot.no)
     if yes != no:
         filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
+        return
+    against = OPPOSITES.get(stem(reading.verb), frozenset()) if reading.verb and not yes else frozenset()
+    if bool(against & slot.yes) != bool(against & slot.no):
+        filling.put(slot, bool(against & slot.no), KNOWN)  # to unseal is not to shut
+
+
+_PEOPLE = frozenset(
+    map(
+        stem,
+        word_set(
+            "people person crew staff team guests customers characters npcs party friends members contacts"
+        ),
+    )
+)
+_LIST_WORDS = word_set("and , & plus both the a an some in for to of one") | PREPOSITIONS
 
 
 # --- names and words -----------------------------------------------------------------------------------
@@ -104,7 +147,12 @@ def _fill_texts(
     slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
     if not slots:
         return
-    phrases = [phrase for phrase in reading.phrases if not _spoken_for(phrase, reading, filling)]
+    counts = any(slot.kind == "number" for slot in tool.slots)
+    phrases = [
+        phrase
+        for phrase in reading.phrases
+        if not _spoken_for(phrase, reading, filling) and not (counts and _is_number(phrase, tool, reading))
+    ]
     lead = next((slot for slot in slots if slot.required), slots[0])
     offers = [
         (_role_score(slot, phrase, tool, lead, reading, slots, alike), -index, slot, phrase)
@@ -114,12 +162,16 @@ def _fill_texts(
     ]
     taken: list[Phrase] = []
     chosen: dict[str, Phrase] = {}
+    unknown: list[tuple[Slot, Phrase]] = []
     for score, _, slot, phrase in sorted(offers, key=lambda offer: offer[:2], reverse=True):
         if slot.name in filling.input or any(phrase is other for other in taken):
             continue
-        if score < (0.0 if slot.required else 0.95):
+        if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
             continue
         value, strength = _value(phrase, recent, filling, reading)
+        if value is not None and not _is_of_its_kind(slot, value, recent):
+            unknown.append((slot, phrase))
+            continue
         if value is None or any(value == other for other in filling.input.values()):
             continue
         taken.append(phrase)
@@ -127,14 +179,34 @@ def _fill_texts(
             strength = GUESS  # words to be said belong in quotation marks
         if phrase.mention:
             filling.used.update(_tokens_of(value, reading))
-        filling.put(
-            slot, [value] if slot.kind == "texts" else value, strength, range(phrase.start, phrase.end)
-        )
+        filling.put(slot, [value] if slot.kind == "texts" else value, strength, _spoken(phrase, reading))
         filling.refers |= phrase.pronoun is not None
         chosen[slot.name] = phrase
-        _follow_list(slot, phrase, reading, recent, filling, taken)
+        if slot.kind == "texts":
+            _follow_list(slot, phrase, reading, recent, filling, taken)
+    for slot in slots:
+        if slot.kind == "text" and slot.name in chosen:
+            _follow_list(slot, chosen[slot.name], reading, recent, filling, taken)
     scores = {(slot.name, id(phrase)): score for score, _, slot, phrase in offers}
     _restore_order([slot for slot in slots if slot.required], chosen, scores, filling)
+    for slot, phrase in unknown:
+        if slot.name not in filling.input and not any(phrase is other for other in taken):
+            filling.unfit.append(f"I know of no {phrase.text} here.")
+
+
+def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
+    """The tokens a value accounts for: of "the chest 40 times" all but the number."""
+    numbers = {at for quantity in reading.quantities for at in range(quantity.start, quantity.end)}
+    named = (
+        range(phrase.mention.start, phrase.mention.end) if phrase.mention else range(phrase.start, phrase.end)
+    )
+    return [at for at in range(phrase.start, phrase.end) if at in named or at not in numbers]
+
+
+def _is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
+    """Where the state has things of the kind a slot is named for, it takes one of those and nothing else."""
+    kind = recent.of_kind(slot.words)
+    return not kind or slot.quoted or value in kind
 
 
 def _tokens_of(value: str, reading: Reading) -> set[int]:
@@ -143,7 +215,7 @@ def _tokens_of(value: str, reading: Reading) -> set[int]:
         index
         for phrase in reading.phrases
         if phrase.mention and phrase.mention.entity.value == value
-        for index in range(phrase.start, phrase.end)
+        for index in _spoken(phrase, reading)
     }
 
 
@@ -168,22 +240,44 @@ def _restore_order(
 def _follow_list(
     slot: Slot, phrase: Phrase, reading: Reading, recent: Recent, filling: Filling, taken: list[Phrase]
 ) -> None:
-    """The other members of the list that `phrase` opens: "the cup, the rope and the bread"."""
-    at = reading.phrases.index(phrase)
-    values = [filling.input[slot.name]]
-    members: list[Phrase] = []
-    for other in reading.phrases[at + 1 :]:
-        if not other.joined:
-            break
-        value, _ = _value(other, recent, filling, reading)
-        if value is not None:
-            values.append([value] if slot.kind == "texts" else value)
-            members.append(other)
+    """The other members of the list that `phrase` is in: "the cup, the rope and the bread"."""
+    if phrase.every and (several := _all_of(phrase, reading, recent)):
+        filling.lists[slot.name] = list(several)
+        if slot.kind == "texts":
+            filling.input[slot.name] = list(several)
+        return
+    values: list[Any] = []
+    for other in _list_around(phrase, reading):
+        if other is not phrase and any(other is one for one in taken):
+            continue
+        value = filling.input[slot.name] if other is phrase else _value(other, recent, filling, reading)[0]
+        if value is None or (slot.kind == "text" and not _is_of_its_kind(slot, value, recent)):
+            continue
+        values.append([value] if slot.kind == "texts" and other is not phrase else value)
+        filling.used.update(_spoken(other, reading))
+        taken.append(other)
     if len(values) > 1:
         filling.lists[slot.name] = values
         if slot.kind == "texts":
-            taken.extend(members)
             filling.input[slot.name] = [item for part in values for item in part]
+
+
+def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:
+    first = last = reading.phrases.index(phrase)
+    while first and reading.phrases[first].joined:
+        first -= 1
+    while last + 1 < len(reading.phrases) and reading.phrases[last + 1].joined:
+        last += 1
+    return reading.phrases[first : last + 1]
+
+
+def _all_of(phrase: Phrase, reading: Reading, recent: Recent) -> tuple[str, ...]:
+    """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
+    several = recent.of_kind([reading.stems[phrase.end - 1]])
+    if phrase.every == "both" and len(several) != 2 and phrase.mention:
+        value = phrase.mention.entity.value
+        several = next((group for group in recent.kinds.values() if len(group) == 2 and value in group), ())
+    return several if len(several) == 2 or (len(several) > 2 and phrase.every != "both") else ()
 
 
 def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
@@ -192,6 +286,15 @@ def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
         return False
     rest = [i for i in range(phrase.start, phrase.end) if i not in filling.used]
     return not any(reading.tokens[i].low not in STOPWORDS for i in rest)
+
+
+def _is_number(phrase: Phrase, tool: ToolProfile, reading: Reading) -> bool:
+    """Nothing but a number and its unit: where a tool counts something, that is no name."""
+    units = {
+        w for slot in tool.slots if slot.kind == "number" for w in slot.words | slot.told
+    } | SECONDS.keys()
+    numbers = {at for q in reading.quantities for at in range(q.start, q.end + (q.unit in units))}
+    return not phrase.mention and not phrase.quoted and set(range(phrase.start, phrase.end)) <= numbers
 
 
 def _role_score(
@@ -211,7 +314,9 @@ def _role_score(
         score += 1.0
     elif prep in slot.hinted:
         score += 0.8
-    elif any(prep in other.preps | other.hinted for other in slots if other is not slot):
+    elif not phrase.quoted and any(
+        prep in other.preps | other.hinted for other in slots if other is not slot
+    ):
         score -= 0.6
     if slot is lead:
         score += 0.3 if not prep else 0.1
@@ -220,6 +325,8 @@ def _role_score(
     mention = phrase.mention
     if mention:
         score += 0.9 * mention.strength
+        if slot.person and not _is_person(mention.entity):
+            score -= 1.2  # a pump repairs nothing
         named = set(mention.entity.stems)
         if slot.words & named:
             score += 1.5
@@ -230,7 +337,7 @@ def _role_score(
     elif slot.words & stems:
         score += 0.3
     if phrase.quoted:
-        score += 1.5 if slot.quoted else 0.2
+        score += 1.5 if slot.quoted else -0.6 if any(other.quoted for other in slots) else 0.2
     elif slot.quoted and not slot.clausal:
         score -= 0.5
     if phrase.clausal:
@@ -238,6 +345,11 @@ def _role_score(
     if not mention and not phrase.quoted and not phrase.clausal and stems and stems <= tool.words:
         score -= 0.9  # "set a timer": the tool's own noun is no value
     return score + 0.8 * alike(slot.text, phrase.text)
+
+
+def _is_person(entity: Entity) -> bool:
+    named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
+    return named or bool(entity.holders & _PEOPLE)
 
 
 def _role(phrase: Phrase, reading: Reading) -> str:
@@ -258,6 +370,8 @@ def _value(phrase: Phrase, recent: Recent, filling: Filling, reading: Reading) -
         return None, 0.0
     if phrase.quoted:
         return phrase.text, KNOWN
+    if phrase.every and (several := _all_of(phrase, reading, recent)):
+        return several[0], KNOWN
     if phrase.mention:
         return phrase.mention.entity.value, KNOWN
     words = [
@@ -302,10 +416,12 @@ def _fill_from_context(
 
 
 def _has_stray_phrase(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:
-    """A phrase whose noun, its last word, neither fills a slot nor belongs to the tool."""
+    """A phrase with a word that neither fills a slot nor belongs to the tool: "purple" in "purple alert"."""
     return any(
-        not phrase.pronoun
-        and phrase.end - 1 not in filling.used
-        and reading.stems[phrase.end - 1] not in tool.words
+        index not in filling.used
+        and reading.stems[index] not in tool.words
+        and reading.tokens[index].low not in STOPWORDS
         for phrase in reading.phrases
+        if not phrase.pronoun
+        for index in range(phrase.start, phrase.end)
     )

@@ -44,6 +44,15 @@ _CONTRACTIONS: Final = (
     (r"'ve\b", " have"),
     (r"(\w)'s\b", r"\1"),  # a possessive adds nothing to "the lantern wick"
     (r"\b(turn|switch|shut|power) of (?=the\b|my\b|all\b)", r"\1 off "),
+    # Fixed expressions whose words say something else one by one.
+    (r"\bget(ting)? (?:in touch with|hold of|on the line with)\b", "contact"),
+    (r"\b(?:get|getting) rid of\b|\bdo(?:ing)? away with\b", "discard"),
+    (r"\btak(?:e|ing) stock of\b", "survey"),
+    (r"\bkeep(?:ing)? an eye on\b", "watch"),
+    (r"\bmak(?:e|ing) use of\b", "use"),
+    (r"\blet (?!me\b|us\b)(\w+) know\b", r"tell \1"),
+    (r"\bset(?:ting)? fire to\b", "burn"),
+    (r"\bput(?:ting)? an end to\b", "stop"),
     (r"\b(gonna)\b", "going to"),
     (r"\b(wanna)\b", "want to"),
 )

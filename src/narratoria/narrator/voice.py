@@ -32,12 +32,14 @@ _CAUSES: Final = word_set("have let")
 _ASKS: Final = word_set("can could will would")
 _SENDS: Final = word_set("get ask tell order send instruct command")
 _WANTS: Final = word_set("get have want need like wish")
+_MOVES: Final = word_set("pull push slide swing force prise pry kick slam throw bang shove press heave roll")
 _LONGEST_NAME: Final = 3
 
 
 def plain_order(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
     """The clause as its author would have typed it plainly; unchanged where it is plain already."""
-    return _by_somebody(tokens, is_verb) or _wished_done(tokens, is_verb) or list(tokens)
+    turned = _by_somebody(tokens, is_verb) or _named_first(tokens, is_verb) or _wished_done(tokens, is_verb)
+    return turned or _moved_open(tokens) or list(tokens)
 
 
 def active(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
@@ -72,13 +74,33 @@ def _by_somebody(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None
         if (infinitive or head not in _SENDS) and _is_verb(tokens, verb, is_verb):
             # Who may be sent: somebody by name, or whoever the catalogue itself sends in these words.
             named = start == 1 and all(token.text[:1].isupper() for token in tokens[1:at])
-            if head in _SENDS and (not named or is_verb(head) or not is_verb(tokens[verb].low)):
+            ordered = head == "get" or (is_verb(tokens[verb].low) and not is_verb(head))
+            if head in _SENDS and not (named and ordered):
                 return None
             by = Token("by", "by")
             return [*tokens[verb:], by, *tokens[1:at]]
         if tokens[at].low in PREPOSITIONS | PRONOUNS | SUBJECTS or not tokens[at].low[0].isalpha():
             return None
     return None
+
+
+def _named_first(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
+    """ "Ruiz should fix the antenna"."""
+    if len(tokens) < 4 or tokens[0].quoted or not tokens[0].text[:1].isupper():
+        return None
+    bidden = tokens[1].low in ("should", "must", "shall", "can", "could")
+    if bidden and tokens[0].low not in SUBJECTS | DETERMINERS and _is_verb(tokens, 2, is_verb):
+        return [*tokens[2:], Token("by", "by"), tokens[0]]
+    return None
+
+
+def _moved_open(tokens: Sequence[Token]) -> list[Token] | None:
+    """ "pull the door open", "slam it shut": what counts is how it ends."""
+    last = tokens[-1].low if tokens else ""
+    if len(tokens) < 3 or tokens[0].low not in _MOVES or last not in ("open", "shut", "closed"):
+        return None
+    end = "open" if last == "open" else "close"
+    return [Token(end, end), *tokens[1:-1]]
 
 
 def _wished_done(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:

@@ -117,7 +117,8 @@ _VERBS: Final = word_set("""
     trade train transfer translate transmit trap travel treat trim trip try turn twist type unbolt
     uncover undo unfasten unlock unpack unplug unseal unwrap update upload use vacuum vent view
     visit vote wait wake walk want warm warn wash watch wave wear weigh whisper whistle win wipe
-    wish withdraw wrap write yell got went took made lit
+    wish withdraw wrap write yell got went took made lit contact damage deposit dice hail halve hoist mince
+    nudge patch preheat radio sabotage scour settle shred spend sprinkle
 """)
 VERBS: Final = _VERBS - word_set(
     "bar book bow cross file film fire iron land name order pet plan plant plug ring train"
@@ -135,6 +136,7 @@ NOUNISH: Final = word_set("""
     check cheer climb count dance end exit fall feed fight fill fix hide hold jump judge kill knock
     launch measure offer pat pay raise ride roll save set shake show sort stand stack trim twist try
     whisper warm clean clear close cool dry empty open lower dim calm direct complete separate tidy
+    contact damage deposit dice hail patch radio nudge
 """)
 
 _TEENS: Final = (
@@ -165,11 +167,10 @@ _IRREGULAR: Final = {
 # Likeness of meaning does not tell a deed from its opposite; these do.
 _OPPOSITES: Final = (
     ("light ignite kindle", "extinguish douse quench snuff smother"),
-    ("open unseal", "close shut seal"),
-    ("unlock unbolt unfasten", "lock bolt fasten"),
+    ("open unseal unlock unbolt unfasten", "close shut seal lock bolt fasten"),
     ("take grab fetch collect", "drop discard dump"),
     ("start begin launch activate enable", "stop end halt quit deactivate disable cancel"),
-    ("raise lift increase", "lower reduce decrease"),
+    ("raise lift increase hoist", "lower reduce decrease"),
     ("fill load", "empty drain unload"),
     ("buy purchase", "sell"),
     ("add create", "remove delete erase destroy"),
@@ -214,7 +215,9 @@ def stem(word: str) -> str:
         ("es", 3),
         ("s", 3),
     ):
-        if regular and word.endswith(suffix) and len(word) - len(suffix) >= least and not word.endswith("ss"):
+        sounds = suffix not in ("ing", "ed") or any(letter in "aeiouy" for letter in word[: -len(suffix)])
+        long_enough = len(word) - len(suffix) >= least and sounds  # "shred" is no participle
+        if regular and word.endswith(suffix) and long_enough and not word.endswith("ss"):
             word = word[: -len(suffix)] + ("y" if suffix == "ies" else "")
             if (
                 suffix in ("ings", "ing", "ed")
