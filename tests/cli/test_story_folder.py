@@ -33,7 +33,7 @@ def test_the_folder_is_found_again_by_every_command(narratoria, own: Path, sessi
     (meta,) = narratoria("sessions", "list", "--json").json
     assert (meta["story"], meta["folder"]) == ("own-torch", str(own))
     verified = narratoria("replay", session, "--verify", "--json")
-    assert (verified.code, verified.json["calls"], verified.json["same"]) == (0, 2, True), verified.err
+    assert (verified.code, verified.json["calls"], verified.json["same"]) == (0, 3, True), verified.err
     branched = narratoria("sessions", "branch", session, "--json").json
     assert branched["folder"] == str(own)
     undone = narratoria("sessions", "undo", session, "--json")
