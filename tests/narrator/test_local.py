@@ -164,6 +164,20 @@ def test_what_nothing_can_serve_is_refused_with_things_that_can_be_done(narrator
         assert plan(narrator, choice).tools, f"the choice {choice!r} cannot be played"
 
 
+def test_choices_are_about_things_that_are_there_and_lead_to_what_they_say(narrator: LocalNarrator) -> None:
+    peel = tool("peel", "Peel a fruit.", "Peel a pear", {"fruit": "pear"}, fruit=text("what to peel"))
+    hail = tool("hail", "Call a ship by radio.", "Call the ferry", {"ship": "ferry"}, ship=text("which ship"))
+    ring = tool("ring_bell", "Ring the bell.", "Ring the bell")
+    with pytest.raises(Refusal) as caught:
+        plan(narrator, "file my taxes", [peel, hail, ring], {"bowl": {"apple": {"ripe": True}, "orange": {}}})
+    assert caught.value.choices
+    for choice in caught.value.choices:
+        assert choice in ("Peel the apple", "Peel the orange", "Ring the bell")
+        assert plan(
+            narrator, choice, [peel, hail, ring], {"bowl": {"apple": {"ripe": True}, "orange": {}}}
+        ).tools
+
+
 def test_a_request_that_lacks_a_thing_asks_for_it(narrator: LocalNarrator) -> None:
     with pytest.raises(Refusal, match="what to open") as caught:
         plan(narrator, "open")

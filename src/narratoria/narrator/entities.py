@@ -7,11 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.tokens import Token
-from narratoria.narrator.words import STOPWORDS, distance, split_name, stem
+from narratoria.narrator.words import STOPWORDS, distance, split_name, stem, word_set
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
 _NAME_KEYS: Final = ("name", "title", "label")
 _LONGEST_NAME: Final = 40
+_PEOPLE: Final = frozenset(
+    map(
+        stem,
+        word_set(
+            "people person crew staff team guests customers characters npcs party friends members contacts residents "
+            "employees officers family companions players workers"
+        ),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +38,12 @@ class Entity:
     @property
     def label(self) -> str:
         return " ".join(self.words)
+
+
+def is_person(entity: Entity) -> bool:
+    """Somebody rather than something: kept among people, or spelled like a name."""
+    named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
+    return named or bool(entity.holders & _PEOPLE)
 
 
 def find_entities(state: Mapping[str, Any]) -> list[Entity]:

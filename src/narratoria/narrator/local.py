@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.clauses import Clause, mender, split_clauses, tokenize
@@ -56,6 +56,7 @@ class LocalNarrator:
         self._name = name
         self._indexes: dict[bytes, ToolIndex] = {}
         self._names: dict[str, Vectors] = {}
+        self._working: dict[tuple[bytes, frozenset[str], str], bool] = {}
 
     @property
     def name(self) -> str:
@@ -101,6 +102,14 @@ class LocalNarrator:
     def knows_word(self, word: str) -> bool:
         return self._embedder.knows_word(word)
 
+    def remember(self, key: tuple[bytes, frozenset[str], str], find: Callable[[], bool]) -> bool:
+        """Whether a choice works, found out once per catalogue and set of things."""
+        if key not in self._working:
+            if len(self._working) > _MAX_NAMES:
+                self._working.clear()
+            self._working[key] = find()
+        return self._working[key]
+
 
 def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[tuple[list[Candidate], float]]:
     """Per clause that asks for something: all tools, best first, and how strange it is to the catalogue."""
@@ -130,6 +139,21 @@ class _Thought:
         self.observed: list[tuple[list[Candidate], float]] = []
 
     def plan(self) -> PlanDocument:
+        clauses, asked = self._understand()
+        if not self.steps:
+            if clauses and not asked:
+                return _document(self.request, "So be it: nothing is done.", [])
+            raise self._refusal()
+        return _document(self.request, self._narrative(), self._ordered(clauses))
+
+    def reaches(self, tool: ToolCard) -> bool:
+        """Whether the prompt leads to this tool and no other, with all of it understood."""
+        self._understand()
+        paths = {call.tool_path for step in self.steps for call in step.calls}
+        return paths == {tool.path or tool.name} and not self.unknown
+
+    def _understand(self) -> tuple[list[Clause], bool]:
+        """The clauses, each considered, and whether any of them asks for something."""
         clauses = split_clauses(tokenize(self.prompt, self.mend), lambda word: stem(word) in self.verbs)
         readings = {
             index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
@@ -140,11 +164,7 @@ class _Thought:
                 self._consider(index, clause, readings[index], vectors, readings)
             else:
                 self._remember(read(clause, self.finder), None)
-        if not self.steps:
-            if clauses and not readings:
-                return _document(self.request, "So be it: nothing is done.", [])
-            raise self._refusal()
-        return _document(self.request, self._narrative(), self._ordered(clauses))
+        return clauses, bool(readings)
 
     def _read(self, clauses: Sequence[Clause], index: int) -> Reading:
         """A clause; where it only goes on with the one before ("also the cellar"), with the deed of that."""
@@ -304,7 +324,17 @@ class _Thought:
         if self.almost:
             wanted = self.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
-        return suggest(tools, self.finder.entities, self.narrator.embed_names)[:_CHOICES]
+        choices: list[str] = []
+        for text, tool in suggest(tools, self.finder.entities, self.narrator.embed_names):
+            if len(choices) < _CHOICES and text not in choices and self._works(text, tool.card):
+                choices.append(text)
+        return choices
+
+    def _works(self, text: str, card: ToolCard) -> bool:
+        """Whether the choice, typed, would do what it says."""
+        request = replace(self.request, prompt=text, history=())
+        known = (fingerprint(self.request.tools), frozenset(e.value for e in self.finder.entities), text)
+        return self.narrator.remember(known, lambda: _Thought(self.narrator, request).reaches(card))
 
 
 def _spread(best: Candidate) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from narratoria.narrator.amounts import account_for_numbers, fill_numbers
-from narratoria.narrator.entities import Entity
+from narratoria.narrator.entities import is_person
 from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import Phrase, Reading
@@ -127,14 +127,6 @@ def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
         filling.put(slot, bool(against & slot.no), KNOWN)  # to unseal is not to shut
 
 
-_PEOPLE = frozenset(
-    map(
-        stem,
-        word_set(
-            "people person crew staff team guests customers characters npcs party friends members contacts"
-        ),
-    )
-)
 _LIST_WORDS = word_set("and , & plus both the a an some in for to of one") | PREPOSITIONS
 
 
@@ -325,7 +317,7 @@ def _role_score(
     mention = phrase.mention
     if mention:
         score += 0.9 * mention.strength
-        if slot.person and not _is_person(mention.entity):
+        if slot.person and not is_person(mention.entity):
             score -= 1.2  # a pump repairs nothing
         named = set(mention.entity.stems)
         if slot.words & named:
@@ -345,11 +337,6 @@ def _role_score(
     if not mention and not phrase.quoted and not phrase.clausal and stems and stems <= tool.words:
         score -= 0.9  # "set a timer": the tool's own noun is no value
     return score + 0.8 * alike(slot.text, phrase.text)
-
-
-def _is_person(entity: Entity) -> bool:
-    named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
-    return named or bool(entity.holders & _PEOPLE)
 
 
 def _role(phrase: Phrase, reading: Reading) -> str:

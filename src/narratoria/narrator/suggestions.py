@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from narratoria.narrator.entities import Entity
+from narratoria.narrator.entities import Entity, is_person
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.vectors import Vectors
 from narratoria.narrator.words import split_name, stem
@@ -18,33 +18,47 @@ _LIKE_ENOUGH: Final = 0.3
 Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
 
 
-def suggest(tools: Sequence[ToolProfile], entities: Sequence[Entity], embed: Embed) -> list[str]:
-    """One request per tool, as a player would type it. A tool given twice gets two different things."""
+def suggest(
+    tools: Sequence[ToolProfile], entities: Sequence[Entity], embed: Embed
+) -> list[tuple[str, ToolProfile]]:
+    """Requests as a player would type them, with the tool each should reach. A tool given twice gets two things."""
     things = [entity for entity in entities if entity.firm][:_CONSIDERED]
     taken: set[tuple[str, str]] = set()
     # What has no example is often not meant for players: a rule's own tool, a helper of another.
     tools = [tool for tool in tools if tool.card.examples] or tools
-    wording = [_wording(tool, things, embed, taken) for tool in tools]
-    return list(dict.fromkeys(text for text in wording if text))
+    wording = [(_wording(tool, things, embed, taken), tool) for tool in tools]
+    return [(text, tool) for text, tool in wording if text]
 
 
 def _wording(tool: ToolProfile, things: Sequence[Entity], embed: Embed, taken: set[tuple[str, str]]) -> str:
+    """ "" where an example speaks of things this world has not, and none that it has would do."""
     example, value, slot = _example(tool)
     if slot is None:
-        return example or tool.card.description.rstrip(".")
+        named = any(s.kind == "text" and not s.quoted for s in tool.required)
+        return "" if named and things else example or tool.card.description.rstrip(".")
     thing = _fitting(tool, slot, value, things, embed, taken)
     if thing is None:
-        return example or tool.card.description.rstrip(".")
+        return "" if things else example or tool.card.description.rstrip(".")
     taken.add((tool.card.name, thing.value))
     label = " ".join(split_name(thing.value)) if thing.value.islower() else thing.value.replace("_", " ")
+    name = label[:1].isupper()
     if example and value:
+        article = r"(?:(?P<article>the|an?|some|my)\s+)?"
         replaced, count = re.subn(
-            rf"(?<!\w){re.escape(value)}(?!\w)", lambda _: label, example, flags=re.IGNORECASE
+            rf"(?<!\w){article}{re.escape(value)}(?!\w)",
+            lambda match: (
+                label if name or not match["article"] else f"{_same_case('the', match['article'])} {label}"
+            ),
+            example,
+            flags=re.IGNORECASE,
         )
         if count:
-            return re.sub(r"\b(?:the|a|an) (?=[A-Z])", "", replaced)
-    article = "" if label[:1].isupper() else "the "
-    return f"{' '.join(split_name(tool.card.name)).capitalize()} {article}{label}"
+            return replaced
+    return f"{' '.join(split_name(tool.card.name)).capitalize()} {'' if name else 'the '}{label}"
+
+
+def _same_case(word: str, like: str) -> str:
+    return word.capitalize() if like[:1].isupper() else word
 
 
 def _example(tool: ToolProfile) -> tuple[str, str, Slot | None]:
@@ -75,9 +89,13 @@ def _fitting(
     if not free:
         return None
     wanted = set(slot.words) | {stem(word) for word in split_name(value)}
+    kind = [thing for thing in free if thing.holder in slot.words or thing.stems[-1] in slot.words]
+    free = kind or [thing for thing in free if slot.person == is_person(thing)] or free
     elsewhere = {word for other in tool.slots if other is not slot for word in other.words}
     names = embed([thing.label for thing in free])
-    likes = (names @ embed([f"{value} {slot.text}".strip(), tool.card.description]).T).max(axis=1)
+    likes = (
+        names @ embed([value or slot.text, f"{value} {slot.text}".strip(), tool.card.description]).T
+    ).max(axis=1)
     scores = [
         float(like) + bool(thing.holders & wanted) - bool(set(thing.stems) & elsewhere)
         for like, thing in zip(likes, free, strict=True)
