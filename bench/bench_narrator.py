@@ -75,7 +75,11 @@ def main() -> None:
     model = MiniLM()
     with tempfile.TemporaryDirectory() as folder:
         narrator = LocalNarrator(CachedEmbedder(model, Path(folder)))
-        rows = [row for name in ("development", "held-out") for row in understanding(narrator, name)]
+        rows = [
+            row
+            for name in ("development", "development-2", "held-out")
+            for row in understanding(narrator, name)
+        ]
     report("local narrator", [*rows, start_up(), recall(model)])
 
 

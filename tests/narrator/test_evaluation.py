@@ -154,7 +154,7 @@ def test_the_sets_are_large_varied_and_do_not_share_prompts() -> None:
         assert len({case.catalogue.name for case in cases}) >= 3
 
 
-@pytest.mark.parametrize("name", ["development", "held-out"])
+@pytest.mark.parametrize("name", ["development", "development-2", "held-out"])
 async def test_the_local_narrator_reaches_its_targets(name: str, tmp_path: Path) -> None:
     narrator = LocalNarrator(CachedEmbedder(MiniLM(), tmp_path))
     report = await evaluate(narrator, load_set(EVALS / f"{name}.jsonl"))
