@@ -96,7 +96,7 @@ def test_export_and_import_come_full_circle(home: Path, tmp_path: Path) -> None:
     assert shown(elsewhere, taken["id"])["turns"] == shown(home, meta["id"])["turns"]
     for name, expected in (
         ("t.md", "> examine the door"),
-        ("t.html", "<blockquote>examine the door</blockquote>"),
+        ("t.html", ">examine the door</blockquote>"),
     ):
         assert narratoria(home, "sessions", "export", meta["id"], str(tmp_path / name)).returncode == 0
         assert expected in (tmp_path / name).read_text()
