@@ -117,6 +117,37 @@ async def test_a_recorded_session_is_a_fixture(home: Path, tmp_path: Path) -> No
     assert unrecorded.failure is not None and unrecorded.failure.code == "NOT_RECORDED"
 
 
+@pytest.mark.parametrize(
+    ("story", "prompts"),
+    [("torch", ("light the torch", "examine the door")), (str(MILL), ("grind a sack", "grind another"))],
+    ids=["torch", "mill"],
+)
+async def test_a_game_of_the_rules_is_a_fixture(story: str, prompts: tuple[str, ...], tmp_path: Path) -> None:
+    """Their plans name a story's tools by path."""
+    home, tape_file = tmp_path / "home", tmp_path / "tape.narratoria"
+    played = subprocess.run(
+        [sys.executable, "-m", "narratoria", "play", story, "--terminal", "--narrator", "rules", "--json"],
+        env={**os.environ, "NARRATORIA_HOME": str(home)},
+        input="\n".join(prompts),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    turns = [json.loads(line) for line in played.stdout.splitlines()]
+    assert narratoria(home, "sessions", "export", turns[0]["session"], str(tape_file)).returncode == 0
+
+    tape = cassette(tape_file)
+    assert tape.prompts == list(prompts)
+    session, narrator, registry = tape.session(), tape.narrator(), tape.registry()
+    results = [
+        await take_turn(session, prompt, narrator=narrator, registry=registry) for prompt in tape.prompts
+    ]
+    assert [result.outcome for result in results] == ["completed", "completed"]
+    assert session.snapshot() == tape.state != {}
+    assert [result.narrative for result in results] == [turn.narrative for turn in tape.turns]
+    assert [result.choices for result in results] == [turn.choices for turn in tape.turns]
+
+
 async def test_a_tape_without_the_prompt_says_so(home: Path, tmp_path: Path) -> None:
     store = SqliteStore(home / "sessions.db")
     export_session(store, "game", tmp_path / "game.narratoria")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,6 +100,7 @@ class Cassette:
         self._beginning = beginning
         self._contents = contents
         self._takes = _takes(records)
+        self._paths = _paths(self.view)
 
     @property
     def turns(self) -> list[TurnView]:
@@ -130,12 +131,22 @@ class Cassette:
 
     def registry(self) -> ToolRegistry:
         """A tool for each one that was called, which answers as recorded."""
-        return ToolRegistry(
-            [
-                Tool[Any, Any](name, "Answers as recorded.", _Player(name, takes).run, parameters=_ANYTHING)
-                for name, takes in self._takes.items()
-            ]
-        )
+        tools = [
+            Tool[Any, Any](name, "Answers as recorded.", _Player(name, takes).run, parameters=_ANYTHING)
+            for name, takes in self._takes.items()
+        ]
+        return TapeRegistry(tools, self._paths)
+
+
+class TapeRegistry(ToolRegistry):
+    """Recorded tools, by their names and by the paths that the recorded plans have for them."""
+
+    def __init__(self, tools: Iterable[Tool[Any, Any]], paths: Mapping[str, str]) -> None:
+        super().__init__(tools)
+        self._paths = paths
+
+    def get(self, name: str) -> Tool[Any, Any] | None:
+        return super().get(name) or super().get(self._paths.get(name, ""))
 
 
 class TapeNarrator:
@@ -230,6 +241,20 @@ def _leaves(patch: JsonObject, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _paths(view: SessionView) -> dict[str, str]:
+    """Which tool each `toolPath` of a plan meant."""
+    ran = {call.call: call.tool for turn in view.turns for call in turn.calls if call.attempts}
+    found: dict[str, str] = {}
+    for turn in view.turns:
+        for made in turn.plans:
+            plan = PlanDocument.from_data(made.plan)
+            for planned in plan.tools:
+                tool = ran.get(f"{plan.request_id}:{planned.tool_id}")
+                if tool is not None:
+                    found[planned.tool_path] = tool
+    return found
 
 
 def _takes(records: list[Record]) -> dict[str, list[_Take]]:

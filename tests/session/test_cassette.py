@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from digging import Outside, Stone, new_game, play, world
 
 from narratoria.session import Session
@@ -12,6 +13,7 @@ from narratoria.session.portable import export_session, import_session
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
 from narratoria.testing import Cassette, cassette
+from narratoria.tools.resolve import ToolRefused, ToolResolver
 from narratoria.turn import take_turn
 
 
@@ -112,4 +114,15 @@ async def test_an_undo_takes_a_played_back_slice_back(tmp_path: Path) -> None:
     assert session[Stone].all() == (Stone(1),)
     await again.close()
     assert world(store.restore(session.id)) == world(session)
+    store.close()
+
+
+async def test_a_path_on_no_tape_is_said_to_be_nowhere(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = new_game(store)
+    await play(journal, Outside(tmp_path).registry(), "dig 1")
+    await journal.close()
+    tape = taped(store, journal.session.id, tmp_path)
+    with pytest.raises(ToolRefused, match="not a registered name, and no folder is allowed to look for"):
+        ToolResolver(tape.registry()).resolve("tools/sing")
     store.close()

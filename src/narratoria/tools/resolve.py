@@ -63,9 +63,10 @@ class ToolResolver:
                 f"{tool_path!r} lies outside the folders this plan may use; nothing was started",
                 ["move the tool into the story's folder, or allow its folder with --tools DIR"],
             )
-        where = ", ".join(map(str, self.roots)) or "no folder is allowed"
+        where = ", ".join(map(str, self.roots))
+        sought = f"no such file is in {where}" if where else "no folder is allowed to look for a file in"
         raise ToolRefused(
             TOOL_NOT_FOUND,
-            f"no tool {tool_path!r}: it is not a registered name, and no such file is in {where}",
+            f"no tool {tool_path!r}: it is not a registered name, and {sought}",
             ["check the path", "allow its folder with --tools DIR"],
         )
