@@ -227,6 +227,28 @@ async def test_a_database_of_a_newer_version_is_refused_untouched(tmp_path: Path
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("damaged", [False, True], ids=["sound", "damaged"])
+async def test_salvage_leaves_a_database_of_a_newer_version_alone(
+    tmp_path: Path, driver: str, damaged: bool
+) -> None:
+    """Its pages may mean something this version does not know of."""
+    path = tmp_path / "sessions.db"
+    await filled(path, driver)
+    store = SqliteStore(path, driver=driver)
+    store.writer.run(lambda db: db.execute("PRAGMA user_version = 99"))
+    store.close()
+    if damaged:  # the first page's table of contents, and more
+        with path.open("r+b") as file:
+            file.seek(100)
+            file.write(os.urandom(path.stat().st_size - 4096))
+    before = path.read_bytes()
+    names = sorted(one.name for one in tmp_path.iterdir())
+    with pytest.raises(JournalError, match=r"newer Narratoria.*nothing was changed"):
+        salvage(path)
+    assert path.read_bytes() == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == names
+
+
 def test_another_programs_database_is_refused_untouched(tmp_path: Path, driver: str) -> None:
     import sqlite3
 

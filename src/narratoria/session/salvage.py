@@ -15,7 +15,7 @@ from narratoria.events import SessionStarted
 from narratoria.session import chunks
 from narratoria.session.pages import Pages
 from narratoria.session.session import Record
-from narratoria.session.sqlite import SqliteStore, nobody_playing
+from narratoria.session.sqlite import NewerVersion, SqliteStore, nobody_playing
 from narratoria.session.writer import Database
 
 _COLUMNS: Final = (
@@ -47,8 +47,8 @@ def salvage(path: Path) -> Salvaged:
     """Put a new database with everything readable in the place of a damaged one.
 
     Of each session its records are kept up to the first that cannot be read: what came after stood on it.
-    A sound file is left as it is. `SessionBusy` while any session in it is being played: that process would
-    go on writing to the file that was moved away.
+    A sound file is left as it is, and so is one of a newer version (`NewerVersion`). `SessionBusy` while any
+    session in it is being played: that process would go on writing to the file that was moved away.
     """
     if not path.is_file():
         raise JournalError(f"{path}: no such file; there is nothing to salvage")
@@ -66,7 +66,7 @@ def _salvage(path: Path) -> Salvaged:
             source = path.with_name(path.name + suffix)
             if source.exists():
                 shutil.copyfile(source, copy.with_name(copy.name + suffix))
-        sound = _sound(copy, path.parent / "assets")
+        sound = _sound(copy, path)
         if sound is not None:
             return Salvaged(None, sound)
         saved = _copy_sessions(_rebuild(copy, Path(folder)), fresh, path.parent / "assets")
@@ -83,9 +83,9 @@ def _salvage(path: Path) -> Salvaged:
     return Salvaged(damaged, saved)
 
 
-def _sound(copy: Path, assets: Path) -> list[SavedSession] | None:
-    """Its sessions, if every page, index and record of a database can be read."""
-    store = SqliteStore(copy, assets=assets)
+def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
+    """Its sessions, if every page, index and record of a copy of the database at `path` can be read."""
+    store = SqliteStore(copy, assets=path.parent / "assets")
     try:
         if store.query("PRAGMA integrity_check") != [("ok",)]:
             return None
@@ -96,6 +96,8 @@ def _sound(copy: Path, assets: Path) -> list[SavedSession] | None:
                 last = record.seq
             found.append(SavedSession(meta.id, meta.title, last, meta.last_seq))
         return found if all(one.whole for one in found) else None
+    except NewerVersion as error:
+        raise NewerVersion(str(error).replace(str(copy), str(path))) from None
     except JournalError:
         return None
     finally:

@@ -38,6 +38,10 @@ _WORDS: Final = {
 }  # fmt: skip
 
 
+class NewerVersion(JournalError):
+    """The file is of a Narratoria that this one does not know: nothing is done to it, nor made of it."""
+
+
 class SqliteStore(SqlStore):
     """Sessions in one file. Locks are files beside it, held by the system: a dead process holds none."""
 
@@ -305,12 +309,12 @@ def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDat
         database.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
         version = _version(database)
         application = int(database.execute("PRAGMA application_id")[0][0])
-        tables = int(database.execute("SELECT count(*) FROM sqlite_master")[0][0])
-        if version > SCHEMA_VERSION:
-            raise JournalError(
+        if version > SCHEMA_VERSION and application == APPLICATION_ID:
+            raise NewerVersion(
                 f"{path} was written by a newer Narratoria (its version is {version}, this one reads up to "
                 f"{SCHEMA_VERSION}); nothing was changed. Upgrade Narratoria to open it"
             )
+        tables = int(database.execute("SELECT count(*) FROM sqlite_master")[0][0])
         if tables and application != APPLICATION_ID:
             raise JournalError(
                 f"{path} is a database of another program; nothing was changed. Choose another path"
