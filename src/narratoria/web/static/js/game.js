@@ -1,6 +1,6 @@
 /**
  * One open story: its world, kept current by the stream, and what a player can do in it.
- * Views are told at once, and then once per animation frame, however many records come in between.
+ * Views are told once per animation frame, however many records came in between; the first after a pause at once.
  */
 import { api } from "./api.js";
 import { attempt, clearSnackbar } from "./dialogs.js";
@@ -63,7 +63,7 @@ export class Game {
     for (const record of records) fold(this.world, record);
     // a short turn comes whole, in one message: that it runs may never be seen
     if (this.sending && records.some((record) => record.seq > this.sentAfter && ANSWERS.has(record.event.type))) this.sending = false;
-    this.changed();
+    this.#told();
   }
 
   #runsDry() {
@@ -71,9 +71,12 @@ export class Game {
   }
 
   changed() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => this.#show());
-    if (performance.now() - this.shownAt < ONE_FRAME || document.hidden) return;
+    this.frame ||= requestAnimationFrame(() => this.#show());
+  }
+
+  /** The same for what the player waits for, without waiting for the frame unless one was shown just now. */
+  #told() {
+    if (performance.now() - this.shownAt < ONE_FRAME || document.hidden) return this.changed();
     cancelAnimationFrame(this.frame);
     this.#show();
   }

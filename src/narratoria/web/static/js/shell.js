@@ -32,7 +32,10 @@ export class Shell {
     this.banner = h("div", { class: "banner", role: "alert", hidden: true });
     this.links = VIEWS.map(([name, label, symbol]) => h("a", { class: "nav-link", href: `#${name}` }, h("span", { class: "nav-icon" }, icon(symbol), h("i", { class: "badge", hidden: true, "aria-hidden": "true" })), h("span", { text: label })));
     this.main = h("main", { id: "main", tabindex: "-1" }, ...Object.values(this.views).map((view) => view.node));
-    addEventListener("hashchange", () => this.#route());
+    addEventListener("hashchange", () => {
+      this.#route();
+      this.main.parentElement?.scrollTo(0, 0); // where height is scarce, the frame scrolls
+    });
     game.views.push(() => this.update());
   }
 
@@ -44,7 +47,8 @@ export class Shell {
       this.rail,
       h("div", { class: "stage" }, h("header", { class: "bar" }, home, this.title, settings), this.banner, this.main));
     this.#route();
-    this.#readTitle();
+    // the story itself comes first
+    setTimeout(() => this.#readTitle());
   }
 
   async #readTitle() {
@@ -65,7 +69,6 @@ export class Shell {
     this.argument = rest ? decodePart(rest) : null;
     for (const [key, view] of Object.entries(this.views)) view.node.hidden = key !== this.current;
     VIEWS.forEach(([key], index) => (key === this.current ? this.links[index].setAttribute("aria-current", "page") : this.links[index].removeAttribute("aria-current")));
-    this.main.parentElement?.scrollTo(0, 0); // where height is scarce, the frame scrolls
     this.update();
   }
 

@@ -100,7 +100,7 @@ export class StoryView {
   #offerEarlier() {
     const { earlier } = this.game;
     this.earlier.hidden = !earlier;
-    setText(this.earlier, earlier === 1 ? "Show 1 earlier turn" : `Show earlier turns (${earlier.toLocaleString("en")})`);
+    if (earlier) setText(this.earlier, earlier === 1 ? "Show 1 earlier turn" : `Show earlier turns (${earlier.toLocaleString("en")})`);
     if (this.heightBefore && earlier !== this.earlierBefore) {
       this.scroller.scrollTop += this.scroller.scrollHeight - this.heightBefore; // what is being read stays where it is
       this.heightBefore = 0;
