@@ -5,19 +5,21 @@ however long the game is. What a turn did outside the session is taken back by t
 wrote. What cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in
 the outcome.
 
-Before the first compensation runs, the journal says on the disk that it will, and after each that it did: an undo that
-cannot be saved does nothing, and one that is cut short goes on with the rest (`finish_undo`, when the session is opened
-again). The one that was running is run again: it should take "gone already" for done.
+A move that cannot be saved is not made, neither now nor later. Before the first compensation runs, the journal says on
+the disk that it will, and after each that it did: an undo that is cut short goes on with the rest (`finish_undo`, when
+the session is opened again). The one that was running is run again: it should take "gone already" for done.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import Final
 
 from narratoria.contract import Effect
 from narratoria.errors import JournalError
 from narratoria.events import (
+    AnyRuntimeEvent,
     Checkpoint,
     Committed,
     EffectApplied,
@@ -35,6 +37,7 @@ from narratoria.session import Record
 from narratoria.session.journal import Journal
 from narratoria.tool import CallScope, Tool, ToolContext
 
+logger = logging.getLogger("narratoria")
 NOT_HERE: Final = "its tool is not here"
 
 
@@ -112,17 +115,15 @@ async def undo_to(journal: Journal, turn: int, registry: ToolRegistry | None = N
 
 
 async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
-    session = journal.session
     if journal.timeline.open is not None:
-        _abandon(journal)
+        await _abandon(journal)
     preview = await preview_undo(journal, registry)
-    records = journal.store.read_turn(session.id, preview.turn)
+    records = journal.store.read_turn(journal.session.id, preview.turn)
     outcome = Undone(preview.turn, preview.prompt, preview.irreversible)
     resumed = journal.timeline.undoing == preview.turn
     done = tuple(journal.timeline.taken_back.get(preview.turn, ()))
     if preview.compensated and not resumed:
-        session.record(UndoStarted(turn=preview.turn))
-        await journal.commit_turn()
+        await _keep(journal, UndoStarted(turn=preview.turn))
     for applied in reversed(_effects(records)):
         if (applied.call, applied.effect) in done:
             if resumed:
@@ -130,12 +131,24 @@ async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
         elif _obstacle(journal, preview.turn, applied, registry) is None:
             assert registry is not None  # noqa: S101 - without one there is an obstacle
             await _compensate(journal, registry, preview.turn, applied, outcome)
-    journal.restoration().take_back(preview.turn)
-    session.record(TurnUndone(turn=preview.turn))
+    before, restoration = journal.timeline.copy(), journal.restoration()
+    restoration.take_back(preview.turn)
+
+    def revert() -> None:
+        restoration.make_again(preview.turn)
+        journal.timeline.become(before)
+
+    notices = [Notice(level="warn", message=message) for message in outcome.failed]
     for message in outcome.failed:
-        session.notice(Notice(level="warn", message=message))
-    await journal.commit_turn()
+        logger.warning("%s", message)
+    await journal.keep(TurnUndone(turn=preview.turn), *notices, revert=revert)
     return outcome
+
+
+async def _keep(journal: Journal, event: AnyRuntimeEvent) -> None:
+    """Record what changes nothing but the timeline: on the disk, or not at all."""
+    before = journal.timeline.copy()
+    await journal.keep(event, revert=lambda: journal.timeline.become(before))
 
 
 async def finish_undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone | None:
@@ -201,9 +214,14 @@ async def _refuse_what_acted_outside(journal: Journal, turn: int) -> None:
 
 async def _redo(journal: Journal, turn: int) -> int:
     await journal.flush()
-    journal.restoration().make_again(turn)
-    journal.session.record(TurnRedone(turn=turn))
-    await journal.commit_turn()
+    before, restoration = journal.timeline.copy(), journal.restoration()
+    restoration.make_again(turn)
+
+    def revert() -> None:
+        restoration.take_back(turn)
+        journal.timeline.become(before)
+
+    await journal.keep(TurnRedone(turn=turn), revert=revert)
     return turn
 
 
@@ -224,8 +242,8 @@ async def checkpoint(journal: Journal, name: str) -> int:
             raise JournalError(f"turn {journal.timeline.open} is not finished; let it end, then name it")
         if turn is None:
             raise JournalError("there is no turn yet to give a name to")
-        journal.session.record(Checkpoint(name=name, turn=turn))
-        await journal.commit_turn()
+        await journal.flush()
+        await _keep(journal, Checkpoint(name=name, turn=turn))
         return turn
 
 
@@ -252,15 +270,15 @@ async def abandon(journal: Journal) -> int | None:
     async with journal.session.turn_lock:
         turn = journal.timeline.open
         if turn is not None:
-            _abandon(journal)
-            await journal.commit_turn()
+            await _abandon(journal)
         return turn
 
 
-def _abandon(journal: Journal) -> None:
+async def _abandon(journal: Journal) -> None:
     turn = journal.timeline.open
     if turn is not None:
-        journal.session.record(TurnCommitted(turn=turn, outcome="cancelled"))
+        await journal.flush()
+        await _keep(journal, TurnCommitted(turn=turn, outcome="cancelled"))
         journal.session.turn = None
         journal.open_records = []
 

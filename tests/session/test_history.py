@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from digging import Outside, new_game, play, world
@@ -20,7 +24,9 @@ from narratoria.history import (
     undo,
     undo_to,
 )
+from narratoria.session import Record
 from narratoria.session.fold import fold
+from narratoria.session.journal import Journal
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
 
@@ -234,21 +240,106 @@ async def test_undo_costs_the_turn_not_the_game(store: Store, tmp_path: Path) ->
     await journal.close()
 
 
-async def test_an_undo_that_cannot_be_saved_takes_nothing_back_outside(tmp_path: Path) -> None:
+@contextmanager
+def full_disk(store: SqliteStore) -> Iterator[None]:
+    refuse = (
+        "CREATE TEMP TRIGGER no BEFORE INSERT ON batches BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    )
+    store.writer.run(lambda db: db.execute(refuse))
+    yield
+    store.writer.run(lambda db: db.execute("DROP TRIGGER no"))
+
+
+def standing(journal: Journal) -> tuple[Any, ...]:
+    return world(journal.session), copy.deepcopy(journal.timeline), journal.session.seq
+
+
+async def test_a_move_that_cannot_be_saved_is_not_made(tmp_path: Path) -> None:
+    """Neither now nor later, when there is room again."""
+    store = SqliteStore(tmp_path / "sessions.db")
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    # More turns than the session remembers of its past, so that taking one back calls an older one to mind.
+    await play(journal, registry, *[f"dig {n}" for n in range(1, 37)])
+    await checkpoint(journal, "deep")
+    before, heard = standing(journal), Heard()
+    journal.session.attach(heard)
+    moves: list[Callable[[], Awaitable[Any]]] = [
+        lambda: undo(journal, registry),
+        lambda: undo_to(journal, 2, registry),
+        lambda: retry(journal, registry),
+        lambda: checkpoint(journal, "other"),
+    ]
+    for move in moves:
+        with full_disk(store), pytest.raises(JournalError, match=r"the disk is full.*it was not done$"):
+            await move()
+        assert standing(journal) == before
+    assert heard.events == [], "nobody is told of what did not happen"
+    await undo(journal, registry)
+    assert [type(event) for event in heard.events] == [TurnUndone]
+    undone = standing(journal)
+    with full_disk(store), pytest.raises(JournalError, match="the disk is full"):
+        await redo(journal)
+    assert standing(journal) == undone
+    await redo(journal)
+    assert standing(journal)[:2] == before[:2]
+    (result,) = await play(journal, registry, "dig 99")
+    assert result.unsaved is None
+    await journal.close()
+    view = fold(store.read(journal.session.id))
+    assert (len(view.told), view.checkpoints) == (37, {"deep": 36})
+    assert world(store.restore(journal.session.id)) == world(journal.session)
+    store.close()
+
+
+async def test_the_end_of_an_undo_that_cannot_be_saved_is_left_to_be_made(tmp_path: Path) -> None:
+    """The bell was taken back and that is on the disk; the session itself has not moved."""
     store = SqliteStore(tmp_path / "sessions.db")
     outside = Outside(tmp_path)
     journal = new_game(store)
     await play(journal, outside.registry(), "ring 1")
     before = world(journal.session)
     refuse = (
-        "CREATE TEMP TRIGGER no BEFORE INSERT ON batches BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        "CREATE TEMP TRIGGER no BEFORE UPDATE OF last_seq ON sessions WHEN NEW.last_seq > "
+        f"{journal.session.seq + 2} BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
     )
     store.writer.run(lambda db: db.execute(refuse))
     with pytest.raises(JournalError, match="the disk is full"):
         await undo(journal, outside.registry())
-    assert outside.world["bell"] == 1
-    assert world(journal.session) == before
+    assert (outside.world["bell"], world(journal.session)) == (0, before)
+    assert journal.timeline.undoing == 1
     store.writer.run(lambda db: db.execute("DROP TRIGGER no"))
+    outcome = await undo(journal, outside.registry())
+    assert (outside.world["bell"], outcome.compensated) == (0, ["the bell rings"])
+    await journal.close()
+    store.close()
+
+
+class Heard:
+    """Attached to the session itself, not to its journal."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    async def wait(self) -> None:
+        return None
+
+    def push(self, record: Record) -> None:
+        self.events.append(record.event)
+
+
+async def test_an_undo_that_cannot_be_saved_takes_nothing_back_outside(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    outside = Outside(tmp_path)
+    journal = new_game(store)
+    await play(journal, outside.registry(), "ring 1")
+    before = standing(journal)
+    with full_disk(store), pytest.raises(JournalError, match="the disk is full"):
+        await undo(journal, outside.registry())
+    assert outside.world["bell"] == 1
+    assert standing(journal) == before, "a restart does not go on with it either"
     outcome = await undo(journal, outside.registry())
     assert (outside.world["bell"], outcome.compensated) == (0, ["the bell rings"])
     await journal.close()

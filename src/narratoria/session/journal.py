@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import JournalError
-from narratoria.events import CallFinished, PlanMade, TurnCommitted, TurnStarted
+from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.restoration import Restoration, SnapshotTaken, take_snapshot
 from narratoria.session.session import Record, Run, Session, Sink
 from narratoria.session.timeline import Timeline
@@ -56,6 +56,7 @@ class Journal:
         self.timeline = timeline
         self.open_records = list(open_records)  # of a turn that a crash left open
         self.failure: JournalError | None = None
+        self._reason = ""  # of it, without what waits
         self.written = session.seq
         self.closed = False
         self._key = key
@@ -133,6 +134,36 @@ class Journal:
     async def flush(self) -> None:
         """Return once everything recorded so far is written, and survives the end of this process."""
         await self._reach(self.session.seq, durable=False)
+
+    async def keep(self, *events: AnyRuntimeEvent, revert: Callable[[], None]) -> None:
+        """Record events, and return once they are on the disk; nobody but the journal hears of them before.
+
+        If they cannot be written, `revert` takes back what they say of the session, they are forgotten, and the
+        `JournalError` is raised: what was to happen never did. Only where something else was recorded after them,
+        which stands on them, do they stay, to be written with it.
+        """
+        after = self.session.seq
+        records = [self.session.next_record(event) for event in events]
+        for record in records:
+            self.push(record)
+        kept = True
+        try:
+            await self.commit_turn()
+        except JournalError as error:
+            if self.session.seq != records[-1].seq or self._future is not None or self.written > after:
+                raise
+            kept = False
+            revert()
+            self._forget(after)
+            raise type(error)(f"{self._reason}; it was not done") from None
+        finally:
+            for record in records if kept else ():
+                self.session.tell(record, but=self)
+
+    def _forget(self, after: int) -> None:
+        self._pending = [entry for entry in self._pending if entry.last <= after]
+        self._gathered -= self.session.seq - after
+        self.session.seq = after
 
     async def close(self) -> None:
         """Write what is left, let the session go, and give the lease back. The session stays usable."""
@@ -269,6 +300,7 @@ class Journal:
 
     def _fail(self, error: JournalError) -> None:
         kept = f"session {self.session.id}: saved up to record {self.written}, {self._gathered} records wait"
+        self._reason = str(error)
         self.failure = type(error)(f"{error} ({kept})")
         waiters, self._waiters = self._waiters, []
         for _, _, waiter in waiters:

@@ -120,8 +120,7 @@ class Restoration:
         session.health = dict(snapshot.health)
         session.completed_tools = set(snapshot.timeline.completions)
         session.seq = snapshot.seq
-        for field in Timeline.__struct_fields__:
-            setattr(self.timeline, field, getattr(snapshot.timeline, field))
+        self.timeline.become(snapshot.timeline)
         self.timeline.turns = [turn for first, last in snapshot.turns for turn in range(first, last + 1)]
 
     def apply(self, record: Record) -> None:

@@ -170,6 +170,17 @@ class Session:
                 sink.push(record)
         return self.seq
 
+    def next_record(self, event: AnyRuntimeEvent) -> Record:
+        """The next record of the stream, of which nobody is told yet."""
+        self.seq += 1
+        return Record(self.seq, self.clock(), self.turn, event)
+
+    def tell(self, record: Record, *, but: Sink) -> None:
+        """Send a record to all sinks but one."""
+        for sink in self._sinks:
+            if sink is not but:
+                sink.push(record)
+
     def record_emitted(self, call: str, events: Sequence[ToolEvent]) -> int:
         """Put what a call emitted at one moment on the stream; return the sequence number of the first."""
         first = self.seq + 1

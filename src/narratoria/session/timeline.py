@@ -41,6 +41,22 @@ class Timeline(msgspec.Struct, omit_defaults=True):
         if step is not None:
             step(self, record.event)
 
+    def copy(self) -> Timeline:
+        """As it is now, whatever becomes of this one."""
+        return msgspec.structs.replace(
+            self,
+            turns=list(self.turns),
+            undone=list(self.undone),
+            checkpoints=dict(self.checkpoints),
+            dropped=dict(self.dropped),
+            completions=dict(self.completions),
+            taken_back={turn: list(effects) for turn, effects in self.taken_back.items()},
+        )
+
+    def become(self, other: Timeline) -> None:
+        for field in self.__struct_fields__:
+            setattr(self, field, getattr(other, field))
+
     @property
     def last(self) -> int | None:
         """The newest turn that counts."""
