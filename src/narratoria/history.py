@@ -326,7 +326,19 @@ def _obstacle(
 
 
 def _effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | None:
-    return tool.effects[applied.effect] if applied.effect < len(tool.effects) else None
+    """The tool's effect that is the recorded one: the same words in the same place, or the only one of those words.
+
+    A tool may have been edited since; another effect's compensation must not run with this one's receipt.
+    """
+    same = [
+        (place, one)
+        for place, one in enumerate(tool.effects)
+        if one.description == applied.description and one.reversible and one.reaches_outside
+    ]
+    for place, one in same:
+        if place == applied.effect or len(same) == 1:
+            return one
+    return None
 
 
 async def _compensate(

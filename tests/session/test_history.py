@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from digging import Outside, new_game, play, world
+from digging import Dig, Dug, Outside, new_game, play, world
 
+from narratoria.contract import StateChangeEffect
 from narratoria.errors import JournalError
 from narratoria.events import TurnUndone, UndoStarted
 from narratoria.history import (
@@ -24,11 +25,13 @@ from narratoria.history import (
     undo,
     undo_to,
 )
+from narratoria.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.session.fold import fold
 from narratoria.session.journal import Journal
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
+from narratoria.tool import Tool, ToolContext, ToolResult
 
 
 async def test_undo_and_redo_move_the_whole_world(make_store, tmp_path: Path) -> None:
@@ -106,6 +109,58 @@ async def test_without_its_tool_an_effect_is_listed_as_irreversible(store: Store
     await play(journal, Outside(tmp_path).registry(), "ring 1")
     preview = await preview_undo(journal, None)
     assert "ring: the bell rings (its tool is not here)" in preview.irreversible
+    await journal.close()
+
+
+class Bells:
+    """A tool that rings several bells outside, each of its own effect."""
+
+    def __init__(self) -> None:
+        self.silenced: list[tuple[str, Any]] = []
+
+    def registry(self, *names: str, stuck: bool = False, **changed: Any) -> ToolRegistry:
+        async def ring(params: Dig, *, context: ToolContext) -> ToolResult[Dug]:
+            return ToolResult.ok(Dug(params.n), message="rung")
+
+        def effect(name: str) -> StateChangeEffect:
+            def silence(context: ToolContext) -> None:
+                if stuck:
+                    raise OSError("it is stuck")
+                self.silenced.append((name, context.receipt))
+
+            given = {"apply": lambda context: f"receipt {name}", "rollback": silence, **changed}
+            return StateChangeEffect(description=f"bell {name}", state=f"bells.{name}", value=True, **given)
+
+        return ToolRegistry([Tool[Dig, Dug]("ring", "Rings.", ring, effects=[effect(one) for one in names])])
+
+
+async def test_an_effect_is_taken_back_by_its_own_compensation_wherever_that_stands_now(store: Store) -> None:
+    bells = Bells()
+    journal = new_game(store)
+    await play(journal, bells.registry("a", "b"), "ring 1")
+    outcome = await undo(journal, bells.registry("c", "b", "a"))
+    assert bells.silenced == [("b", "receipt b"), ("a", "receipt a")]
+    assert outcome.compensated == ["bell b", "bell a"]
+    await journal.close()
+
+
+@pytest.mark.parametrize(
+    ("names", "changed"),
+    [(["a", "c"], {}), (["b", "a", "b"], {}), (["a", "b"], {"reversible": False})],
+    ids=["another in its place", "two of its name elsewhere", "not to be taken back any more"],
+)
+async def test_an_effect_whose_compensation_cannot_be_told_is_listed_and_left(
+    store: Store, names: list[str], changed: dict[str, Any]
+) -> None:
+    bells = Bells()
+    journal = new_game(store)
+    await play(journal, bells.registry("z", "b"), "ring 1")
+    registry = bells.registry(*names, **changed)
+    preview = await preview_undo(journal, registry)
+    assert preview.compensated == []
+    assert preview.irreversible[1] == "ring: bell b (its tool has changed since)"
+    assert (await undo(journal, registry)).irreversible == preview.irreversible
+    assert bells.silenced == []
     await journal.close()
 
 
