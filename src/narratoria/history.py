@@ -169,14 +169,14 @@ def _refuse_while_undoing(journal: Journal) -> None:
 async def redo(journal: Journal, *, force: bool = False) -> int:
     """Bring the turn back that was undone last, from its records: no tool runs. Returns its number.
 
-    Refused when the turn did something outside that an undo takes back: records cannot do it again. What cannot be
-    taken back stands as it did, and is no obstacle. With `force` the session is brought back without it.
+    Refused when the undo took back something outside: records cannot do it again. What was not taken back stands as
+    it did, and is no obstacle. With `force` the session is brought back without it.
     """
     async with journal.session.turn_lock:
         _refuse_while_undoing(journal)
         turn = _undone_last(journal)
         if not force:
-            await _refuse_what_acted_outside(journal, turn)
+            await _refuse_what_was_taken_back(journal, turn)
         return await _redo(journal, turn)
 
 
@@ -190,7 +190,7 @@ async def redo_to(journal: Journal, turn: int) -> list[int]:
             raise JournalError(f"turn {turn} is not one that a redo brings back")
         again = undone[undone.index(turn) :][::-1]
         for one in again:
-            await _refuse_what_acted_outside(journal, one)
+            await _refuse_what_was_taken_back(journal, one)
         return [await _redo(journal, one) for one in again]
 
 
@@ -200,10 +200,11 @@ def _undone_last(journal: Journal) -> int:
     return journal.timeline.undone[-1]
 
 
-async def _refuse_what_acted_outside(journal: Journal, turn: int) -> None:
+async def _refuse_what_was_taken_back(journal: Journal, turn: int) -> None:
     await journal.flush()
     records = journal.store.read_turn(journal.session.id, turn)
-    outside = [one for one in _effects(records) if one.reversible]
+    gone = journal.timeline.taken_back.get(turn, ())
+    outside = [one for one in _effects(records) if (one.call, one.effect) in gone]
     if outside:
         done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
         raise JournalError(

@@ -164,6 +164,32 @@ async def test_an_effect_whose_compensation_cannot_be_told_is_listed_and_left(
     await journal.close()
 
 
+async def test_a_redo_is_refused_only_for_what_was_really_taken_back(make_store) -> None:
+    bells = Bells()
+    store = make_store()
+    journal = new_game(store)
+    await play(journal, bells.registry("a"), "ring 1")
+    rung = world(journal.session)
+    for tools in (None, bells.registry("a", stuck=True), bells.registry("c")):
+        await undo(journal, tools)
+        assert await redo(journal) == 1, "the bell still rings: nothing is missing"
+        assert world(journal.session) == rung
+    branch = store.open(store.branch(journal.session.id, 1).id)
+    await undo(branch, bells.registry("a"))
+    assert await redo(branch) == 1
+    await branch.close()
+    assert bells.silenced == []
+
+    await undo(journal, bells.registry("a"))
+    with pytest.raises(JournalError, match=r"ring: bell a\); that was taken back.*say 'ring 1' again"):
+        await redo(journal)
+    await journal.close()
+    journal = make_store().open(journal.session.id)
+    with pytest.raises(JournalError, match="that was taken back"):
+        await redo(journal)
+    await journal.close()
+
+
 async def test_checkpoints_are_places_to_come_back_to(make_store, tmp_path: Path) -> None:
     registry = Outside(tmp_path).registry()
     journal = new_game(make_store())
