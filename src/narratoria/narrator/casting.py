@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest
-from narratoria.narrator.reserve import Reserved
+from narratoria.narrator.reserve import Reserved, Withheld
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument
 from narratoria.session.store import data_home
@@ -45,12 +45,14 @@ def make_narrator(
     paraphrase = _paraphrase_narrator(story, required=names is not None) if "paraphrase" in asked else None
     # Rules in front of the narrator that reads them by meaning leave to it what they understand in part only.
     defers = paraphrase is not None and "rules" in asked[: asked.index("paraphrase")]
-    reserved = story.reserved_tools if "rules" in asked or "paraphrase" in asked else frozenset[str]()
+    ruled = "rules" in asked or "paraphrase" in asked
+    reserved = story.reserved_tools if ruled else frozenset[str]()
+    withheld = Withheld.by(story, beside_rules=ruled)
     makers: dict[str, Callable[[], Narrator | None]] = {
         "rules": lambda: story.scripted_narrator(defers=defers) if story.rules is not None else None,
         "paraphrase": lambda: paraphrase,
         "local": lambda: _local_narrator(required=names is not None, without=reserved),
-        "llm": lambda: _llm_narrator(required=names is not None),
+        "llm": lambda: _llm_narrator(required=names is not None, withheld=withheld),
         "template": TemplateNarrator,
     }
     chosen: list[Narrator] = []
@@ -200,13 +202,13 @@ def _local_narrator(*, required: bool, without: frozenset[str]) -> Narrator | No
     return Reserved(narrator, without) if without else narrator
 
 
-def _llm_narrator(*, required: bool) -> Narrator | None:
+def _llm_narrator(*, required: bool, withheld: Withheld) -> Narrator | None:
     if not required and not any(os.environ.get(name) for name in _MODEL_SERVER):
         return None
     try:
         from narratoria.narrator.llm import LLMNarrator
 
-        return LLMNarrator.from_environment()  # needs the extra `llm`
+        return LLMNarrator.from_environment(withheld=withheld)  # needs the extra `llm`
     except ImportError as error:
         if required:
             raise NarratoriaError(f"the LLM narrator needs the extra 'llm' ({error})") from None

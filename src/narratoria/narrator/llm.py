@@ -41,6 +41,7 @@ from narratoria.narrator.plan_reply import (
 from narratoria.narrator.prompting import Prompting
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.receipts import contradictions, judged
+from narratoria.narrator.reserve import Withheld
 from narratoria.plan import PlanDocument
 from narratoria.plan_executor import MAX_GENERATIONS
 
@@ -73,6 +74,7 @@ class LLMNarrator:
         time_limit: float | None = GENERATION_TIMEOUT,
         max_tokens: int = MAX_TOKENS,
         max_narrative: int = MAX_NARRATIVE,
+        withheld: Withheld = Withheld(),  # noqa: B008 (frozen)
     ) -> None:
         """`max_tokens` bounds an answer, `max_narrative` the characters of its narrative."""
         self.adapter = adapter
@@ -81,6 +83,7 @@ class LLMNarrator:
         self.time_limit = time_limit
         self.max_tokens = max_tokens
         self.max_narrative = max_narrative
+        self.withheld = withheld
         self.last_choices: tuple[str, ...] = ()
         self._name = name
         self._problems: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -91,7 +94,12 @@ class LLMNarrator:
         self._free_at = 0.0  # when a busy server may be asked again, by the monotonic clock
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> LLMNarrator:
+    def from_environment(
+        cls,
+        environment: Mapping[str, str] | None = None,
+        *,
+        withheld: Withheld = Withheld(),  # noqa: B008 (frozen)
+    ) -> LLMNarrator:
         """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
         from narratoria.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
 
@@ -109,6 +117,7 @@ class LLMNarrator:
             if bounded
             else None,
             time_limit=_number(env, "NARRATORIA_LLM_TIMEOUT") or GENERATION_TIMEOUT,
+            withheld=withheld,
         )
 
     @property
@@ -120,7 +129,7 @@ class LLMNarrator:
         self.last_choices = ()
         off = request.disabled_skills
         enabled = [card for card in request.tools if card.name not in off and card.skill not in off]
-        request = dataclasses.replace(request, tools=enabled)
+        request = self.withheld.free(dataclasses.replace(request, tools=enabled))
         if request.attempt == 1:
             self._problems.pop(request.prompt, None)
             self._stumbles = 0
@@ -130,6 +139,7 @@ class LLMNarrator:
         reply = await self._ask(request, self._messages(request), schema)
         try:
             plan, choices = plan_of(reply.text, request)
+            self.withheld.check(plan)
             self._compare(plan, request)
         except PlanRejected as error:
             self._remember(request, [*self._cut_off(reply, request), *error.problems])
@@ -163,6 +173,7 @@ class LLMNarrator:
             "Tell it again, true to the state. The calls are done.",
         ]
         schema = narrative_schema(self.max_narrative) if self._form < 2 else None
+        request = self.withheld.free(request)
         reply = await self._ask(request, self._messages(request, said), schema)
         retold = narrative_of(reply.text)[: self.max_narrative]
         still = contradictions(judged(retold, request.state))

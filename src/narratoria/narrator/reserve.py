@@ -1,16 +1,22 @@
 """Tools a story keeps for its rules: a narrator that goes by likeness alone does not get to see them.
 
 A rule says when a deed can be done and what is told of it. A narrator that leads from meaning straight to a tool
-knows nothing of that: it would light a torch that burns already.
+knows nothing of that: it would light a torch that burns already. A model is told more, and sees more; but the tool that
+carries out what rules say themselves writes any state, and what cannot be taken back is no model's guess either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from narratoria.errors import PlanRejected
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
 from narratoria.plan import PlanDocument
+
+if TYPE_CHECKING:
+    from narratoria.story import Story
 
 
 class Reserved:
@@ -29,3 +35,37 @@ class Reserved:
         if request.tools and not free:
             raise NoMatch("the story keeps its tools for its rules")
         return await self._narrator.plan(replace(request, tools=free))
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """What a story keeps from a model: tools, and whether only its rules may end it."""
+
+    tools: frozenset[str] = frozenset()
+    ending: bool = False
+
+    @classmethod
+    def by(cls, story: Story, *, beside_rules: bool) -> Withheld:
+        """The stage always; a tool of final deeds only where rules are asked too, for nobody else could do them."""
+        if story.rules is None:
+            return cls()
+        kept = {story.rules.stage, *(story.rules.final_tools if beside_rules else ())}
+        names = frozenset(name.rpartition("/")[2] for name in kept)
+        return cls(names - frozenset(story.free_tools), story.rules.end_the_story)
+
+    def free(self, request: NarratorRequest) -> NarratorRequest:
+        """The request without the tools that are kept."""
+        return replace(request, tools=[card for card in request.tools if card.name not in self.tools])
+
+    def check(self, plan: PlanDocument) -> None:
+        """A tool the story sets free may take a patch; the state's `ending` is not to be in it."""
+        if not self.ending:
+            return
+        problems = [
+            f"$.calls[{index}].input.{name}: `ending` is for the story's rules alone; leave it out"
+            for index, call in enumerate(plan.tools)
+            for name, value in call.input.items()
+            if isinstance(value, Mapping) and "ending" in value
+        ]
+        if problems:
+            raise PlanRejected(problems)

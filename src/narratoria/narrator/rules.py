@@ -150,6 +150,19 @@ class Rules:
         named = {call.tool for case in cases for call in case.calls} | {call.tool for call in self.closing}
         return named | ({self.stage} if any(case.patch or case.choices for case in cases) else set())
 
+    @property
+    def final_tools(self) -> set[str]:
+        """Tools that only deeds call which must never be somebody's guess."""
+        final, other = set[str](), {call.tool for call in self.closing}
+        for rule in self.rules:
+            for case in rule.cases:
+                (final if rule.is_final(case) else other).update(call.tool for call in case.calls)
+        return final - other
+
+    @property
+    def end_the_story(self) -> bool:
+        return any("ending" in case.patch for rule in self.rules for case in rule.cases)
+
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file of a story, or `StoryInvalid` with the line."""
