@@ -301,3 +301,24 @@ async def test_a_narrator_that_is_never_made_costs_two_generations_once() -> Non
         assert result.narrator == "template"
     made.set()
     assert len(heard.of(PlanRefused)) == 2
+
+
+@pytest.mark.parametrize("generations", [1, 5])
+async def test_a_model_that_keeps_denying_the_state_leaves_the_word_to_the_next_narrator(
+    generations: int,
+) -> None:
+    lie = says("The gate is open. You carry the golden crown.")
+    deed = PlannedCall(tool_id="open-1", tool_path="open_gate")
+    rules = Passes("rules", PlanDocument(narrative="You lean on it.", tools=[deed]))
+    result, server, heard = await play([lie] * generations, behind=[rules], generations=generations)
+    assert len(server.requests) == generations
+    assert (result.narrator, rules.asked) == ("rules", 1)
+    assert "crown" not in result.narrative + heard.shown
+    [chosen] = heard.of(NarratorChosen)
+    assert "golden crown" in chosen.passed_over["llm"]
+
+
+async def test_alone_a_model_that_keeps_denying_the_state_leaves_the_word_to_the_template() -> None:
+    result, _, heard = await play([says("The gate is open.")] * 5)
+    assert result.narrator == "template"
+    assert "gate is open" not in result.narrative + heard.shown

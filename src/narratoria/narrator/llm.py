@@ -43,7 +43,6 @@ from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.receipts import contradictions, judged
 from narratoria.narrator.reserve import Withheld
 from narratoria.plan import PlanDocument
-from narratoria.plan_executor import MAX_GENERATIONS
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_TOKENS: Final = 700
@@ -256,9 +255,8 @@ class LLMNarrator:
 
     def _compare(self, plan: PlanDocument, request: NarratorRequest) -> None:
         """A narration without calls changes nothing, so the state is final. With calls, the turn looks after them."""
-        last = request.generations if request.generations > 1 else MAX_GENERATIONS
-        if plan.tools or request.attempt >= last:
-            return  # told, and flagged by the turn: there is no attempt left to mend it
+        if plan.tools:
+            return
         objections = contradictions(judged(plan.narrative or "", request.state))
         if objections:
             raise PlanRejected([f"$.narrative: {objection}" for objection in objections])
