@@ -133,6 +133,42 @@ async def test_a_damaged_database_is_left_alone_and_salvaged(tmp_path: Path, dri
     fresh.close()
 
 
+async def test_nothing_is_written_into_a_damaged_database(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    await filled(path, driver)
+    damage(path)
+    broken = path.read_bytes()
+    store = SqliteStore(path, driver=driver)
+    with pytest.raises(JournalError, match=r"is damaged.*sessions salvage"):
+        new_game(store)
+    store.close()
+    assert path.read_bytes() == broken
+    assert not any(log.stat().st_size for log in tmp_path.glob("sessions.db-wal"))
+
+
+async def test_damage_that_is_found_while_playing_ends_the_writing(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    await filled(path, driver)
+    store = SqliteStore(path, driver=driver)
+    journal = new_game(store)
+    damage(path)
+    with pytest.raises(JournalError, match=r"is damaged.*nothing more is written to it"):
+        store.writer.run(lambda db: db.execute("SELECT sum(length(hex(data))) FROM batches"))
+    log = path.with_name("sessions.db-wal")
+    before = path.read_bytes(), log.read_bytes()
+    (result,) = await play(journal, Outside(tmp_path).registry(), "dig 1")
+    assert result.unsaved is not None and "nothing more is written to it" in result.unsaved
+    assert (path.read_bytes(), log.read_bytes()) == before
+    journal.release()
+    store.close()
+
+
+def damage(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\xaa" * 6000)
+
+
 async def test_a_truncated_database_is_left_alone_and_says_what_to_do(tmp_path: Path, driver: str) -> None:
     path = tmp_path / "sessions.db"
     ids = await filled(path, driver)

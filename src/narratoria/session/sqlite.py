@@ -29,6 +29,7 @@ except ImportError:  # a platform without a wheel: slower, otherwise the same
 APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
 _IN_MEMORY: Final = Path(":memory:")
 _BUSY_MS: Final = 10_000
+CHECKED_BYTES: Final = 32 * 1024 * 1024  # at some 1.5 ms per MB
 # Looking changes nothing: a file of version 1 is brought up to date by the first write. Then the column of the table,
 # which comes first, is the one that counts here too.
 _OLD_SESSIONS: Final = "CREATE TEMP VIEW sessions AS SELECT *, NULL AS folder FROM main.sessions"
@@ -62,6 +63,8 @@ class SqliteStore(SqlStore):
             ) from None
         if not self.path.exists():
             self._make()
+        else:
+            self._look_for_damage()
         return _prepared(self._connection(readonly=False), self.path, self._lived_in)
 
     def _make(self) -> None:
@@ -83,6 +86,18 @@ class SqliteStore(SqlStore):
         finally:
             for left in (draft, draft.with_name(f"{draft.name}-journal")):
                 left.unlink(missing_ok=True)
+
+    def _look_for_damage(self) -> None:
+        """Before the first write, where that takes no time worth mentioning: writing into damage makes it worse."""
+        if not 0 < self.path.stat().st_size <= CHECKED_BYTES:
+            return
+        database = self._connection(readonly=True)  # its end, unlike a writer's, moves nothing from the log
+        try:
+            found = [str(row[0]) for row in database.execute("PRAGMA quick_check(1)")]
+        finally:
+            database.close()
+        if found != ["ok"]:
+            raise _damaged(self.path, " ".join(found).replace("\n", " "), "; it was left as it is")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         if self._imagined and self.path.exists():
@@ -207,6 +222,16 @@ class SqliteDatabase:
         self.path = path
         self.readonly = readonly
         self._synchronous = ""
+        self._damage: JournalError | None = None
+
+    def _failed(self, error: Exception) -> JournalError:
+        """The error in words. Once damage is found, nothing is written any more."""
+        if not _is_damage(error):
+            return _explained(self.path, error)
+        damage = _damaged(self.path, str(error), "" if self.readonly else "; nothing more is written to it")
+        if not self.readonly:
+            self._damage = damage
+        return damage
 
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         raise NotImplementedError
@@ -215,6 +240,8 @@ class SqliteDatabase:
         return self._run(sql, values)
 
     def begin(self, *, durable: bool) -> None:
+        if self._damage is not None:
+            raise self._damage
         # In WAL mode NORMAL survives the end of the process, FULL (an fsync of the log) that of the machine.
         synchronous = "FULL" if durable else "NORMAL"
         if synchronous != self._synchronous:
@@ -250,13 +277,13 @@ class ApswDatabase(SqliteDatabase):
         try:
             self._connection = apsw.Connection(_uri(path, readonly), flags | apsw.SQLITE_OPEN_URI)
         except (apsw.Error, OSError) as error:
-            raise _explained(path, error) from None
+            raise self._failed(error) from None
 
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:
             return list(self._connection.execute(sql, tuple(values)))
         except (apsw.Error, OSError) as error:
-            raise _explained(self.path, error) from None
+            raise self._failed(error) from None
 
     @property
     def in_transaction(self) -> bool:
@@ -277,13 +304,13 @@ class StandardDatabase(SqliteDatabase):
                 _uri(path, readonly), uri=True, isolation_level=None, check_same_thread=False
             )
         except self._errors as error:
-            raise _explained(path, error) from None
+            raise self._failed(error) from None
 
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(sql, tuple(values)).fetchall()
         except self._errors as error:
-            raise _explained(self.path, error) from None
+            raise self._failed(error) from None
 
     @property
     def in_transaction(self) -> bool:
@@ -362,14 +389,21 @@ def _migrate(database: SqliteDatabase, version: int) -> None:
 # --- errors ---------------------------------------------------------------------------------------------
 
 
+def _is_damage(error: Exception) -> bool:
+    text = str(error).lower()
+    return "malformed" in text or "not a database" in text or "corrupt" in text
+
+
+def _damaged(path: Path, what: str, then: str) -> JournalError:
+    return JournalError(
+        f"{path} is damaged ({what}){then}. `narratoria sessions salvage` copies what can be read into a new "
+        f"file, and keeps this one"
+    )
+
+
 def _explained(path: Path, error: Exception) -> JournalError:
     """What went wrong, in words that say what to do. The file is never touched to find out."""
     text = str(error).lower()
-    if "malformed" in text or "not a database" in text or "corrupt" in text:
-        return JournalError(
-            f"{path} is damaged ({error}); it was left as it is. `narratoria sessions salvage` copies what "
-            f"can be read into a new file"
-        )
     if "full" in text:
         return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")
     if "readonly" in text or "read-only" in text or "unable to open" in text:
