@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from narratoria.errors import SessionBusy
-from narratoria.events import NarratorChosen, PlanMade, PlanRefused, TurnCommitted, TurnStarted
+from narratoria.events import NarratorChosen, Notice, PlanMade, PlanRefused, TurnCommitted, TurnStarted
 from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.receipts import CONTRADICTION
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.plan_executor import PlanExecutor
@@ -300,6 +301,15 @@ async def test_more_prompts_than_may_wait_are_refused_clearly():
 
 
 # --- endings, choices, history ----------------------------------------------------------------------------
+
+
+async def test_an_authors_own_words_are_flagged_in_the_trace_and_not_before_the_player():
+    session = Session(state={"inventory": {}})
+    recorder = Recorder(session)
+    result = await turn(Says(speak("You carry the torch.")), session=session)
+    [notice] = recorder.of(Notice)
+    assert (notice.level, notice.code) == ("info", CONTRADICTION)
+    assert result.problems
 
 
 async def test_choices_stand_until_others_are_offered():

@@ -314,7 +314,8 @@ class _Turn:
             self.result.problems.extend([*told.objections, *([told.failure] if told.failure else [])])
             ending = "it was told again" if told.retold else told.failure or "it stands as it is"
             message = f"the narration contradicted the state: {'; '.join(told.objections)}; {ending}"
-            level: Literal["info", "warn"] = "info" if told.retold else "warn"
+            # Only a model that failed to mend its words is the player's concern; an author's are the author's.
+            level: Literal["info", "warn"] = "warn" if told.failure else "info"
             self.session.notice(Notice(level=level, code=CONTRADICTION, message=message))
 
     async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:

@@ -150,6 +150,23 @@ def test_without_an_inventory_nobody_can_say_what_is_carried() -> None:
     assert audit("You hold a silver sword.", {"place": "cellar"}) == []
 
 
+@pytest.mark.parametrize(
+    "narration",
+    [
+        "You hold the flame to the wood.",
+        "You hold a finger against the glass.",
+        "You hold the door open.",
+        "You are holding the line steady.",
+    ],
+)
+def test_to_hold_a_thing_to_another_is_not_to_have_it(narration: str) -> None:
+    assert contradictions(audit(narration, {"inventory": {"torch": {"lit": True}}})) == []
+
+
+def test_what_the_state_knows_to_be_elsewhere_cannot_be_held_to_anything() -> None:
+    assert contradictions(audit("You hold the knife to the rope.", STATE)) != []
+
+
 def test_what_was_true_when_it_was_said_holds_though_the_calls_changed_it() -> None:
     told = "The chest is locked. You turn the key."
     before = judged(told, STATE)

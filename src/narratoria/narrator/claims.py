@@ -52,6 +52,12 @@ _HAS: Final = re.compile(
     r"(?P<article>the|a|an|your|no)\s+" + _THING,
     re.IGNORECASE,
 )
+# "You hold the flame to the wood", "you hold the door open": a deed, and no word on whose the thing is.
+_HELD_TO: Final = re.compile(
+    r"hold(?:ing)?\s+(?:[\w'’-]+\s+){1,4}?"
+    r"(?:to|towards?|against|up|out|over|under|near|before|back|off|down|open|shut|closed|still|steady)\b",
+    re.IGNORECASE,
+)
 _HAS_NOT: Final = re.compile(
     r"\byou\s+(?:do not|don['’]t|no longer)\s+(?P<verb>have|hold|carry|own)\s+"
     r"(?P<article>the|a|an|your|any)\s+" + _THING,
@@ -201,6 +207,7 @@ def claims(narration: str) -> list[Claim]:
 def _possessions(sentence: str) -> Iterator[Claim]:
     for match in _HAS.finditer(sentence):
         firm = match["verb"].casefold() not in ("have", "own") or (match["adverb"] or "").strip() == "now"
+        firm = firm and not _HELD_TO.match(sentence, match.start("verb"))
         yield from _had(match, expected=match["article"].casefold() != "no", firm=firm)
     for match in _HAS_NOT.finditer(sentence):
         yield from _had(match, expected=False)
