@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,11 @@ def test_an_unknown_story_is_one_clear_line(play):
 def test_an_unknown_session_is_one_clear_line(play):
     ran = play("--terminal", "--session", "ffffffff", stdin="")
     assert ran.returncode == 1 and "Traceback" not in ran.stderr and len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_a_notice_is_said_once(play, tmp_path):
+    shutil.copytree(ROOT / "stories" / "torch", tmp_path / "torch")
+    (tmp_path / "torch" / "lore").mkdir()
+    (tmp_path / "torch" / "lore" / "broken.json").write_text("{", encoding="utf-8")
+    ran = play(str(tmp_path / "torch"), "--terminal", "--narrator", "rules", stdin="look\n")
+    assert ran.returncode == 0 and "! lore: broken.json" in ran.stdout and "broken.json" not in ran.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -183,6 +184,11 @@ def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
     }
 
 
+def _is_no_notice(record: logging.LogRecord) -> bool:
+    """The table shows notices itself: in the log, which is the terminal too, they would stand a second time."""
+    return record.funcName != "notice"
+
+
 class _Table:
     """A person at a terminal, or a script with one prompt per line."""
 
@@ -193,6 +199,7 @@ class _Table:
         self.out: Console = console()
         self.telling = Telling(self.out)
         game.session.attach(self)
+        logging.getLogger("narratoria").addFilter(_is_no_notice)
         self.out.print(styled((game.story.title, "bold magenta")))
         self.out.print(
             styled(
