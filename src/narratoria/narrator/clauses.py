@@ -38,6 +38,7 @@ class Clause:
     after: tuple[int, ...] = ()  # indices of the clauses that order words put before this one
     mood: Mood = Mood.ORDER
     continues: bool = False  # "…; also the cellar": it may go on with the verb before it
+    excepts: int = 0  # "all but the cellar": it names what the clause before (-1) or behind it (1) leaves out
 
     @property
     def text(self) -> str:
@@ -63,9 +64,11 @@ _AFTER: Final = frozenset({"after", "once", "when", "as soon as"})
 _INSTEAD: Final = frozenset(
     {
         "instead of", "rather than", "without", "except", "except for", "apart from", "other than", "but not",
-        "than",
+        "than", "excluding", "save for", "with the exception of", "leaving out", "but leave out",
     }
 )  # fmt: skip
+_NOT_THESE: Final = _INSTEAD - {"instead of", "rather than", "without", "than"}
+_EVERY: Final = word_set("all every each everything everyone everybody anything")
 _JOIN: Final = frozenset(
     {"and", "but", ",", ";", ":", "&", "plus", "or", "nor", "while", "—", "-", "yet", "though"}
 )
@@ -98,7 +101,7 @@ def split_clauses(
             continue
         index = len(clauses)
         shared = before if kind == "join" and _gerund(stripped[0]) and not piece.opens_sentence else None
-        clauses.append(_clause(piece, stripped, clauses))
+        clauses.append(_clause(piece, stripped, clauses, is_verb))
         if kind in ("before", "after") and piece.opens_sentence:
             pending.append((kind, index))
         elif kind == "sequence":
@@ -118,7 +121,9 @@ def split_clauses(
     return clauses
 
 
-def _clause(piece: _Piece, stripped: Sequence[Token], earlier: Sequence[Clause]) -> Clause:
+def _clause(
+    piece: _Piece, stripped: Sequence[Token], earlier: Sequence[Clause], is_verb: Callable[[str], bool]
+) -> Clause:
     said = mood([token.low for token in piece.tokens if not token.quoted], asks=piece.asks)
     if piece.connector in _INSTEAD:
         said = Mood.RULED_OUT
@@ -130,7 +135,20 @@ def _clause(piece: _Piece, stripped: Sequence[Token], earlier: Sequence[Clause])
             said = last  # "should I go up and ring the bell?"
     words = [token.low for token in piece.tokens]
     more = words[0] in _MORE or words[-1] in _TOO or words[-2:] == ["as", "well"]
+    if said is Mood.RULED_OUT and (left := _left_out(piece, stripped, is_verb)):
+        return Clause(left, True, mood=said, excepts=-1 if earlier and not piece.opens_sentence else 1)
     return Clause(tuple(stripped), said is Mood.RULED_OUT, mood=said, continues=bool(earlier) and more)
+
+
+def _left_out(
+    piece: _Piece, stripped: Sequence[Token], is_verb: Callable[[str], bool]
+) -> tuple[Token, ...] | None:
+    """The things of an exception, "except Bolt", "just not Bolt"; None where a deed is ruled out."""
+    negated = bool(stripped) and stripped[0].low == "not" and not piece.opens_sentence
+    if piece.connector not in _NOT_THESE and not negated:
+        return None
+    rest = tuple(stripped[1:] if negated else stripped)
+    return rest if rest and not _gerund(rest[0]) and not _starts_clause(rest, "", is_verb) else None
 
 
 def _tokens(piece: _Piece, kind: str, is_verb: Callable[[str], bool]) -> list[Token]:
@@ -231,8 +249,10 @@ def _opens_relation(words: str, rest: Sequence[Token], piece: _Piece, is_verb: C
         return bool(piece.tokens) or words != "beforehand"
     if words == "than":
         return any(token.low in ("rather", "sooner") for token in piece.tokens)
-    if words == "but":  # "everything but the bell"
-        return bool(piece.tokens) and all(token.low in _EMPTY for token in piece.tokens)
+    if words == "but":  # "everything but the bell", "ring every bell but the last"
+        whole = any(token.low in _EVERY and not token.quoted for token in piece.tokens)
+        plain = not _starts_clause(rest, words, is_verb) and rest[0].low not in _NOT_LEFT_OUT
+        return whole and (plain or all(token.low in _EMPTY for token in piece.tokens))
     if words in ("but not", "but no"):
         return not (rest[0].low in ("only", "just", "longer", "one") or rest[0].quoted)
     if words in _INSTEAD:
@@ -240,6 +260,9 @@ def _opens_relation(words: str, rest: Sequence[Token], piece: _Piece, is_verb: C
     if words in _BEFORE | _AFTER:
         return _gerund(rest[0]) or rest[0].low in SUBJECTS or _is_passive(rest, is_verb)
     return False
+
+
+_NOT_LEFT_OUT: Final = FILLERS | PREPOSITIONS | AUXILIARIES | SUBJECTS | {"not", "no", "before"}
 
 
 def _is_passive(rest: Sequence[Token], is_verb: Callable[[str], bool]) -> bool:

@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from narratoria.narrator.clauses import Clause, mender, split_clauses, tokenize
+from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
+from narratoria.narrator.lists import left_out, with_tail, without
 from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
 from narratoria.narrator.mood import Mood
-from narratoria.narrator.phrases import Reading, read
+from narratoria.narrator.phrases import Phrase, Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.suggestions import suggest
 from narratoria.narrator.vectors import Vectors, np
@@ -26,6 +27,7 @@ _UNKNOWN: Final = "I don't know how to do that here."
 _MAX_CALLS: Final = 24
 _MAX_PROMPT: Final = 2_000  # characters; what follows is not read
 _MAX_NAMES: Final = 4_000
+_THE: Final = Token("the", "the")  # what follows it is no verb
 _BACK: Final = {
     "i": "you",
     "me": "you",
@@ -137,6 +139,7 @@ class _Thought:
         self.things = self._past_things()
         self.values: list[str] = []
         self.observed: list[tuple[list[Candidate], float]] = []
+        self.left_out: dict[int, list[Phrase]] = {}
 
     def plan(self) -> PlanDocument:
         clauses, asked = self._understand()
@@ -155,6 +158,7 @@ class _Thought:
     def _understand(self) -> tuple[list[Clause], bool]:
         """The clauses, each considered, and whether any of them asks for something."""
         clauses = split_clauses(tokenize(self.prompt, self.mend), lambda word: stem(word) in self.verbs)
+        self._leave_out(clauses)
         readings = {
             index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
         }
@@ -165,6 +169,15 @@ class _Thought:
             else:
                 self._remember(read(clause, self.finder), None)
         return clauses, bool(readings)
+
+    def _leave_out(self, clauses: list[Clause]) -> None:
+        """Notes for each clause what its exceptions name: "charge every robot except Bolt"."""
+        for index, clause in enumerate(clauses):
+            main = index + clause.excepts
+            if clause.excepts and 0 <= main < len(clauses):
+                exception = read(Clause((_THE, *clause.tokens)), self.finder)
+                self.left_out.setdefault(main, []).extend(left_out(exception))
+                clauses[main] = with_tail(clauses[main], exception)
 
     def _read(self, clauses: Sequence[Clause], index: int) -> Reading:
         """A clause; where it only goes on with the one before ("also the cellar"), with the deed of that."""
@@ -209,7 +222,7 @@ class _Thought:
         if best is None:
             self.unknown.append(clause)
         else:
-            self._call(index, best)
+            self._call(index, clause, best, reading)
         self._remember(reading, best)
 
     def _choose(self, reading: Reading, vectors: Mapping[str, Vectors], mood: Mood) -> Candidate | None:
@@ -241,10 +254,14 @@ class _Thought:
         disabled = self.request.disabled_skills
         return card.name in disabled or (card.skill is not None and card.skill in disabled)
 
-    def _call(self, index: int, best: Candidate) -> None:
+    def _call(self, index: int, clause: Clause, best: Candidate, reading: Reading) -> None:
         before = len(self.steps)
         calls: list[PlannedCall] = []
-        for values in _spread(best):
+        inputs = without(_spread(best), self.left_out.get(index, ()), best.filling, reading)
+        if inputs is None:
+            self.unknown.append(clause)
+            return
+        for values in inputs:
             number = sum(len(step.calls) for step in self.steps) + len(calls) + 1
             calls.append(_planned(best.tool.card, values, number))
         calls = [call for call in calls if not self._repeats(call)]

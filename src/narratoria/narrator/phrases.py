@@ -32,6 +32,7 @@ _PHRASAL: Final = word_set(
     "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write "
     "look lay hand push note cut roll tear wake power pack fill crank dial blow toss stir drop check go"
 )
+EVERYTHING: Final = "everything"
 _ME: Final = frozenset({"me", "us", "myself", "everyone", "everybody"})
 
 
@@ -187,6 +188,8 @@ def _phrases(
         elif word in AUXILIARIES or word in QUESTION_WORDS or not word[0].isalnum():
             flush(index)
             prep = ""
+        elif word == "all" and index + 1 == len(tokens) and start is None and not phrases:
+            phrases.append(Phrase(prep, index, index + 1, EVERYTHING, every=word))
         elif word in DETERMINERS and not _stands_alone(tokens, index):
             if start is not None:
                 flush(index)
@@ -259,6 +262,8 @@ def _finish(
 
 def _quantifier(tokens: Sequence[Token], start: int) -> str:
     """ "both pans", "all the invoices", "each of the doors"."""
+    if tokens[start].low == EVERYTHING:
+        return "all"
     at = start - 1
     while at >= 0 and tokens[at].low in ("the", "my", "our", "your", "of", "these", "those"):
         at -= 1

@@ -10,7 +10,7 @@ from narratoria.narrator.amounts import account_for_numbers, fill_numbers
 from narratoria.narrator.entities import is_person
 from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.numerals import SECONDS
-from narratoria.narrator.phrases import Phrase, Reading
+from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.words import (
     OPPOSITES,
@@ -160,7 +160,7 @@ def _fill_texts(
             continue
         if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
             continue
-        value, strength = _value(phrase, recent, filling, reading)
+        value, strength = _value(phrase, slot, recent, filling, reading)
         if value is not None and not _is_of_its_kind(slot, value, recent):
             unknown.append((slot, phrase))
             continue
@@ -233,7 +233,7 @@ def _follow_list(
     slot: Slot, phrase: Phrase, reading: Reading, recent: Recent, filling: Filling, taken: list[Phrase]
 ) -> None:
     """The other members of the list that `phrase` is in: "the cup, the rope and the bread"."""
-    if phrase.every and (several := _all_of(phrase, reading, recent)):
+    if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
         filling.lists[slot.name] = list(several)
         if slot.kind == "texts":
             filling.input[slot.name] = list(several)
@@ -242,7 +242,9 @@ def _follow_list(
     for other in _list_around(phrase, reading):
         if other is not phrase and any(other is one for one in taken):
             continue
-        value = filling.input[slot.name] if other is phrase else _value(other, recent, filling, reading)[0]
+        value = (
+            filling.input[slot.name] if other is phrase else _value(other, slot, recent, filling, reading)[0]
+        )
         if value is None or (slot.kind == "text" and not _is_of_its_kind(slot, value, recent)):
             continue
         values.append([value] if slot.kind == "texts" and other is not phrase else value)
@@ -263,9 +265,10 @@ def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:
     return reading.phrases[first : last + 1]
 
 
-def _all_of(phrase: Phrase, reading: Reading, recent: Recent) -> tuple[str, ...]:
+def _all_of(phrase: Phrase, slot: Slot, reading: Reading, recent: Recent) -> tuple[str, ...]:
     """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
-    several = recent.of_kind([reading.stems[phrase.end - 1]])
+    last = reading.stems[phrase.end - 1]
+    several = recent.of_kind(slot.words if phrase.text == EVERYTHING else [last])
     if phrase.every == "both" and len(several) != 2 and phrase.mention:
         value = phrase.mention.entity.value
         several = next((group for group in recent.kinds.values() if len(group) == 2 and value in group), ())
@@ -274,7 +277,7 @@ def _all_of(phrase: Phrase, reading: Reading, recent: Recent) -> tuple[str, ...]
 
 def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
     """Every word of it that carries meaning already filled a slot."""
-    if phrase.quoted or phrase.pronoun or phrase.clausal:
+    if phrase.quoted or phrase.pronoun or phrase.clausal or phrase.text == EVERYTHING:
         return False
     rest = [i for i in range(phrase.start, phrase.end) if i not in filling.used]
     return not any(reading.tokens[i].low not in STOPWORDS for i in rest)
@@ -347,7 +350,9 @@ def _role(phrase: Phrase, reading: Reading) -> str:
     return phrase.prep
 
 
-def _value(phrase: Phrase, recent: Recent, filling: Filling, reading: Reading) -> tuple[str | None, float]:
+def _value(
+    phrase: Phrase, slot: Slot, recent: Recent, filling: Filling, reading: Reading
+) -> tuple[str | None, float]:
     if phrase.pronoun:
         taken = {str(value) for value in filling.input.values()}
         here = {p.mention.entity.value for p in reading.phrases if p.mention}
@@ -357,7 +362,7 @@ def _value(phrase: Phrase, recent: Recent, filling: Filling, reading: Reading) -
         return None, 0.0
     if phrase.quoted:
         return phrase.text, KNOWN
-    if phrase.every and (several := _all_of(phrase, reading, recent)):
+    if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
         return several[0], KNOWN
     if phrase.mention:
         return phrase.mention.entity.value, KNOWN

@@ -1,0 +1,104 @@
+"""The local narrator on sentences about several things: all but one, each with its own place, one or the other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers")
+
+from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.local import LocalNarrator
+from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+
+
+def tool(name: str, description: str, example: str, given: dict[str, Any], **slots: Any) -> ToolCard:
+    required = [slot for slot, schema in slots.items() if not schema.pop("optional", False)]
+    schema = {"type": "object", "properties": slots, "required": required, "additionalProperties": False}
+    return ToolCard(name, description, schema, ({"description": example, "input": given},))
+
+
+def text(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "description": description, **more}
+
+
+STABLE = (
+    tool(
+        "feed_animal", "Feed an animal.", "feed Juno with 3 kilos of hay",
+        {"animal": "juno", "food": "hay", "kilos": 3},
+        animal=text("which animal"), food=text("what it gets", enum=["hay", "oats", "carrots"], optional=True),
+        kilos={"type": "integer", "minimum": 1, "maximum": 20, "description": "how many kilos", "optional": True},
+    ),
+    tool(
+        "lead_animal", "Lead an animal to a place.", "lead Juno to the meadow", {"animal": "juno", "place": "meadow"},
+        animal=text("which animal"), place=text("where to", enum=["meadow", "barn", "river", "yard"]),
+    ),
+    tool("brush_animal", "Brush the coat of an animal.", "brush Juno", {"animal": "juno"}, animal=text("which animal")),
+    tool("sweep_yard", "Sweep the yard.", "sweep the yard", {}),
+    tool("inspect_hooves", "Tell what state the hooves of an animal are in.", "how are the hooves of Juno?",
+         {"animal": "juno"}, animal=text("which animal")),
+    tool(
+        "print_label", "Print a label for a bucket in a given size.", "print a label in 2k", {"size": "2k"},
+        size=text("how fine", enum=["2k", "4k"]),
+    ),
+    tool("keep_log", "Write an entry about an animal into the stable's log.", 'log for Juno: "lost a shoe"',
+         {"animal": "juno", "entry": "lost a shoe"}, animal=text("which animal"), entry=text("the words of the entry")),
+)  # fmt: skip
+ANIMALS = {"animals": {"juno": {}, "rex": {}, "clover": {}, "old_tom": {}}}
+
+
+@pytest.fixture(scope="module")
+def narrator(tmp_path_factory: pytest.TempPathFactory) -> LocalNarrator:
+    return LocalNarrator(CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors")))
+
+
+def calls(narrator: LocalNarrator, prompt: str) -> list[tuple[str, dict[str, Any]]]:
+    document = asyncio.run(narrator.plan(NarratorRequest(prompt=prompt, tools=STABLE, state=ANIMALS)))
+    return [(call.tool_path, dict(call.input)) for call in document.tools]
+
+
+def refusal(narrator: LocalNarrator, prompt: str) -> Refusal:
+    with pytest.raises(Refusal) as refused:
+        calls(narrator, prompt)
+    return refused.value
+
+
+# --- all but one ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "brush every animal except Rex",
+        "brush all the animals apart from Rex",
+        "brush all animals but Rex",
+        "brush every animal, but not Rex",
+        "brush all the animals, just not Rex",
+        "brush everything but Rex",
+        "except for Rex, brush every animal",
+        "brush Juno, Clover, Rex and Old Tom except Rex",
+    ],
+)
+def test_what_is_excepted_is_left_out_and_the_rest_is_done(narrator: LocalNarrator, prompt: str) -> None:
+    assert calls(narrator, prompt) == [
+        ("brush_animal", {"animal": name}) for name in ("juno", "clover", "old_tom")
+    ]
+
+
+def test_an_exception_in_the_middle_leaves_the_rest_of_the_sentence_to_the_deed(
+    narrator: LocalNarrator,
+) -> None:
+    got = calls(narrator, "lead every animal but Rex and Old Tom to the river")
+    assert got == [("lead_animal", {"place": "river", "animal": name}) for name in ("juno", "clover")]
+
+
+def test_an_exception_holds_for_its_own_deed_only(narrator: LocalNarrator) -> None:
+    got = calls(narrator, "brush every animal but Rex, then lead Rex to the barn")
+    assert ("brush_animal", {"animal": "rex"}) not in got
+    assert got[-1] == ("lead_animal", {"animal": "rex", "place": "barn"})
+
+
+def test_where_the_exception_is_not_known_nothing_is_done(narrator: LocalNarrator) -> None:
+    refusal(narrator, "brush every animal except the grumpy one")
