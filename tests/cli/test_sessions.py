@@ -138,13 +138,34 @@ def test_a_damaged_database_is_salvaged(home: Path) -> None:
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert Path(outcome["damaged"]).is_file()
-    assert [one["id"] for one in outcome["sessions"]] in ([meta["id"]], [])
+    (saved,) = outcome["sessions"]
+    assert (saved["id"], saved["fate"] in ("whole", "partly")) == (meta["id"], True)
+
+
+def test_salvage_counts_what_is_lost_as_lost(home: Path) -> None:
+    def play_on() -> None:
+        say = "light the torch\nexamine the door\n" * 3
+        played = narratoria(home, "play", "torch", "--terminal", "--narrator", "rules", say=say)
+        assert played.returncode == 0, played.stderr
+
+    for _ in range(3):
+        play_on()
+    database = home / "sessions.db"
+    with database.open("r+b") as file:
+        file.truncate(database.stat().st_size * 2 // 3)
+    done = narratoria(home, "sessions", "salvage")
+    assert done.returncode == 0, done.stderr
+    fates = [line.partition(": ")[2] for line in done.stdout.splitlines()[:-1]]
+    lost = sum(fate.startswith("lost: no turn") for fate in fates)
+    assert (len(fates), lost > 0) == (4, True), done.stdout
+    assert len(listed(home)) == 4 - lost
+    assert f"{lost} lost; the damaged file is" in " ".join(done.stdout.split())
 
 
 def test_a_sound_database_is_not_salvaged(home: Path) -> None:
     before = (home / "sessions.db").read_bytes()
     done = narratoria(home, "sessions", "salvage")
-    assert (done.returncode, done.stdout.startswith("nothing is damaged: 1 sessions")) == (0, True)
+    assert (done.returncode, done.stdout.startswith("nothing is damaged: 1 session can")) == (0, True)
     assert json.loads(narratoria(home, "sessions", "salvage", "--json").stdout)["damaged"] is None
     assert (home / "sessions.db").read_bytes() == before
 

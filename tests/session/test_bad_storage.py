@@ -15,7 +15,7 @@ from digging import Outside, new_game, play
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.session.fold import fold
 from narratoria.session.retention import prune
-from narratoria.session.salvage import salvage
+from narratoria.session.salvage import FATES, salvage
 from narratoria.session.sqlite import SqliteStore
 
 pytestmark = pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
@@ -122,7 +122,7 @@ async def test_a_damaged_database_is_left_alone_and_salvaged(tmp_path: Path, dri
 
     outcome = salvage(path)
     assert outcome.damaged.read_bytes() == broken, "the damaged file is kept"
-    saved = {one.id: one for one in outcome.sessions}
+    saved = {one.id: one for one in outcome.sessions if one.fate != "lost"}
     fresh = SqliteStore(path, driver=driver)
     for session_id in set(ids) - set(lost):
         assert saved[session_id].whole
@@ -200,6 +200,41 @@ async def test_half_a_database_gives_back_the_sessions_that_lie_in_it(tmp_path: 
         assert session_id in ids
         assert store.restore(session_id).state["last"] == 11
     store.close()
+
+
+async def test_salvage_tells_what_is_whole_what_is_cut_and_what_is_lost(tmp_path: Path, driver: str) -> None:
+    path = tmp_path / "sessions.db"
+    ids = await filled(path, driver, sessions=24)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    outcome = salvage(path)
+    by_fate = {fate: [one.id for one in outcome.sessions if one.fate == fate] for fate in FATES}
+    assert sorted(one for some in by_fate.values() for one in some) == sorted(ids)
+    assert by_fate["whole"] and by_fate["lost"]
+    store = SqliteStore(path, driver=driver)
+    listed = {meta.id: meta for meta in store.list() if meta.begun}
+    assert sorted(listed) == sorted(by_fate["whole"] + by_fate["partly"]), (
+        "what is saved is there to be played"
+    )
+    assert len(store.list()) == len(listed), "and nothing stands for what is lost"
+    assert all(listed[one].turns == 12 for one in by_fate["whole"])
+    for one in outcome.sessions:
+        assert one.turns == (listed[one.id].turns if one.id in listed else 0)
+    store.close()
+
+
+async def test_a_file_of_which_nothing_but_names_is_left_stays_where_it_is(
+    tmp_path: Path, driver: str
+) -> None:
+    path = tmp_path / "sessions.db"
+    await filled(path, driver, turns=40, sessions=3)
+    with path.open("r+b") as file:
+        file.truncate(12_288)
+    cut = path.read_bytes()
+    with pytest.raises(JournalError, match=r"no turn of any session.*it was left as it is"):
+        salvage(path)
+    assert path.read_bytes() == cut
+    assert not list(tmp_path.glob("*salvaged*")) and not list(tmp_path.glob("*damaged*"))
 
 
 async def test_sessions_whose_own_rows_are_lost_are_known_by_their_first_record(

@@ -17,6 +17,10 @@ story_option = click.option("--story", metavar="STORY", help="Where the session'
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 @contextmanager
 def opened_store() -> Iterator[Store]:
     store = default_store()

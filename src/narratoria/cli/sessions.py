@@ -5,22 +5,24 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
 
 from narratoria.cli import moves
 from narratoria.cli.output import console, print_json, printable, styled
-from narratoria.cli.saved import as_json_option, ask, opened_store, yes_option
+from narratoria.cli.saved import as_json_option, ask, counted, opened_store, yes_option
 from narratoria.errors import JournalError
 from narratoria.session.fold import SessionView, fold
 from narratoria.session.portable import SUFFIX, export_session, import_session, replacing
 from narratoria.session.retention import prune, select
-from narratoria.session.salvage import salvage
+from narratoria.session.salvage import Fate, salvage
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import SessionMeta, is_plain_id
 from narratoria.session.transcript import to_html, to_markdown
+
+_FATES: Final[dict[Fate, str]] = {"whole": "saved whole", "partly": "saved in part", "lost": "lost"}
 
 
 @click.group()
@@ -48,7 +50,7 @@ def list_(as_json: bool) -> None:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(meta.updated))
         title = meta.title or meta.story or "untitled"
         branched = f"  from {meta.parent[:8]} at turn {meta.parent_turn}" if meta.parent else ""
-        turns = f"{meta.turns} turn{'' if meta.turns == 1 else 's'}"
+        turns = counted(meta.turns, "turn")
         out.print(
             styled(
                 (meta.id[:12], "cyan"), (f"  {when}  ", "dim"), (title, ""), (f"  {turns}{branched}", "dim")
@@ -170,7 +172,7 @@ def delete(session: str, yes: bool, as_json: bool) -> None:
         meta = store.find(session)
         if not yes:
             ask(
-                f"Delete {meta.title or meta.id!r} ({meta.turns} turns)? This cannot be undone",
+                f"Delete {meta.title or meta.id!r} ({counted(meta.turns, 'turn')})? This cannot be undone",
                 "nothing was deleted",
             )
         store.delete(meta.id)
@@ -195,7 +197,7 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
         if chosen and not yes and not dry_run:
             for meta in chosen:
                 click.echo(f"{meta.id[:12]}  {meta.title or meta.story or 'untitled'}", err=True)
-            ask(f"Delete these {len(chosen)} sessions? This cannot be undone", "nothing was deleted")
+            ask(f"Delete {counted(len(chosen), 'session')}? This cannot be undone", "nothing was deleted")
         done = prune(store, chosen, dry_run=dry_run)
     if as_json:
         print_json({"sessions": [one.id for one in done.sessions], "busy": [one.id for one in done.busy],
@@ -204,7 +206,9 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
         for meta in done.busy:
             click.echo(f"{meta.id[:12]} is being played and was spared", err=True)
         verb = "would go" if dry_run else "deleted"
-        console().print(f"{len(done.sessions)} sessions, {done.assets} assets ({done.bytes:,} bytes) {verb}")
+        console().print(
+            f"{counted(len(done.sessions), 'session')}, {counted(done.assets, 'asset')} ({done.bytes:,} bytes) {verb}"
+        )
 
 
 @sessions.command(name="salvage")
@@ -221,7 +225,14 @@ def salvage_(as_json: bool) -> None:
             {
                 "damaged": str(outcome.damaged) if outcome.damaged is not None else None,
                 "sessions": [
-                    {"id": one.id, "records": one.records, "expected": one.expected, "whole": one.whole}
+                    {
+                        "id": one.id,
+                        "fate": one.fate,
+                        "turns": one.turns,
+                        "records": one.records,
+                        "expected": one.expected,
+                        "whole": one.whole,
+                    }
                     for one in outcome.sessions
                 ],
             }
@@ -230,10 +241,16 @@ def salvage_(as_json: bool) -> None:
     out = console()
     if outcome.damaged is None:
         out.print(
-            f"nothing is damaged: {len(outcome.sessions)} sessions can be read whole; {path} stays as it is"
+            f"nothing is damaged: {counted(len(outcome.sessions), 'session')} can be read whole; {path} stays as it is"
         )
         return
     for one in outcome.sessions:
-        how = "whole" if one.whole else f"up to record {one.records} of {one.expected}"
+        how = {
+            "whole": "whole",
+            "partly": f"{counted(one.turns, 'turn')}, up to record {one.records} of {one.expected}",
+            "lost": "lost: no turn of it can be read",
+        }[one.fate]
         out.print(styled((one.id[:12], "cyan"), (f"  {one.title or 'untitled'}: {how}", "")))
-    out.print(f"{len(outcome.sessions)} sessions saved; the damaged file is {outcome.damaged}")
+    fates = [one.fate for one in outcome.sessions]
+    told = ", ".join(f"{fates.count(fate)} {words}" for fate, words in _FATES.items() if fate in fates)
+    out.print(f"of {counted(len(fates), 'session')} {told}; the damaged file is {outcome.damaged}")

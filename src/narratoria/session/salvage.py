@@ -5,13 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from narratoria.errors import JournalError
-from narratoria.events import SessionStarted
+from narratoria.events import SessionStarted, TurnCommitted
 from narratoria.session import chunks
 from narratoria.session.pages import Pages
 from narratoria.session.session import Record
@@ -22,6 +21,8 @@ _COLUMNS: Final = (
     "key, id, story, title, created, updated, turns, last_seq, bytes, "
     "parent, parent_turn, parent_seq, hidden, folder"
 )
+Fate = Literal["whole", "partly", "lost"]
+FATES: Final[tuple[Fate, ...]] = get_args(Fate)
 _LAST_SEQ: Final = 6  # among them, the key left out
 
 
@@ -31,10 +32,16 @@ class SavedSession:
     title: str | None
     records: int
     expected: int  # the number of its last record, before the damage
+    turns: int = 0  # how many of those that stand are saved
 
     @property
     def whole(self) -> bool:
         return self.records >= self.expected
+
+    @property
+    def fate(self) -> Fate:
+        """Of a lost session no finished turn can be read; nothing of it is kept but in the damaged file."""
+        return "whole" if self.whole else "partly" if self.records else "lost"
 
 
 @dataclass(slots=True)
@@ -46,7 +53,7 @@ class Salvaged:
 def salvage(path: Path) -> Salvaged:
     """Put a new database with everything readable in the place of a damaged one.
 
-    Of each session its records are kept up to the first that cannot be read: what came after stood on it.
+    Of each session its records are kept up to the first that cannot be read, if a turn ended before that.
     A sound file is left as it is, and so is one of a newer version (`NewerVersion`). `SessionBusy` while any
     session in it is being played: that process would go on writing to the file that was moved away.
     """
@@ -70,9 +77,12 @@ def _salvage(path: Path) -> Salvaged:
         if sound is not None:
             return Salvaged(None, sound)
         saved = _copy_sessions(_rebuild(copy, Path(folder)), fresh, path.parent / "assets")
-    if not saved:
+    if not any(one.records for one in saved):
         fresh.unlink(missing_ok=True)
-        raise JournalError(f"no session can be read from {path}; it was left as it is. Restore a backup")
+        found = f"; there are the names of {len(saved)}" if saved else ""
+        raise JournalError(
+            f"no turn of any session can be read from {path}{found}; it was left as it is. Restore a backup"
+        )
     damaged = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}.db")
     for suffix in ("-wal", "-shm"):
         side = path.with_name(path.name + suffix)
@@ -94,7 +104,7 @@ def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
             last = 0
             for record in store.read(meta.id):
                 last = record.seq
-            found.append(SavedSession(meta.id, meta.title, last, meta.last_seq))
+            found.append(SavedSession(meta.id, meta.title, last, meta.last_seq, meta.turns))
         return found if all(one.whole for one in found) else None
     except NewerVersion as error:
         raise NewerVersion(str(error).replace(str(copy), str(path))) from None
@@ -192,22 +202,27 @@ def _copy_sessions(source_path: Path, fresh: Path, assets: Path) -> list[SavedSe
     saved: list[SavedSession] = []
     try:
         for meta in source.list():
-            kept: list[Record] = []
-
-            def readable(session_id: str = meta.id, kept: list[Record] = kept) -> Iterator[Record]:
-                try:
-                    for record in source.read(session_id):
-                        if record.seq != (kept[-1].seq if kept else 0) + 1:
-                            return  # what came after the gap stood on what was in it
-                        kept.append(record)
-                        yield record
-                except JournalError:
-                    return  # the rest of it is lost
-
-            target.adopt(meta, readable(), lacking=True)  # its pictures may be lost too
-            last = kept[-1].seq if kept else 0
-            saved.append(SavedSession(meta.id, meta.title, last, meta.last_seq))
+            kept = _readable(source, meta.id)
+            whole = bool(kept) and kept[-1].seq >= meta.last_seq
+            if not whole and not any(isinstance(record.event, TurnCommitted) for record in kept):
+                saved.append(SavedSession(meta.id, meta.title, 0, meta.last_seq))
+                continue
+            adopted = target.adopt(meta, kept, lacking=True)  # its pictures may be lost too
+            saved.append(SavedSession(meta.id, meta.title, kept[-1].seq, meta.last_seq, adopted.turns))
     finally:
         source.close()
         target.close()
     return saved
+
+
+def _readable(source: SqliteStore, session_id: str) -> list[Record]:
+    """A session's records up to the first that cannot be read: what came after it stood on it."""
+    kept: list[Record] = []
+    try:
+        for record in source.read(session_id):
+            if record.seq != (kept[-1].seq if kept else 0) + 1:
+                break
+            kept.append(record)
+    except JournalError:
+        pass  # the rest of it is lost
+    return kept
