@@ -102,3 +102,43 @@ def test_an_exception_holds_for_its_own_deed_only(narrator: LocalNarrator) -> No
 
 def test_where_the_exception_is_not_known_nothing_is_done(narrator: LocalNarrator) -> None:
     refusal(narrator, "brush every animal except the grumpy one")
+
+
+# --- each with its own place ---------------------------------------------------------------------------
+
+
+def test_each_pair_of_a_list_is_a_call_with_its_own_slots(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "lead Juno to the meadow, Rex to the barn and Clover to the river") == [
+        ("lead_animal", {"animal": "juno", "place": "meadow"}),
+        ("lead_animal", {"animal": "rex", "place": "barn"}),
+        ("lead_animal", {"animal": "clover", "place": "river"}),
+    ]
+
+
+def test_pairs_of_a_thing_and_a_number_are_kept_together(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "feed Juno with 3 kilos of hay and Old Tom with 5 kilos of oats") == [
+        ("feed_animal", {"animal": "juno", "kilos": 3, "food": "hay"}),
+        ("feed_animal", {"animal": "old_tom", "kilos": 5, "food": "oats"}),
+    ]
+
+
+def test_a_list_within_a_pair_shares_the_place_of_its_pair(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "lead Juno and Rex to the meadow and Clover to the barn") == [
+        ("lead_animal", {"animal": "juno", "place": "meadow"}),
+        ("lead_animal", {"animal": "rex", "place": "meadow"}),
+        ("lead_animal", {"animal": "clover", "place": "barn"}),
+    ]
+
+
+def test_a_plain_list_still_shares_what_follows_it(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "feed Juno and Rex with 4 kilos of hay") == [
+        ("feed_animal", {"animal": "juno", "kilos": 4, "food": "hay"}),
+        ("feed_animal", {"animal": "rex", "kilos": 4, "food": "hay"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["lead Juno to the meadow and Rex", "lead Juno to the meadow and Rex to the moon"]
+)
+def test_a_list_that_leaves_a_thing_over_is_not_planned(narrator: LocalNarrator, prompt: str) -> None:
+    refusal(narrator, prompt)

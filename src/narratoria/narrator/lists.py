@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from narratoria.narrator.clauses import Clause
-from narratoria.narrator.filling import Filling
+from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.phrases import Phrase, Reading
-from narratoria.narrator.words import content_stems
+from narratoria.narrator.profiles import Slot
+from narratoria.narrator.tokens import Token
+from narratoria.narrator.words import PARTICLES, PREPOSITIONS, content_stems, stem, word_set
+
+_JOINTS: Final = word_set("and , & plus")
 
 # --- all but one ---------------------------------------------------------------------------------------
 
@@ -54,3 +58,85 @@ def _names(phrase: Phrase, value: Any) -> bool:
         return True
     words = content_stems(str(value))
     return isinstance(value, str) and bool(words) and words <= content_stems(phrase.text)
+
+
+# --- each with its own place ---------------------------------------------------------------------------
+
+
+def pairs(reading: Reading) -> list[Clause]:
+    """ "send Pip to the pond and Bolt to the shed" as a clause each; empty where it is no such list."""
+    if not reading.verb or not 0 < reading.body < 4:
+        return []
+    segments = _segments(reading)
+    if len(segments) < 2:
+        return []
+    particle = _particle(reading, segments[0])
+    head = reading.tokens[: reading.body]
+    first = Clause((*head, *reading.tokens[segments[0].start : segments[0].stop]))
+    rest = [Clause((*head, *particle, *reading.tokens[part.start : part.stop])) for part in segments[1:]]
+    return [first, *rest]
+
+
+def _segments(reading: Reading) -> list[range]:
+    """The members of the list, each an object with something more: a place, a number."""
+    parts: list[range] = []
+    start = reading.body
+    for at in _joints(reading):
+        if _is_whole(reading, range(start, at)):
+            parts.append(range(start, at))
+            start = at + 1
+    parts.append(range(start, len(reading.tokens)))
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if all(_is_whole(reading, part) for part in parts) else []
+
+
+def _joints(reading: Reading) -> list[int]:
+    numbers = {at for quantity in reading.quantities for at in range(quantity.start, quantity.end)}
+    return [
+        at
+        for at, token in enumerate(reading.tokens)
+        if at >= reading.body and token.low in _JOINTS and not token.quoted and at not in numbers
+    ]
+
+
+def _is_whole(reading: Reading, span: range) -> bool:
+    inside = [phrase for phrase in reading.phrases if phrase.start in span]
+    if not inside or any(phrase.clausal or phrase.pronoun for phrase in inside):
+        return False
+    opening = [token.low for token in reading.tokens[span.start : inside[0].start]]
+    numbers = [quantity for quantity in reading.quantities if quantity.start in span]
+    apart = [quantity for quantity in numbers if quantity.start > inside[0].start]
+    bare = not any(word in PREPOSITIONS for word in opening)
+    more = any(phrase.prep not in ("", "of") and not phrase.joined for phrase in inside[1:])
+    return bare and (more or bool(apart))
+
+
+def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
+    """ "check R-7 *out* to Marta and R-44 to Oskar"."""
+    for at in range(first.start + 1, first.stop - 1):
+        token, following = reading.tokens[at], reading.tokens[at + 1]
+        if token.low in PARTICLES and following.low in PREPOSITIONS and not token.quoted:
+            return (token,)
+    return ()
+
+
+def leaves_over(
+    reading: Reading,
+    inputs: Sequence[Mapping[str, Any]],
+    filling: Filling,
+    recent: Recent,
+    slots: Sequence[Slot],
+) -> bool:
+    """Whether a list goes on with what a slot could hold and none does: it was meant for something."""
+    joints = _joints(reading)
+    if not joints:
+        return False
+    taken = [str(value) for values in inputs for value in values.values()]
+    things = {value for slot in slots for value in recent.of_kind(slot.words)}
+    for phrase in reading.phrases:
+        if phrase.mention and phrase.start > joints[0] and phrase.mention.entity.value in things - set(taken):
+            return True
+    choices = [str(value) for slot in slots if slot.kind == "choice" for value in slot.choices]
+    rest = {reading.stems[at] for at in range(joints[0], len(reading.stems)) if at not in filling.used}
+    return any(value not in taken and stem(value) in rest for value in choices if value.isalpha())

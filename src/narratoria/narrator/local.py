@@ -12,7 +12,7 @@ from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, to
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
-from narratoria.narrator.lists import left_out, with_tail, without
+from narratoria.narrator.lists import leaves_over, left_out, pairs, with_tail, without
 from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
 from narratoria.narrator.mood import Mood
 from narratoria.narrator.phrases import Phrase, Reading, read
@@ -219,16 +219,35 @@ class _Thought:
             self.observed.pop()
             if other and (best is None or other.score > best.score):
                 reading, best = shared, other
+        each = self._choose_each(reading, clause.mood)
+        if each:
+            for one, chosen in each:
+                self._call(index, clause, chosen, one)
+                self._remember(one, chosen)
+            return
         if best is None:
             self.unknown.append(clause)
         else:
             self._call(index, clause, best, reading)
         self._remember(reading, best)
 
+    def _choose_each(self, reading: Reading, mood: Mood) -> list[tuple[Reading, Candidate]]:
+        """The calls of a list of pairs, "Pip to the pond and Bolt to the shed"; empty where it is none."""
+        chosen: list[tuple[Reading, Candidate]] = []
+        almost, observed = len(self.almost), len(self.observed)
+        for clause in pairs(reading):
+            one = read(clause, self.finder)
+            best = self._choose(one, self._embed([one]), mood)
+            if best is None or (chosen and best.tool is not chosen[0][1].tool):
+                chosen = []
+                break
+            chosen.append((one, best))
+        del self.almost[almost:], self.observed[observed:]
+        return chosen
+
     def _choose(self, reading: Reading, vectors: Mapping[str, Vectors], mood: Mood) -> Candidate | None:
         """The tool the clause means, with its input; None where nothing here does that."""
-        recent = Recent(tuple(self.things), tuple(self.values), self.kinds)
-        ranked = self.index.rank(reading, recent, vectors, mood)
+        ranked = self.index.rank(reading, self._recent(), vectors, mood)
         strangeness = self.index.strangeness(reading, vectors)
         none_score = self.index.none_score(strangeness)
         self.observed.append((ranked, strangeness))
@@ -250,6 +269,9 @@ class _Thought:
                 return None
         return None
 
+    def _recent(self) -> Recent:
+        return Recent(tuple(self.things), tuple(self.values), self.kinds)
+
     def _disabled(self, card: ToolCard) -> bool:
         disabled = self.request.disabled_skills
         return card.name in disabled or (card.skill is not None and card.skill in disabled)
@@ -258,7 +280,7 @@ class _Thought:
         before = len(self.steps)
         calls: list[PlannedCall] = []
         inputs = without(_spread(best), self.left_out.get(index, ()), best.filling, reading)
-        if inputs is None:
+        if inputs is None or self._leaves_over(reading, best):
             self.unknown.append(clause)
             return
         for values in inputs:
@@ -269,6 +291,9 @@ class _Thought:
             return
         source = self.steps[-1].clause if best.filling.refers and before else None
         self.steps.append(_Step(index, calls, source))
+
+    def _leaves_over(self, reading: Reading, best: Candidate) -> bool:
+        return leaves_over(reading, _spread(best), best.filling, self._recent(), best.tool.slots)
 
     def _repeats(self, call: PlannedCall) -> bool:
         """The last call over again: to lie down and sleep is one rest."""
@@ -302,7 +327,9 @@ class _Thought:
 
     def _ordered(self, clauses: Sequence[Clause]) -> list[PlannedCall]:
         """The calls with their dependencies: order words, and pronouns that point to an earlier deed."""
-        ids = {step.clause: [call.tool_id for call in step.calls] for step in self.steps}
+        ids: dict[int, list[str]] = {}
+        for step in self.steps:
+            ids.setdefault(step.clause, []).extend(call.tool_id for call in step.calls)
         calls = []
         for step in self.steps:
             before = list(clauses[step.clause].after)
