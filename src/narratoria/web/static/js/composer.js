@@ -112,7 +112,7 @@ function statusText(game, last) {
   const { world } = game;
   if (game.connection === "offline") return "Offline";
   if (game.moving && !game.busy) return "One moment…";
-  if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : game.connection === "connecting" ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
+  if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : !game.opened ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
   const running = last?.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null) ?? [];
   if (running.length) return [...new Set(running.map((call) => deed(game, call)))].slice(0, 2).join(" ");
   return "The narrator is thinking…";

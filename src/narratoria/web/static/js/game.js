@@ -25,6 +25,8 @@ export class Game {
     /** How many older turns the server has left out. */
     this.earlier = 0;
     this.connection = "connecting";
+    /** Whether its first records have come; until then nothing can be said of it. */
+    this.opened = false;
     /** Between a click and the first record of its turn; the server has not said anything yet. */
     this.sending = false;
     /** While turns are being taken back or brought back. */
@@ -60,6 +62,7 @@ export class Game {
   }
 
   #take(records) {
+    this.opened = true;
     for (const record of records) fold(this.world, record);
     // a short turn comes whole, in one message: that it runs may never be seen
     if (this.sending && records.some((record) => record.seq > this.sentAfter && ANSWERS.has(record.event.type))) this.sending = false;

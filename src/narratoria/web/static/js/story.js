@@ -33,6 +33,7 @@ export class StoryView {
     this.node = h("div", { class: "story-frame" }, this.scroller, this.jump);
     this.turns = new Keyed(this.page);
     this.following = true;
+    this.#hold(true);
     this.lastTop = this.lastHeight = 0;
     this.dismissed = new Set(recall(this.#dismissedKey));
     this.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
@@ -61,7 +62,7 @@ export class StoryView {
     const shown = activeTurns(world).filter((turn) => turn.turn > 0 || turn.items.length);
     const last = shown.at(-1);
     const blank = !shown.length;
-    if (blank) this.#showEmpty();
+    if (blank) this.#showBlank();
     else {
       this.empty?.remove();
       this.empty = null;
@@ -71,7 +72,7 @@ export class StoryView {
     this.#offerEarlier();
     const parts = blank ? [] : [...this.turns.parts.values()];
     for (const part of parts) part.setLast(part.turn === last, busy, !this.ending.hidden);
-    this.newest = parts.at(-1);
+    this.#setNewest(parts.at(-1));
     if (this.following) this.follow();
     this.#enter();
     settleFocus();
@@ -116,9 +117,11 @@ export class StoryView {
     this.game.showEarlier();
   }
 
-  #showEmpty() {
+  /** That nothing is written is said once the story has come, and has nothing in it. */
+  #showBlank() {
     if (this.empty) return;
     this.turns.show([], (turn) => turn, () => null);
+    if (!this.game.opened) return;
     this.empty = h("div", { class: "empty" }, icon("book"),
       h("h2", { text: "An unwritten page" }),
       h("p", { text: "Say what you do, in your own words, and the story answers. Nothing here can be lost: every turn can be undone." }));
@@ -138,21 +141,35 @@ export class StoryView {
 
   /** As far down as can be without pushing the beginning of the current turn out of sight: one reads from there. */
   #target() {
-    const turn = this.page.lastElementChild;
-    const top = turn?.classList.contains("turn") ? this.#topOf(turn) - MARGIN_ABOVE_TURN : this.#bottom;
-    return Math.max(0, Math.min(this.#bottom, top));
+    if (!this.newest || (this.newest.node === this.page.firstElementChild && this.earlier.hidden)) return 0;
+    return Math.max(0, Math.min(this.#bottom, this.#topOf(this.newest.node) - MARGIN_ABOVE_TURN));
+  }
+
+  /** A turn that comes is held at its beginning, whatever happens around it; one that is left by an undo stays where it is. */
+  #setNewest(newest) {
+    if (newest !== this.newest) this.#hold(this.following && (newest?.turn.turn ?? 0) >= (this.newest?.turn.turn ?? 0));
+    this.newest = newest;
+  }
+
+  /** While a place is held the browser's own anchoring, which keeps another one, is off. */
+  #hold(held) {
+    this.held = held;
+    this.scroller.classList.toggle("held", held);
   }
 
   follow() {
     this.following = true;
     const top = this.#target();
-    if (this.scroller.scrollTop < top - 1) this.scroller.scrollTo({ top, behavior: "instant" });
+    const { scrollTop } = this.scroller;
+    if (scrollTop < top - 1 || (this.held && scrollTop > top + 1)) this.scroller.scrollTo({ top, behavior: "instant" });
+    [this.lastTop, this.lastHeight] = [this.scroller.scrollTop, this.scroller.scrollHeight];
     this.#showJump();
   }
 
   /** Only a reader moves up; pictures that load and turns that go move the text as well, and mean nothing. */
   #scrolled() {
     const { scrollTop, scrollHeight } = this.scroller;
+    if (Math.abs(scrollTop - this.lastTop) > 1 && scrollHeight >= this.lastHeight) this.#hold(false);
     if (scrollTop >= this.#target() - NEAR) this.following = true;
     else if (scrollTop < this.lastTop && scrollHeight >= this.lastHeight) this.following = false;
     [this.lastTop, this.lastHeight] = [scrollTop, scrollHeight];
