@@ -203,7 +203,8 @@ def _undone_last(journal: Journal) -> int:
 async def _refuse_what_was_taken_back(journal: Journal, turn: int) -> None:
     await journal.flush()
     records = journal.store.read_turn(journal.session.id, turn)
-    gone = journal.timeline.taken_back.get(turn, ())
+    timelines = [journal.timeline, *journal.store.sharing(journal.session.id, turn).values()]
+    gone = {effect for timeline in timelines for effect in timeline.taken_back.get(turn, ())}
     outside = [one for one in _effects(records) if (one.call, one.effect) in gone]
     if outside:
         done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
@@ -317,9 +318,14 @@ def _obstacle(
     """Why an effect cannot be compensated now, or None."""
     if not applied.reversible:
         return "irreversible"
-    shared = journal.store.meta(journal.session.id).parent_turn
-    if shared is not None and turn <= shared:
-        return "shared with the session this one branched from"
+    for other, timeline in journal.store.sharing(journal.session.id, turn).items():
+        if turn in timeline.turns:
+            parent = journal.store.meta(journal.session.id).parent
+            return (
+                "shared with the session this one branched from"
+                if other == parent
+                else (f"session {other[:12]} shares it")
+            )
     tool = registry.get(applied.tool) if registry is not None else None
     if tool is None:
         return NOT_HERE

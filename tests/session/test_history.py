@@ -178,6 +178,7 @@ async def test_a_redo_is_refused_only_for_what_was_really_taken_back(make_store)
     await undo(branch, bells.registry("a"))
     assert await redo(branch) == 1
     await branch.close()
+    store.delete(branch.session.id)
     assert bells.silenced == []
 
     await undo(journal, bells.registry("a"))
@@ -298,6 +299,40 @@ async def test_a_branch_leaves_its_parents_effects_alone(store: Store, tmp_path:
     outcome = await undo(branch, outside.registry())
     assert outside.world["bell"] == 1
     assert any("branched from" in line for line in outcome.irreversible)
+    await branch.close()
+
+
+async def test_an_effect_stays_while_any_session_stands_on_it_and_goes_with_the_last(store: Store) -> None:
+    bells = Bells()
+    registry = bells.registry("a")
+    journal = new_game(store)
+    await play(journal, registry, "talk", "ring 1")
+    early = store.branch(journal.session.id, 1)
+    twig = store.branch(store.branch(journal.session.id, 2).id, 2)
+    store.delete(store.meta(twig.id).parent or "")
+    preview = await preview_undo(journal, registry)
+    assert preview.irreversible == [f"ring: bell a (session {twig.id[:12]} shares it)"], early
+    assert (await undo(journal, registry)).irreversible == preview.irreversible
+    assert bells.silenced == [], "the branch has it still"
+
+    branch = store.open(twig.id)
+    assert (await undo(branch, registry)).compensated == ["bell a"]
+    assert bells.silenced == [("a", "receipt a")], "nobody stands on it any more"
+    for one in (journal, branch):
+        with pytest.raises(JournalError, match="that was taken back"):
+            await redo(one)
+        await one.close()
+
+
+async def test_a_branch_takes_back_what_only_a_deleted_parent_shared(store: Store) -> None:
+    bells = Bells()
+    journal = new_game(store)
+    await play(journal, bells.registry("a"), "ring 1")
+    await journal.close()
+    branch = store.open(store.branch(journal.session.id, 1).id)
+    assert not (await preview_undo(branch, bells.registry("a"))).compensated
+    store.delete(journal.session.id)
+    assert (await undo(branch, bells.registry("a"))).compensated == ["bell a"]
     await branch.close()
 
 

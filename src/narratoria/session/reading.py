@@ -235,6 +235,29 @@ class SqlReader:
             )
         ]
 
+    def sharing(self, session_id: str, turn: int) -> dict[str, Timeline]:
+        """The other sessions whose past has this very turn, taken back or not, and where each of them stands."""
+        key, last = self._key_and_last(session_id)
+        found: dict[int, tuple[str, bool]] = {}
+        for owner, _, upto in self._stretches(key, last):
+            rows = self.query(
+                "SELECT s.id, s.hidden, t.last_seq FROM turns t JOIN sessions s ON s.key = t.session "
+                "WHERE t.session = ? AND t.turn = ? AND t.last_seq <= ?",
+                (owner, turn, upto),
+            )
+            for name, hidden, end in rows:
+                found[owner] = name, bool(hidden)
+                fresh = [owner]
+                while fresh:
+                    children = self.query(
+                        "SELECT key, id, hidden FROM sessions WHERE parent = ? AND parent_seq >= ?",
+                        (fresh.pop(), end),
+                    )
+                    found.update({child: (name, bool(hidden)) for child, name, hidden in children})
+                    fresh += [child for child, _, _ in children]
+        others = [name for name, hidden in found.values() if not hidden and name != session_id]
+        return {name: self._restore(name, None, None, None).timeline for name in others}
+
     def asset_hashes(self, session_id: str | None = None) -> set[str]:
         if session_id is None:
             return {row[0] for row in self.query("SELECT DISTINCT hash FROM assets")}
