@@ -17,6 +17,7 @@ pytest.importorskip("tokenizers")
 
 from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.meanings import is_the_other_way
 from narratoria.narrator.paraphrase import LEFT_BE, ParaphraseNarrator
 from narratoria.narrator.patterns import Pattern
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn, Refusal
@@ -236,6 +237,22 @@ def test_phrases_read_as_offers() -> None:
         "Go to the kitchen",
         "Look at the door",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "phrase", "other"),
+    [
+        ("up another floor", "go ground floor", True),
+        ("go one floor higher", "go downstairs", True),
+        ("go down", "climb up stairs", True),
+        ("go up", "climb up stairs", False),
+        ("pick up rope from ground", "put down rope", False),
+        ("go north", "go south", True),
+        ("climb to lamp room", "go down", False),
+    ],
+)
+def test_the_opposite_direction_rules_a_phrase_out(said: str, phrase: str, other: bool) -> None:
+    assert is_the_other_way(said, phrase) is other
 
 
 @pytest.mark.parametrize(

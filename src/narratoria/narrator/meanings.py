@@ -33,6 +33,20 @@ _LIKE_A_DEED: Final = 0.37  # to lick the torch is about the torch, and yet not 
 _OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
 
 
+_WAYS: Final = [
+    (frozenset(one.split()), frozenset(other.split()))
+    for one, other in (
+        ("up upstairs upward upwards higher ascend above",
+         "down downstairs downward downwards lower descend below ground bottom"),
+        ("inside indoors", "outside outdoors"),
+        ("north northward", "south southward"),
+        ("east eastward", "west westward"),
+        ("left", "right"),
+        ("forward forwards ahead onward", "back backward backwards"),
+    )
+]  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A phrase of the story that the clause may mean, and the rules it was made from."""
@@ -139,7 +153,7 @@ class Meanings:
         found = []
         for at in np.argsort(-likes)[: 4 * count]:
             own = self._owners[at] - barred
-            if own:
+            if own and not is_the_other_way(said.text, self.phrases[at]):
                 known = set().union(*(self._rules[name] for name in own))
                 sure = any(self._is_sure(said, name) for name in own)
                 score = float(likes[at]) + self._in_common(words, known)
@@ -185,6 +199,16 @@ class Meanings:
 def is_opposite(said: set[str], known: set[str]) -> bool:
     """ "snuff the lamp" is not "light the lamp", however alike the two are."""
     return any(OPPOSITES.get(word, frozenset()) & known and word not in known for word in said)
+
+
+def is_the_other_way(said: str, phrase: str) -> bool:
+    """ "up another floor" is not "go to the ground floor", however alike the two are."""
+    said_words, words = set(said.split()), set(phrase.split())
+    for pair in _WAYS:
+        for way, back in (pair, pair[::-1]):
+            if said_words & way and words & back and not (said_words & back or words & way):
+                return True
+    return False
 
 
 def deed(text: str) -> str:

@@ -17,10 +17,11 @@ import msgspec
 
 from narratoria.events import JsonObject
 from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
+from narratoria.narrator.correction import corrected
 from narratoria.narrator.deeds import LIGHT_VERBS, is_known, kin_of
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder
-from narratoria.narrator.meanings import SOMETHING, Meaning, Meanings, Said, spoken, stems
+from narratoria.narrator.meanings import SOMETHING, Meaning, Meanings, Said, is_the_other_way, spoken, stems
 from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal
@@ -114,7 +115,7 @@ class ParaphraseNarrator:
         raise self._refuse(request)
 
     def understand(self, request: NarratorRequest) -> Understanding:
-        return _Thought(self, request).understanding()
+        return _Thought(self, replace(request, prompt=corrected(request.prompt))).understanding()
 
     @property
     def meanings(self) -> Meanings:
@@ -350,6 +351,8 @@ class _Thought:
                 frames += 1
                 yield from self._filled(meaning, said, reading)
         for choice, known in self.offered.items():
+            if is_the_other_way(said.text, known.text):
+                continue
             score = self.meanings.score(said, known.text, (known.vector, known.deed))
             yield Meaning(choice, score + _OFFERED)
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from narratoria.events import JsonObject
+from narratoria.narrator.correction import corrected
 from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.patterns import clauses, readings, with_verb
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
@@ -90,6 +91,7 @@ class ScriptedNarrator:
 
     def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
         """What the rules do by the words of the prompt, and the parts of it that fit none of them."""
+        request = replace(request, prompt=corrected(request.prompt))
         missed: list[str] = []
         actions = list(self._understand(request, missed))
         if _is_doubtful(request.prompt, actions, missed):

@@ -1,0 +1,34 @@
+"""Second thoughts: "go down, no wait, up" asks for up."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_AFTERTHOUGHT: Final = re.compile(
+    r"\s*[,.;:!…—–-]+\s*(?:(?:oh|er|um),?\s+)?"
+    r"(?:no,?\s+wait|wait,?\s+no|no,?\s+(?:i\s+mean|rather|make\s+that|scratch\s+that)|(?:scratch|strike)\s+that|or\s+rather|"
+    r"i\s+mean|make\s+that|on\s+second\s+thoughts?)\b[\s,.;:!…—–-]*",
+    re.IGNORECASE,
+)
+_JOINT: Final = re.compile(r"[,.;:!\n]+|\b(?:and\s+then|then|and)\b", re.IGNORECASE)
+_THING: Final = re.compile(r"\b(?:the|a|an|my|that|this|to|into|onto|with|at)\b", re.IGNORECASE)
+_TAKEN_BACK: Final = "wait"  # "take the oil, no wait": what is asked for is to do nothing yet
+_MOST: Final = 4
+_SPEECH: Final = re.compile(r"[\"“”«»]")
+
+
+def corrected(prompt: str) -> str:
+    """The prompt with what the player took back left out; the deed before a correction lends it its verb."""
+    for _ in range(_MOST):
+        match = _AFTERTHOUGHT.search(prompt)
+        if match is None or not match.start() or _SPEECH.search(prompt):
+            return prompt
+        joints = [joint.end() for joint in _JOINT.finditer(prompt, 0, match.start())]
+        start = joints[-1] if joints else 0
+        wrong, right = prompt[start : match.start()].strip(), prompt[match.end() :].strip()
+        thing = _THING.search(wrong)
+        if right and thing is not None and thing.start() and _THING.match(right):
+            right = wrong[: thing.start()] + right
+        prompt = f"{prompt[:start].rstrip()} {right or _TAKEN_BACK}".strip()
+    return prompt

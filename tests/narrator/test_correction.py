@@ -1,0 +1,32 @@
+"""What a player takes back in the same breath is not done."""
+
+from __future__ import annotations
+
+import pytest
+
+from narratoria.narrator.correction import corrected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "meant"),
+    [
+        ("go downstairs, no wait, up", "up"),
+        ("down. no, I mean up", "up"),
+        ("take the oil, no wait, the rope", "take the rope"),
+        ("go to the kitchen... wait, no, to the store", "go to the store"),
+        ("light the torch and open the door, or rather examine it", "light the torch and examine it"),
+        ("open the door, scratch that, knock. no, make that listen", "listen"),
+        ("light the lamp, no wait", "wait"),
+        ("wait", "wait"),
+        ("no wait, up", "no wait, up"),
+        ("I know what I mean", "I know what I mean"),
+        ("say “stop, no wait, go on”", "say “stop, no wait, go on”"),
+        ("", ""),
+    ],
+)
+def test_only_what_was_meant_in_the_end_is_asked_for(prompt: str, meant: str) -> None:
+    assert corrected(prompt) == meant
+
+
+def test_a_thousand_corrections_cost_no_time() -> None:
+    assert len(corrected("up, no wait, " * 1000)) > 0
