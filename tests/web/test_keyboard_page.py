@@ -90,6 +90,21 @@ def test_the_focus_stays_with_the_story_whatever_is_pressed(server: RunningServe
     expect(field(page)).to_be_focused()
 
 
+@pytest.mark.parametrize("how", ["click", "press"])
+def test_a_redo_that_brings_back_all_there_is_hands_the_focus_on(
+    server: RunningServer, open_page: Open, how: str
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    field(page).fill("shake")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("Your turn")
+    for name, turns in (("Undo", 1), ("Redo", 2)):
+        button(page, name).click() if how == "click" else button(page, name).press("Enter")
+        expect(page.locator(".turn")).to_have_count(turns)
+    expect(button(page, "Redo")).to_be_disabled()
+    expect(field(page)).to_be_focused()
+
+
 def test_the_focus_survives_a_menu_a_dialog_and_a_dismissal(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     field(page).fill("break")

@@ -23,7 +23,7 @@ export class Shell {
     this.composer = new Composer(game);
     const narrative = h("div", { class: "narrative" }, this.story.node, this.composer.node);
     this.views = {
-      narrative: { node: narrative, update: () => { this.story.update(); this.composer.update(); } },
+      narrative: { node: narrative, update: () => { this.composer.update(); this.story.update(); } }, // the story last: it settles the focus
       tools: new ToolsView(game),
       assets: new AssetsView(game),
       state: new StateView(game),
