@@ -142,3 +142,42 @@ def test_a_plain_list_still_shares_what_follows_it(narrator: LocalNarrator) -> N
 )
 def test_a_list_that_leaves_a_thing_over_is_not_planned(narrator: LocalNarrator, prompt: str) -> None:
     refusal(narrator, prompt)
+
+
+# --- what is left as it is, and what has been done -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["leave Rex as he is", "do nothing to Rex", "leave the yard untouched", "the yard stays as it is"],
+)
+def test_what_is_to_stay_as_it_is_is_left_so(narrator: LocalNarrator, prompt: str) -> None:
+    assert calls(narrator, prompt) == []
+
+
+def test_leaving_one_thing_as_it_is_keeps_the_other_deed(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "sweep the yard but leave Rex as he is") == [("sweep_yard", {})]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "I already brushed Rex",
+        "we brushed Rex this morning",
+        "yesterday I brushed Rex",
+        "Clover fed Rex yesterday",
+        "somebody brushed Rex",
+        "Rex was brushed yesterday",
+        "I have already swept the yard",
+    ],
+)
+def test_a_report_of_what_was_done_is_no_order(narrator: LocalNarrator, prompt: str) -> None:
+    refusal(narrator, prompt)
+
+
+def test_a_wish_in_the_past_form_is_still_an_order(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "I want Rex brushed") == [("brush_animal", {"animal": "rex"})]
+    assert calls(narrator, "once the yard has been swept, brush Rex") == [
+        ("sweep_yard", {}),
+        ("brush_animal", {"animal": "rex"}),
+    ]

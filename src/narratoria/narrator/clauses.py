@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from narratoria.narrator.mood import Mood, mood
+from narratoria.narrator.mood import Mood, mood, reports
 from narratoria.narrator.tokens import Token, join, mender, tokenize
 from narratoria.narrator.voice import active, plain_order
 from narratoria.narrator.words import (
@@ -124,7 +124,10 @@ def split_clauses(
 def _clause(
     piece: _Piece, stripped: Sequence[Token], earlier: Sequence[Clause], is_verb: Callable[[str], bool]
 ) -> Clause:
-    said = mood([token.low for token in piece.tokens if not token.quoted], asks=piece.asks)
+    spoken = [token.low for token in piece.tokens if not token.quoted]
+    said = mood(spoken, asks=piece.asks)
+    if said is Mood.ORDER and _kind(piece.connector) not in ("before", "after") and reports(spoken):
+        said = Mood.MUSING
     if piece.connector in _INSTEAD:
         said = Mood.RULED_OUT
     elif earlier and not piece.opens_sentence and said is Mood.ORDER:

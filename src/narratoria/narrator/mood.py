@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
+from itertools import pairwise
 from typing import Final
 
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
     FILLERS,
+    NOUNISH,
     OPPOSITES,
     PREPOSITIONS,
     QUESTION_WORDS,
     STOPWORDS,
     SUBJECTS,
+    VERBS,
+    is_past,
     stem,
     word_set,
 )
@@ -173,6 +177,7 @@ _REFUSALS: Final = _phrases(
     "no longer/no more/resist/stay away from/keep away from/steer clear of/keep off/keep out of/"
     "hands off/neither/none of/nobody/no one/nothing/far from/anything but/except/except for/"
     "everything except/everything but/all except/all but/apart from/other than/rather than/instead of/without/"
+    "do nothing/do nothing to/do nothing with/"
     "i forbid/forbid/it is forbidden to/it is not necessary to/do not/does not/did not/will not/would not/"
     "can not/should not/must not/shall not/may not/need not/could not"
 )
@@ -202,7 +207,20 @@ def _is_ruled_out(words: Sequence[str]) -> bool:
         return True
     # "leave the hound alone", "let it be", "leave it for now"
     kept = len(words) > 2 and words[0] in ("leave", "let", "keep")
-    return kept and (words[-1] in ("alone", "be") or tuple(words[-2:]) == ("as", "is"))
+    if kept and (words[-1] in _UNTOUCHED or tuple(words[-2:]) == ("as", "is")):
+        return True
+    # "the vents stay as they are", "leave it where it is for now"
+    stays = kept or any(word in _STAYS for word in words[:6])
+    return stays and any(tuple(words[at : at + 3]) in _AS_IT_IS for at in range(1, len(words) - 2))
+
+
+_UNTOUCHED: Final = word_set("alone be untouched unchanged unopened undisturbed unharmed")
+_STAYS: Final = word_set("stay stays remain remains leave keep")
+_AS_IT_IS: Final = frozenset(
+    (how, who, be)
+    for how in ("as", "where", "how", "like")
+    for who, be in (("it", "is"), ("they", "are"), ("he", "is"), ("she", "is"), ("that", "is"))
+)
 
 
 def _has_empty_object(words: Sequence[str]) -> bool:
@@ -215,6 +233,38 @@ def _has_empty_object(words: Sequence[str]) -> bool:
         if word == "no" and at <= 1 and plain and following not in STOPWORDS:
             return True
     return False
+
+
+# --- what has been done -------------------------------------------------------------------------------------
+
+
+def reports(words: Sequence[str]) -> bool:
+    """Whether a clause tells what has been done, and asks for nothing: "I already fed Rex", "Ada fed Rex"."""
+    rest = _without_opening(words)
+    dated = any(tuple(rest[at : at + len(date)]) == date for at in range(len(rest)) for date in _DATES)
+    while rest and rest[0] in _TIMES:
+        rest = rest[1:]
+    for date in _DATES:
+        rest = rest[len(date) :] if tuple(rest[: len(date)]) == date else rest
+    if any(is_past(after) and word in ("was", "were", "been") for word, after in pairwise(rest)):
+        return True
+    at = 1 if rest[:1] and rest[0] not in VERBS and rest[0] not in NOUNISH else 0
+    while rest[at : at + 1] and rest[at] in _REPORTING:
+        at += 1
+    if not at or at >= len(rest) or not is_past(rest[at]):
+        return False
+    subject, perfect = rest[0], bool({"have", "has", "had"} & set(rest[:at]))
+    if subject in DETERMINERS | PREPOSITIONS | QUESTION_WORDS | AUXILIARIES or not subject[0].isalpha():
+        return dated and subject == "already"
+    return dated or perfect or subject not in ("i", "we", "you", "it")
+
+
+_DATES: Final = _phrases(
+    "already/yesterday/earlier/ago/last night/last week/last month/last year/last time/this morning/"
+    "this afternoon/an hour ago/before lunch/just now/the other day/long since/on monday last"
+)
+_TIMES: Final = word_set("yesterday earlier already today")
+_REPORTING: Final = word_set("already just have has had also both all never finally once")
 
 
 # --- deeds taken back ---------------------------------------------------------------------------------------

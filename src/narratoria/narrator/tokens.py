@@ -15,6 +15,7 @@ from narratoria.narrator.words import (
     STOPWORDS,
     VERBS,
     nearest,
+    stem,
 )
 
 
@@ -94,11 +95,19 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
 def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable[[str], str]:
     """Mends typos: a word that is no English word and lies near one of the story's, or near a common verb."""
     story = frozenset(word for word in story_words if len(word) > 2)
+    stems = frozenset(map(stem, story))
     verbs = VERBS | NOUNISH
     small = frozenset(word for word in DETERMINERS | PREPOSITIONS | NUMBERS.keys() if len(word) > 2)
 
     def mend(word: str) -> str:
-        if word in story or word in verbs or word in STOPWORDS or word in NUMBERS or known(word):
+        if (
+            word in story
+            or stem(word) in stems
+            or word in verbs
+            or word in STOPWORDS
+            or word in NUMBERS
+            or known(word)
+        ):
             return word
         return nearest(word, story) or nearest(word, small) or nearest(word, verbs) or word
 

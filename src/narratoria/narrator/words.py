@@ -230,6 +230,17 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
+def is_past(word: str) -> bool:
+    """Whether a word has the form of a verb in the past: "mowed", "gave"."""
+    regular = word.endswith("ed") and len(word) > 4 and word not in ("need", "indeed")
+    return regular or (word in _IRREGULAR and word not in _NOT_PAST)
+
+
+_NOT_PAST: Final = word_set(
+    "people men women feet dying lying has is are was were shut put read left done lit did"
+)
+
+
 def _opposite_stems() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for left, right in _OPPOSITES:
