@@ -75,6 +75,7 @@ def test_verifying_finds_no_difference_when_nothing_changed(home: Path) -> None:
     done = narratoria(home, "replay", "game", "--verify", "--story", str(MILL))
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{3 * TURNS} calls of {TURNS} turns came out as recorded" in done.stdout
+    assert "what they do outside is done again" in done.stderr
 
 
 async def test_verifying_shows_where_a_changed_tool_differs(home: Path, tmp_path: Path) -> None:
@@ -94,6 +95,49 @@ async def test_verifying_shows_where_a_changed_tool_differs(home: Path, tmp_path
     assert (state.recorded, state.now) == ({"sacks": {"2": {"n": 2}}}, {"sacks": {"2": {"n": 3}}})
     assert list(before.read("game")) == recorded, "verifying changes nothing"
     before.close()
+
+
+async def test_verifying_misses_nothing_a_player_or_the_world_would_notice(
+    home: Path, tmp_path: Path
+) -> None:
+    changed = tmp_path / "mill"
+    shutil.copytree(MILL, changed)
+    grind = changed / "tools" / "grind"
+    offer = 'emit("ui_event", event="narrative_choice", payload={"choices": ["Rest"]})\nemit("done"'
+    grind.write_text(
+        grind.read_text()
+        .replace('emit("done"', offer)
+        .replace("is ground.", "is CHANGED.")
+        .replace("request = json", "import pathlib\nrequest = json")
+        .replace(
+            "folder =",
+            f'pathlib.Path({str(tmp_path / "ids")!r}).open("a").write(request["requestId"] + "\\n")\nfolder =',
+        )
+    )
+    manifest = changed / "tools" / "grind.tool.json"
+    document = json.loads(manifest.read_text())
+    document["effects"] += [
+        {"type": "memory", "scope": "long-term", "operation": "write", "key": "miller", "value": "Ada"},
+        {"type": "notification", "event": "ground", "payload": {"by": "Ada"}},
+    ]
+    manifest.write_text(json.dumps(document))
+    store = SqliteStore(home / "sessions.db")
+    story = Story.load(changed)
+    outcome = await verify(store, "game", story_registry(story), roots=[story.root])
+    first = {(one.where, one.what): (one.recorded, one.now) for one in outcome.differences if one.turn == 1}
+    assert set(first) == {
+        *((call, what) for call in ("grind", "more") for what in ("message", "shown")),
+        ("memory", "differs"),
+        ("notifications", "differs"),
+    }
+    assert first["grind", "message"] == ("Sack 1 is ground.", "Sack 1 is CHANGED.")
+    assert first["grind", "shown"] == ([], [["narrative_choice", {"choices": ["Rest"]}]])
+    assert first["notifications", "differs"] == ([], [["ground", {"by": "Ada"}]] * 2)
+    recorded = {call.call for turn in fold(store.read("game")).told for call in turn.calls}
+    ran = (tmp_path / "ids").read_text().splitlines()
+    assert len(ran) == len(set(ran)) == 2 * TURNS
+    assert not recorded & set(ran), "a tool that acts once per id would not act at all under the old one"
+    store.close()
 
 
 async def test_a_recorded_session_is_a_fixture(home: Path, tmp_path: Path) -> None:

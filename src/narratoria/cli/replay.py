@@ -13,7 +13,7 @@ from rich.padding import Padding
 
 from narratoria.cli import FAILED
 from narratoria.cli.output import console, page, print_json, printable, styled
-from narratoria.cli.saved import opened_store
+from narratoria.cli.saved import counted, opened_store
 from narratoria.game import story_of, story_registry
 from narratoria.replay import Verification
 from narratoria.replay import verify as verify_session
@@ -24,7 +24,9 @@ from narratoria.tools.custody import sweep
 
 @click.command()
 @click.argument("session")
-@click.option("--verify", is_flag=True, help="Run the tools again and show where the outcome differs.")
+@click.option(
+    "--verify", is_flag=True, help="Run the tools again, which act again, and show where the outcome differs."
+)
 @click.option(
     "--story", "story", metavar="STORY", help="With --verify: where the session's story is, if it moved."
 )
@@ -62,6 +64,9 @@ def _show(meta: SessionMeta, view: SessionView, speed: float, as_json: bool) -> 
         if turn.prompt:
             out.print(styled(("\n> ", "bold cyan"), (turn.prompt, "cyan")))
         _tell(turn)
+    left = next((turn for turn in view.turns if turn.outcome == "open"), None)
+    if left is not None:
+        click.echo(f"turn {left.turn} is not finished and was left out: {left.prompt}", err=True)
 
 
 def _tell(turn: TurnView) -> None:
@@ -76,6 +81,9 @@ def _tell(turn: TurnView) -> None:
 
 async def _verify(store: Store, meta: SessionMeta, story: str | None) -> Verification:
     tale = story_of(meta, story)
+    click.echo(
+        f"the tools of {tale.title!r} run again, under new ids: what they do outside is done again", err=True
+    )
     try:
         return await verify_session(store, meta.id, story_registry(tale), roots=[Path(tale.root)])
     finally:
@@ -91,8 +99,8 @@ def _report(outcome: Verification, as_json: bool) -> None:
         recorded, now = msgspec.json.encode(one.recorded).decode(), msgspec.json.encode(one.now).decode()
         out.print(styled((f"turn {one.turn} {one.where}: ", "bold yellow"), (one.what, "")))
         out.print(styled(("  recorded ", "dim"), (recorded, ""), ("\n  now      ", "dim"), (now, "")))
-    ran = f"{outcome.calls} calls of {outcome.turns} turns"
+    ran = f"{counted(outcome.calls, 'call')} of {counted(outcome.turns, 'turn')}"
     if outcome.same:
         out.print(styled(("✓ ", "green"), (f"{ran} came out as recorded", "")))
     else:
-        out.print(styled(("✗ ", "red"), (f"{len(outcome.differences)} differences in {ran}", "")))
+        out.print(styled(("✗ ", "red"), (f"{counted(len(outcome.differences), 'difference')} in {ran}", "")))
