@@ -181,3 +181,42 @@ def test_a_wish_in_the_past_form_is_still_an_order(narrator: LocalNarrator) -> N
         ("sweep_yard", {}),
         ("brush_animal", {"animal": "rex"}),
     ]
+
+
+# --- one or the other, and what waits for what was not understood ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt", ["brush Rex or Juno", "lead Rex or Juno to the barn", "lead Rex to the barn or the river"]
+)
+def test_of_two_things_offered_neither_is_taken_unasked(narrator: LocalNarrator, prompt: str) -> None:
+    assert refusal(narrator, prompt).narrative.startswith("Which of them do you mean")
+
+
+def test_of_two_deeds_offered_neither_is_done_unasked(narrator: LocalNarrator) -> None:
+    assert refusal(narrator, "sweep the yard or brush Rex").narrative == "Which of the two do you mean?"
+
+
+def test_a_question_with_or_is_answered_for_both(narrator: LocalNarrator) -> None:
+    got = calls(narrator, "how are the hooves of Rex or Juno?")
+    assert got == [("inspect_hooves", {"animal": name}) for name in ("rex", "juno")]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["after translating the poem, brush Rex", "bake a pizza, then sweep the yard and brush Rex"]
+)
+def test_what_waits_for_a_deed_nobody_knows_is_not_done(narrator: LocalNarrator, prompt: str) -> None:
+    assert "So nothing is done." in refusal(narrator, prompt).narrative
+
+
+def test_what_does_not_wait_for_the_unknown_deed_is_done_and_the_rest_is_told(
+    narrator: LocalNarrator,
+) -> None:
+    request = NarratorRequest(prompt="sweep the yard, then bake my pizza", tools=STABLE, state=ANIMALS)
+    document = asyncio.run(narrator.plan(request))
+    assert [call.tool_path for call in document.tools] == ["sweep_yard"]
+    assert document.narrative == "I don't know how to bake your pizza here."
+
+
+def test_a_choice_spelled_like_a_number_is_a_choice(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "print a label in 4k") == [("print_label", {"size": "4k"})]

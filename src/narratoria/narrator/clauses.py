@@ -8,7 +8,7 @@ from typing import Final
 
 from narratoria.narrator.mood import Mood, mood, reports
 from narratoria.narrator.tokens import Token, join, mender, tokenize
-from narratoria.narrator.voice import active, plain_order
+from narratoria.narrator.voice import active, in_base_form, plain_order
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
@@ -38,6 +38,7 @@ class Clause:
     after: tuple[int, ...] = ()  # indices of the clauses that order words put before this one
     mood: Mood = Mood.ORDER
     continues: bool = False  # "…; also the cellar": it may go on with the verb before it
+    either: bool = False  # "… or ring the bell": this or the one before it is asked for, not both
     excepts: int = 0  # "all but the cellar": it names what the clause before (-1) or behind it (1) leaves out
 
     @property
@@ -94,6 +95,7 @@ def split_clauses(
     clauses: list[Clause] = []
     pending: list[tuple[str, int]] = []  # subordinate clauses that stand before their main clause
     before: tuple[str, int] | None = None  # the relation of the last clause, for one that is joined to it
+    sequenced = False  # the last clause waits for those before it: "…, then …"
     for piece in _split(tokens, is_verb)[:MAX_CLAUSES]:
         kind = _kind(piece.connector)
         stripped = _tokens(piece, kind, is_verb)
@@ -109,10 +111,13 @@ def split_clauses(
         elif kind in ("before", "after") and index:
             before = (kind, index - 1)
             _relate(clauses, kind, index, index - 1)
+        elif kind == "join" and sequenced and not piece.opens_sentence:  # "…, then wash it and dry it"
+            clauses[index] = replace(clauses[index], after=clauses[index - 1].after)
         elif shared:  # "serve after washing the pan and dicing the leek"
             _relate(clauses, shared[0], index, shared[1])
         elif index and (kind == "preceding" or (_said_first(piece) and not piece.opens_sentence)):
             _relate(clauses, "after", index, index - 1)
+        sequenced = kind == "sequence" or (kind == "join" and sequenced and not piece.opens_sentence)
         if kind not in ("before", "after"):
             for earlier, subordinate in pending:
                 _relate(clauses, earlier, subordinate, index)
@@ -140,7 +145,10 @@ def _clause(
     more = words[0] in _MORE or words[-1] in _TOO or words[-2:] == ["as", "well"]
     if said is Mood.RULED_OUT and (left := _left_out(piece, stripped, is_verb)):
         return Clause(left, True, mood=said, excepts=-1 if earlier and not piece.opens_sentence else 1)
-    return Clause(tuple(stripped), said is Mood.RULED_OUT, mood=said, continues=bool(earlier) and more)
+    either = piece.connector == "or" and said is Mood.ORDER and bool(earlier) and not earlier[-1].negated
+    return Clause(
+        tuple(stripped), said is Mood.RULED_OUT, mood=said, continues=bool(earlier) and more, either=either
+    )
 
 
 def _left_out(
@@ -158,6 +166,8 @@ def _tokens(piece: _Piece, kind: str, is_verb: Callable[[str], bool]) -> list[To
     stripped = _strip_lead_in(piece.tokens)
     if kind in ("before", "after") and (turned := active(stripped, is_verb)):
         return turned
+    if kind in ("before", "after") and stripped:
+        stripped = [in_base_form(stripped[0], is_verb), *stripped[1:]]
     asked = _strip_courtesy(piece.tokens)
     return plain_order(
         asked if asked and asked[0].low in ("can", "could", "would", "will") else stripped, is_verb

@@ -140,3 +140,25 @@ def leaves_over(
     choices = [str(value) for slot in slots if slot.kind == "choice" for value in slot.choices]
     rest = {reading.stems[at] for at in range(joints[0], len(reading.stems)) if at not in filling.used}
     return any(value not in taken and stem(value) in rest for value in choices if value.isalpha())
+
+
+# --- one or the other ----------------------------------------------------------------------------------
+
+
+def alternatives(reading: Reading, filling: Filling, slots: Sequence[Slot]) -> str:
+    """The things a clause leaves a choice between, "Rex or Juno", as it says them; "" where it leaves none."""
+    choices = {stem(str(v)) for slot in slots if slot.kind == "choice" for v in slot.choices}
+    for at, token in enumerate(reading.tokens[:-1]):
+        if token.low != "or" or token.quoted or at <= reading.body:
+            continue
+        one = next((p for p in reading.phrases if p.end == at), None)
+        other = next((p for p in reading.phrases if p.start > at and p.joined), None)
+        if one is None or other is None or one.clausal or other.clausal:
+            continue
+        held = [
+            any(i in filling.used or reading.stems[i] in choices for i in range(p.start, p.end))
+            for p in (one, other)
+        ]
+        if all(held):
+            return f"{one.text} or {other.text}"
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, to
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
-from narratoria.narrator.lists import leaves_over, left_out, pairs, with_tail, without
+from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs, with_tail, without
 from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
 from narratoria.narrator.mood import Mood
 from narratoria.narrator.phrases import Phrase, Reading, read
@@ -23,6 +24,7 @@ from narratoria.narrator.words import DETERMINERS, NOUNISH, VERBS, split_name, s
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 
 _CHOICES: Final = 3
+_WHICH: Final = "Which of the two do you mean?"
 _UNKNOWN: Final = "I don't know how to do that here."
 _MAX_CALLS: Final = 24
 _MAX_PROMPT: Final = 2_000  # characters; what follows is not read
@@ -139,15 +141,36 @@ class _Thought:
         self.things = self._past_things()
         self.values: list[str] = []
         self.observed: list[tuple[list[Candidate], float]] = []
+        self.held_back = self.open_choice = False
         self.left_out: dict[int, list[Phrase]] = {}
 
     def plan(self) -> PlanDocument:
         clauses, asked = self._understand()
+        self._hold_back(clauses)
         if not self.steps:
             if clauses and not asked:
                 return _document(self.request, "So be it: nothing is done.", [])
             raise self._refusal()
         return _document(self.request, self._narrative(), self._ordered(clauses))
+
+    def _hold_back(self, clauses: Sequence[Clause]) -> None:
+        """What waits for a deed that was not understood is not done without it, nor one of two that were offered."""
+        done = {step.clause for step in self.steps}
+        either = {i for at, clause in enumerate(clauses) if clause.either for i in (at - 1, at)}
+        lost = {index for index, clause in enumerate(clauses) if self._is_lost(clause)}
+        if either and either <= done:
+            self.open_choice = True
+            lost |= either
+        grown = True
+        while grown:
+            late = {index for index in done - lost if lost & set(clauses[index].after)}
+            grown = bool(late)
+            lost |= late
+        self.held_back = any(step.clause in lost for step in self.steps)
+        self.steps = [step for step in self.steps if step.clause not in lost]
+
+    def _is_lost(self, clause: Clause) -> bool:
+        return clause.mood is Mood.ORDER and any(clause is other for other in self.unknown)
 
     def reaches(self, tool: ToolCard) -> bool:
         """Whether the prompt leads to this tool and no other, with all of it understood."""
@@ -255,6 +278,8 @@ class _Thought:
             if mood is not Mood.ORDER and mood not in candidate.tool.answers:
                 continue  # a question about a deed is not the deed; what tells may answer it
             filling = candidate.filling
+            if mood is Mood.ORDER and (either := alternatives(reading, filling, candidate.tool.slots)):
+                filling.unfit.append(f"Which of them do you mean: {either}?")
             wanting = filling.missing or filling.unfit or not candidate.tool.accepts(filling.input)
             meant = self.narrator.outweighs(candidate, none_score)
             # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
@@ -345,11 +370,18 @@ class _Thought:
     def _narrative(self) -> str | None:
         if not self.unknown:
             return None
-        return f"I don't know how to {_addressed(self.unknown[0])} here."
+        rest = " What waits for it is left undone." if self.held_back else ""
+        return f"{_not_understood(self.unknown[0])}{rest}"
 
     def _refusal(self) -> Refusal:
         choices = self._suggestions()
-        return Refusal(self._what_is_wanting(self.almost[0]) if self.almost else _UNKNOWN, choices)
+        if self.almost:
+            return Refusal(self._what_is_wanting(self.almost[0]), choices)
+        if self.open_choice:
+            return Refusal(_WHICH, choices)
+        if self.held_back and self.unknown:
+            return Refusal(f"{_not_understood(self.unknown[0])} So nothing is done.", choices)
+        return Refusal(_UNKNOWN, choices)
 
     def _what_is_wanting(self, candidate: Candidate) -> str:
         if candidate.filling.unfit:
@@ -406,8 +438,15 @@ def _document(request: NarratorRequest, narrative: str | None, calls: list[Plann
     )
 
 
-def _addressed(clause: Clause) -> str:
-    """The clause as said back to the player: "my" becomes "your"."""
-    words = [_BACK.get(word, word) for word in clause.text.split(" ")]
-    text = " ".join(words)
+def _not_understood(clause: Clause) -> str:
+    """Says the clause back to the player: "my" becomes "your" where it is an order, else it is quoted."""
+    first = clause.tokens[0].low
+    if clause.mood is Mood.ORDER and (first in VERBS or first in NOUNISH):
+        words = [_BACK.get(token.low, token.text) for token in clause.tokens]
+        return f"I don't know how to {_shortened(words)} here."
+    return f"I don't know what to do about “{_shortened([token.text for token in clause.tokens])}” here."
+
+
+def _shortened(words: Sequence[str]) -> str:
+    text = re.sub(r" (?=[,.!?;:%])", "", " ".join(words))
     return text if len(text) <= 60 else text[:57] + "…"

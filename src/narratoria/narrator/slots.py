@@ -12,6 +12,7 @@ from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, 
 from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
+from narratoria.narrator.tokens import tokenize
 from narratoria.narrator.words import (
     OPPOSITES,
     PREPOSITIONS,
@@ -50,6 +51,12 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
     for value in slot.choices:
         words = [stem(word) for word in split_name(str(value))]
         strength, span = _find_choice(words, reading, filling.used, shared)
+        if strength < KNOWN and any(letter.isdecimal() for letter in str(value)):
+            # "4k" is written as a number is, and is found before numbers are read
+            spelled = [stem(token.low) for token in tokenize(str(value))]
+            strength, span = max(
+                (strength, span), _find_choice(spelled, reading, filling.used, shared), key=_first
+            )
         if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
             strength *= 0.6  # "shut the blinds halfway" says half
         if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
@@ -65,6 +72,10 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
             filling.used.update(at for one in listed for at in one[3])
     elif len(slot.choices) == 1 and slot.required:
         filling.put(slot, slot.choices[0], GUESS)
+
+
+def _first(found: tuple[float, range]) -> float:
+    return found[0]
 
 
 def _listed(

@@ -56,6 +56,12 @@ def active(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
     return None
 
 
+def in_base_form(token: Token, is_verb: IsVerb) -> Token:
+    """ "scanning" and "scanned" as "scan"; anything else as it is."""
+    shaped = (token.low.endswith("ing") and len(token.low) > 4) or _is_participle(token, is_verb)
+    return _based(token) if shaped and not token.quoted else token
+
+
 def _by_somebody(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
     """ "have Ruiz fix the antenna" as "fix the antenna by Ruiz"."""
     if len(tokens) < 3 or tokens[0].quoted:
