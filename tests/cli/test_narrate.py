@@ -265,3 +265,13 @@ async def test_eval_scores_a_set_and_counts_what_got_no_plan(tmp_path: Path) -> 
     assert report["slots"] == 0.5
     assert report["noPlan"] == 1
     assert report["wallMs95"] >= report["wallMsMedian"] > 0
+
+
+async def test_eval_tells_an_unknown_narrator_from_one_of_a_story_and_what_a_set_is_made_of() -> None:
+    file = str(ROOT / "evals" / "development.jsonl")
+    code, _, err = await narratoria("eval", file, "--narrator", "wat")
+    assert (code, "'wat' is no narrator" in " ".join(err.split())) == (2, True), err
+    code, _, err = await narratoria("eval", file, "--narrator", "rules")
+    assert (code, "'rules' belongs to a story" in " ".join(err.split())) == (2, True), err
+    code, out, _ = await narratoria("eval", "--help")
+    assert code == 0 and "catalogues/NAME.json" in out

@@ -166,3 +166,10 @@ async def test_the_local_narrator_reaches_its_targets(name: str, tmp_path: Path)
     assert report.order >= 0.90
     assert report.refusals >= 0.90
     assert report.false_refusals <= 0.10
+
+
+def test_a_set_without_prompts_is_an_error_and_not_a_perfect_score(tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text("\n\n", encoding="utf-8")
+    with pytest.raises(EvaluationSetInvalid, match=r"empty\.jsonl: no prompts"):
+        load_set(file)

@@ -17,7 +17,7 @@ from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.events import JsonObject
 from narratoria.game import story_registry
-from narratoria.narrator.casting import granted_time, make_narrator, ready
+from narratoria.narrator.casting import NARRATORS, granted_time, make_narrator, ready
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.evaluation import Report, evaluate, load_set
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
@@ -207,12 +207,16 @@ def _show(plan: PlanDocument, chain: ChainNarrator) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the totals as JSON.")
 def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempts: int, as_json: bool) -> int:
-    """Ask a narrator every prompt of SET.jsonl; print exact tool sets, slots, order, validity, latency."""
+    """Ask a narrator every prompt of SET.jsonl; print exact tool sets, slots, order, validity, latency.
+
+    Each line of SET.jsonl is an object: `catalogue` (the name of catalogues/NAME.json beside it, with tools, state and
+    premise), `prompt`, `calls` (the right ones: a list of {"tool", "input"}, empty where nothing should happen), and
+    if you like `order` (pairs of indices into calls), `alternatives` (other lists as good) and `tags`.
+    """
     for name in narrators:
         if name not in ("local", "llm"):
-            raise click.BadParameter(
-                f"{name!r} belongs to a story; use local or llm", param_hint="--narrator"
-            )
+            why = "belongs to a story" if name in NARRATORS else "is no narrator"
+            raise click.BadParameter(f"{name!r} {why}; use local or llm", param_hint="--narrator")
     cases = load_set(file)
     chain = make_narrator(_bare_story(file.parent), narrators or ("local",), time_limit=timeout)
     asked = Persistent(chain.narrators, attempts=attempts, time_limit=timeout)

@@ -214,6 +214,10 @@ def load_set(path: Path) -> list[Case]:
                 frozenset(data.get("tags", ())),
             )
         )
+    if not cases:
+        raise EvaluationSetInvalid(
+            f"{path}: no prompts; write one JSON object per line, as evals/README.md tells"
+        )
     return cases
 
 
