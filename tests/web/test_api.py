@@ -6,7 +6,9 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from threading import Event
 from typing import Any
 
 import httpx
@@ -277,6 +279,29 @@ def test_a_session_is_renamed_and_deleted(server: RunningServer) -> None:
         assert client.delete(f"/sessions/{session}").status_code == 204
         assert client.get(f"/sessions/{session}").status_code == 404
         assert session not in [card["id"] for card in client.get("/sessions").json()]
+
+
+def test_whoever_asks_for_a_session_while_it_is_deleted_is_told_that_it_is_gone(
+    server: RunningServer,
+) -> None:
+    begun = Event()
+
+    def ask_until_refused(session: str) -> httpx.Response:
+        with server.client() as viewer:
+            while (answer := viewer.get(f"/sessions/{session}/events?turns=1&once=1")).status_code == 200:
+                begun.set()
+            return answer
+
+    session = server.new_session()
+    post(server, f"/sessions/{session}/prompt", {"prompt": "wait"})
+    with stream(server, session) as events:
+        events.until("call_emitted")
+    with server.client() as client, ThreadPoolExecutor(1) as viewer:
+        asking = viewer.submit(ask_until_refused, session)
+        assert begun.wait(20)
+        client.delete(f"/sessions/{session}").raise_for_status()  # which first has to stop what runs
+        answer = asking.result()
+    assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
 def test_assets_are_served_by_hash_and_never_as_something_that_runs(server: RunningServer) -> None:

@@ -531,6 +531,9 @@ def test_a_story_deleted_under_the_reader_says_so(server: RunningServer, open_pa
     with server.client() as client:
         client.delete(f"/sessions/{session}").raise_for_status()
     expect(page.get_by_role("alert")).to_contain_text("not on the server")
+    expect(page.get_by_role("alert").get_by_role("paragraph")).to_have_count(
+        1
+    )  # no sentence meant for a program
     expect(page.get_by_role("button", name="Paint a picture")).to_have_count(0)
     expect(page.get_by_role("link", name="To the library")).to_be_focused()
 

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import PlanFinished, PlanMade
 from narratoria.session.portable import SUFFIX
+from narratoria.session.store import SessionUnknown
 from narratoria.web import documents, openapi
 from narratoria.web.assets import asset_response
 from narratoria.web.documents import Problem
@@ -275,6 +276,7 @@ def _plan_entry(turn: int | None, made: PlanMade, ended: PlanFinished | None) ->
 _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     BadRequest: (400, "bad_request"),
     NotFound: (404, "not_found"),
+    SessionUnknown: (404, "not_found"),  # deleted while it was asked for
     StoryInvalid: (404, "no_story"),
     SessionBusy: (409, "busy"),
     Refused: (409, "refused"),

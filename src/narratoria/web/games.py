@@ -189,12 +189,12 @@ class Games:
 
     async def sessions(self) -> list[SessionCard]:
         stories = {story.id: story for story in await asyncio.to_thread(self._stories)}
-        metas = await asyncio.to_thread(self.store.list)
-        return [
-            await asyncio.to_thread(self._card, meta, stories.get(meta.story or ""))
-            for meta in metas
-            if meta.begun
-        ]
+        cards = []
+        for meta in await asyncio.to_thread(self.store.list):
+            if meta.begun:
+                with contextlib.suppress(SessionUnknown):  # deleted since it was listed
+                    cards.append(await asyncio.to_thread(self._card, meta, stories.get(meta.story or "")))
+        return cards
 
     async def card(self, session_id: str) -> SessionCard:
         meta = await asyncio.to_thread(self._meta, session_id)
@@ -286,10 +286,12 @@ class Games:
             await seat.journal.close()
 
     async def delete(self, session_id: str) -> None:
-        await asyncio.to_thread(self._meta, session_id)
-        await self._leave(session_id)
-        self._glimpses.pop(session_id, None)
-        await asyncio.to_thread(self.store.delete, session_id)
+        """Forget a session. Whoever asks for it meanwhile waits, and is told that it is gone."""
+        async with self._opening.setdefault(session_id, asyncio.Lock()):
+            await asyncio.to_thread(self._meta, session_id)
+            await self._leave(session_id)
+            self._glimpses.pop(session_id, None)
+            await asyncio.to_thread(self.store.delete, session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
         await asyncio.to_thread(self._meta, session_id)

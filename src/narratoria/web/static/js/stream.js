@@ -111,8 +111,9 @@ export class Stream {
       if (response.status === 401 || response.status === 403) return "expired";
       if (response.ok) return "offline";
       const problem = await response.json();
-      if (problem.error !== "not_found") this.reason = problem.message; // a session that is there, and cannot be opened
-      return response.status === 404 ? "gone" : "offline";
+      if (response.status !== 404) return "offline";
+      this.reason = problem.error === "not_found" ? "" : problem.message; // a session that is there, and cannot be opened
+      return "gone";
     } catch {
       return "offline";
     }
