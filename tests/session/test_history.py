@@ -290,6 +290,26 @@ async def test_a_branch_shares_the_past_and_goes_its_own_way(make_store, tmp_pat
     )
 
 
+async def test_a_branch_has_the_checkpoints_of_the_turns_it_shares(store: Store, tmp_path: Path) -> None:
+    """A name is given after its turn has ended, perhaps much later."""
+    registry = Outside(tmp_path).registry()
+    journal = new_game(store)
+    await play(journal, registry, "dig 1")
+    await checkpoint(journal, "lit")
+    await play(journal, registry, "dig 2")
+    await checkpoint(journal, "open")
+    early, late = (store.branch(journal.session.id, turn) for turn in (1, 2))
+    assert fold(store.read(early.id)).checkpoints == {"lit": 1}
+    assert fold(store.read(late.id)).checkpoints == {"lit": 1, "open": 2}
+    branch = store.open(early.id)
+    marked = world(branch.session)
+    await play(branch, registry, "dig 7")
+    await return_to(branch, "lit", registry)
+    assert world(branch.session) == marked
+    await branch.close()
+    await journal.close()
+
+
 async def test_a_branch_leaves_its_parents_effects_alone(store: Store, tmp_path: Path) -> None:
     outside = Outside(tmp_path)
     journal = new_game(store)

@@ -13,6 +13,7 @@ from narratoria.events import (
     AnyRuntimeEvent,
     AssetStored,
     Change,
+    Checkpoint,
     Committed,
     SessionStarted,
     TurnCommitted,
@@ -28,6 +29,7 @@ from narratoria.session.resources import ResourceRegistry
 from narratoria.session.restoration import take_snapshot
 from narratoria.session.session import Record, Run, Session
 from narratoria.session.store import SessionMeta, is_plain_id
+from narratoria.session.timeline import Timeline
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import Database, Writer
 
@@ -263,7 +265,9 @@ class SqlStore(SqlReader):
             )
         child, now, end = uuid.uuid4().hex, time.time(), span.last
         called = title or parent.title
-        shared = sum(one > 0 for one in self._restore(session_id, end, None, None).timeline.turns)
+        then = self._restore(session_id, end, None, None).timeline
+        names = self._named_since(session_id, then)
+        shared = sum(one > 0 for one in then.turns)
         started = SessionStarted(
             session=child, story=parent.story, title=title, parent_session=session_id, parent_turn=turn
         )
@@ -274,11 +278,20 @@ class SqlStore(SqlReader):
                 "parent, parent_turn, parent_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING key",
                 (child, parent.story, called, parent.folder, now, now, shared, end, key, turn, end),
             )
-            record = Record(end + 1, now, None, started)
-            self.append(database, int(rows[0][0]), end, [record], True, None)
+            records = [Record(seq, now, None, one) for seq, one in enumerate([started, *names], end + 1)]
+            self.append(database, int(rows[0][0]), end, records, True, None)
 
         self.writer.run(insert)
         return self.meta(child)
+
+    def _named_since(self, session_id: str, then: Timeline) -> list[AnyRuntimeEvent]:
+        """The checkpoints of turns that stood then: a turn gets its names after its end."""
+        now = self._restore(session_id, None, None, None).timeline
+        return [
+            Checkpoint(name=name, turn=turn)
+            for name, turn in {**now.dropped, **now.checkpoints}.items()
+            if turn in then.turns and then.checkpoints.get(name) != turn
+        ]
 
     def adopt(self, meta: SessionMeta, records: Iterable[Record], *, lacking: bool = False) -> SessionMeta:
         """The session stays hidden until it is complete, so that a crash half way shows nothing."""
