@@ -1,5 +1,5 @@
 /** The library: stories to begin, stories to go on with. */
-import { api } from "./api.js";
+import { api, ApiError } from "./api.js";
 import { ask, attempt, confirm, openMenu, snackbar } from "./dialogs.js";
 import { cover } from "./cover.js";
 import { ago, h } from "./dom.js";
@@ -92,8 +92,8 @@ export class LibraryView {
     const more = h("button", { class: "icon-button", "data-session": saved.id, "aria-label": `Actions for ${title}`, "aria-haspopup": "menu", "aria-expanded": "false" }, icon("more"));
     more.addEventListener("click", () => openMenu(more, [
       { label: "Rename…", icon: "edit", run: () => this.#rename(saved, title) },
-      { label: "Branch from here", icon: "branch", run: () => this.#branch(saved) },
-      { label: "Export", icon: "download", run: () => location.assign(api.exportUrl(saved.id)) },
+      { label: "Branch from here", icon: "branch", run: () => this.#branch(saved, title) },
+      { label: "Export", icon: "download", run: () => this.#export(saved, title) },
       { label: "Delete…", icon: "trash", run: () => this.#remove(saved, title) },
     ]));
     const facts = [saved.turns === 0 ? "at the beginning" : saved.turns === 1 ? "1 turn" : `${saved.turns} turns`, saved.updated ? ago(saved.updated) : "", saved.parent ? "a branch" : ""].filter(Boolean).join(" · ");
@@ -117,24 +117,47 @@ export class LibraryView {
     });
     queueMicrotask(() => { field.focus(); field.select(); });
     const answer = await ask("Rename", [h("label", { for: "title-field", text: "Name of this story" }), field], [{ label: "Close", value: "" }, { label: "Rename", value: "ok", kind: "filled" }]);
-    if (answer !== "ok" || !(await attempt(() => api.rename(saved.id, field.value).then(() => true)))) return;
+    if (answer !== "ok" || !(await this.#attempt(title, () => api.rename(saved.id, field.value)))) return;
     await this.load();
     this.node.querySelector(`[data-session="${CSS.escape(saved.id)}"]`)?.focus();
   }
 
-  async #branch(saved) {
-    const made = await attempt(() => api.branch(saved.id));
+  async #branch(saved, title) {
+    const made = await this.#attempt(title, () => api.branch(saved.id));
     if (made) open(made.id);
+  }
+
+  /** Asked for first: what is refused is said here, and not on a page, or in a file, of its own. */
+  async #export(saved, title) {
+    if (await this.#attempt(title, () => api.session(saved.id))) h("a", { href: api.exportUrl(saved.id), download: "" }).click();
+  }
+
+  /** Do something with a story on the list; one that is gone since the list was read leaves it. */
+  #attempt(title, action) {
+    return attempt(async () => {
+      try {
+        return (await action()) ?? true;
+      } catch (error) {
+        if (error.status !== 404) throw error;
+        await this.load();
+        document.getElementById("stories-title").focus();
+        throw new ApiError(`“${title}” is not here any more: it has been deleted elsewhere.`, 404);
+      }
+    });
   }
 
   async #remove(saved, title) {
     if (!(await confirm(`Delete “${title}”?`, "Its turns, pictures and state are removed from this computer. Export it first to keep a copy.", "Delete"))) return;
-    const before = [...this.node.querySelectorAll(".saved-link")].findIndex((link) => link.parentElement.querySelector(`[data-session="${CSS.escape(saved.id)}"]`));
-    if (!(await attempt(() => api.remove(saved.id).then(() => true)))) return;
+    const before = this.#links().findIndex((link) => link.parentElement.querySelector(`[data-session="${CSS.escape(saved.id)}"]`));
+    if (!(await this.#attempt(title, () => api.remove(saved.id)))) return;
     snackbar(`“${title}” is deleted.`);
     await this.load();
-    const links = this.node.querySelectorAll(".saved-link");
-    (links[Math.min(before, links.length - 1)] ?? document.getElementById("stories-title")).focus();
+    (this.#links().slice(0, before + 1).at(-1) ?? document.getElementById("stories-title")).focus();
+  }
+
+  /** The stories that can be seen, and so can have the focus. */
+  #links() {
+    return [...this.node.querySelectorAll(".saved-link")].filter((link) => link.checkVisibility());
   }
 
   async #import(file) {

@@ -1,0 +1,75 @@
+"""The library when things are not as its list says, and what its cards say of a story. In a real Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import RunningServer
+
+expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Any]
+Shoot = Callable[[Any, str], None]
+GONE = "is not here any more: it has been deleted elsewhere."
+
+
+def act(page: Any, action: str, story: str = "Actions for The Workshop") -> None:
+    page.get_by_role("button", name=story).first.click()
+    page.get_by_role("menuitem", name=action).click()
+
+
+def forget(server: RunningServer, session: str) -> None:
+    with server.client() as client:
+        client.delete(f"/sessions/{session}").raise_for_status()
+
+
+@pytest.mark.parametrize("action", ["Export", "Branch from here", "Delete…", "Rename…"])
+def test_a_story_deleted_elsewhere_leaves_the_list_when_something_is_done_with_it(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot, action: str
+) -> None:
+    session = fresh_server.new_session()
+    page = open_page(fresh_server.address)
+    expect(page.locator(".saved-card")).to_have_count(1)
+    forget(fresh_server, session)
+    act(page, action)
+    if action.endswith("…"):
+        page.get_by_role("dialog").get_by_role("button", name=action.rstrip("…")).click()
+    expect(page.locator("#snackbar")).to_contain_text(GONE)
+    expect(page.locator(".saved-card")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Begin a story")).to_be_focused()
+    assert page.url.removeprefix(fresh_server.origin) == "/"
+    shoot(page, "library-gone")
+
+
+def test_an_export_from_a_server_that_is_down_stays_in_the_library(
+    fresh_server: RunningServer, open_page: Open
+) -> None:
+    fresh_server.new_session()
+    page = open_page(fresh_server.address)
+    expect(page.locator(".saved-card")).to_have_count(1)
+    fresh_server.kill()
+    act(page, "Export")
+    expect(page.locator("#snackbar")).to_contain_text("The server does not answer.")
+    expect(page.locator(".saved-card")).to_have_count(1)
+
+
+def test_the_focus_stays_on_a_card_in_sight_when_the_only_finished_story_is_deleted(
+    fresh_server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(fresh_server.at(f"/play/{fresh_server.new_session()}"))
+    box = page.get_by_role("textbox", name="What do you do?")
+    box.fill("finish")
+    box.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("The end")
+    for _ in range(6):
+        fresh_server.new_session()
+    page.goto(fresh_server.origin)
+    finished = page.get_by_role("region", name="Finished")
+    finished.get_by_role("button", name="Actions for").click()
+    page.get_by_role("menuitem", name="Delete…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(finished).to_have_count(0)
+    expect(page.locator(".saved-link:visible").last).to_be_focused()
