@@ -30,7 +30,6 @@ from narratoria.session.restoration import take_snapshot
 from narratoria.session.session import Record, Run, Session
 from narratoria.session.store import SessionMeta, is_plain_id
 from narratoria.session.timeline import Timeline
-from narratoria.session.timeline import Timeline
 from narratoria.session.writer import Database, Writer
 
 # `{…}` is what the two dialects call differently. Records lie in batches; nothing is ever changed in one.
