@@ -1,0 +1,108 @@
+"""Words of players that once led astray in the shipped stories: which rule answers them now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers")
+
+from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.paraphrase import ParaphraseNarrator
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.scripted import Action
+from narratoria.state import merge
+from narratoria.story import Story
+
+STORIES = Path(__file__).parents[2] / "stories"
+KITCHEN = {"place": {"id": "kitchen"}, "visited": {"store": True, "kitchen": True}}
+STORE = {"place": {"id": "store"}, "visited": {"store": True}}
+WATCH = {"place": {"id": "watch"}}
+LIT = {"inventory": {"torch": {"lit": True}}}
+
+
+@pytest.fixture(scope="module")
+def narrators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ParaphraseNarrator]:
+    embedder = CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("cache"))
+    return {
+        name: ParaphraseNarrator(Story.load(STORIES / name).scripted_narrator(), embedder)
+        for name in ("lighthouse", "torch")
+    }
+
+
+def answered(narrator: ParaphraseNarrator, prompt: str, state: dict[str, Any], story: str) -> list[Action]:
+    """As the chain does it: by words, and where they do not fit the whole prompt, by meaning."""
+    asked = NarratorRequest(prompt, state=merge(Story.load(STORIES / story).state, state))
+    actions, missed = narrator.scripted.understand(asked)
+    if actions and not missed and not any(action.rule.fallback for action in actions):
+        return actions
+    found = narrator.understand(asked)
+    return [*found.actions, *([found.confirm] if found.confirm else [])]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "up another floor",
+        "go one floor higher",
+        "go up one more floor",
+        "keep climbing",
+        "one more flight up",
+        "ascend again",
+        "continue upward",
+        "to the next floor",
+        "go to the next floor",
+        "higher",
+        "climb higher",
+        "climb the next flight of stairs",
+        "go downstairs, no wait, up",
+        "down. no, I mean up",
+    ],
+)
+def test_in_the_kitchen_up_is_the_watch_room(narrators: dict[str, ParaphraseNarrator], prompt: str) -> None:
+    actions = answered(narrators["lighthouse"], prompt, KITCHEN, "lighthouse")
+    assert [action.rule.id for action in actions] == ["to-watch"]
+
+
+@pytest.mark.parametrize("prompt", ["down another floor", "one floor lower", "descend", "to the floor below"])
+def test_in_the_kitchen_down_is_the_store(narrators: dict[str, ParaphraseNarrator], prompt: str) -> None:
+    actions = answered(narrators["lighthouse"], prompt, KITCHEN, "lighthouse")
+    assert [action.rule.id for action in actions] == ["to-store"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "state", "rule"),
+    [
+        ("peer up at the lamp room", {}, "see-tower"),
+        ("what's in this room?", STORE, "look"),
+        ("go through the drawers", STORE, "no-drawer"),
+        ("go through the drawers", WATCH, "take-wick"),
+        ("is there any oil in the lamp?", KITCHEN, "lamp-oil"),
+        ("take the oil, no wait, the rope", STORE, "take-rope"),
+    ],
+)
+def test_in_the_lighthouse(
+    narrators: dict[str, ParaphraseNarrator], prompt: str, state: dict[str, Any], rule: str
+) -> None:
+    actions = answered(narrators["lighthouse"], prompt, state, "lighthouse")
+    assert [action.rule.id for action in actions] == [rule]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "state", "rule"),
+    [
+        ("touch the wood of the door", {}, "examine-door"),
+        ("walk back toward the daylight", {}, "leave"),
+        ("head back out", {}, "leave"),
+        ("squint at the inscription in the daylight", {}, "examine-door"),
+        ("read the runes by torchlight", LIT, "examine-door"),
+    ],
+)
+def test_in_the_passage(
+    narrators: dict[str, ParaphraseNarrator], prompt: str, state: dict[str, Any], rule: str
+) -> None:
+    actions = answered(narrators["torch"], prompt, state, "torch")
+    assert [action.rule.id for action in actions] == [rule]
+    assert "fingers" not in " ".join(actions[0].case.narrative) or not state
