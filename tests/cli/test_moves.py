@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+MILL = Path(__file__).parents[1] / "session" / "mill"
 
 ASKED = ("play", "torch", "--terminal", "--narrator", "rules")
 LIT = {"inventory": {"torch": {"lit": True}}}
@@ -67,6 +71,44 @@ def test_checkpoints_are_added_listed_and_restored(narratoria, session: str, sho
     assert shown()["state"] == LIT
     wrong = narratoria("sessions", "checkpoint", "restore", session, "elsewhere")
     assert (wrong.code, "before the door" in wrong.err, len(wrong.err.splitlines())) == (1, True, 1)
+
+
+@pytest.fixture
+def loud_mill(tmp_path: Path) -> Path:
+    """A story whose tool tells everybody, which nobody can take back."""
+    folder = tmp_path / "loud"
+    shutil.copytree(MILL, folder)
+    manifest = folder / "tools" / "grind.tool.json"
+    document = json.loads(manifest.read_text())
+    document["effects"].append({"type": "notification", "event": "ground"})
+    manifest.write_text(json.dumps(document))
+    return folder
+
+
+SENT = "notification 'ground' (it was sent)"
+
+
+def test_what_stays_as_it_is_is_said_also_where_nobody_is_asked(narratoria, loud_mill: Path) -> None:
+    ask = ("play", loud_mill, "--terminal", "--narrator", "rules", "--json")
+    played = narratoria(*ask, stdin="grind a sack\n/checkpoint one\ngrind more\n")
+    session = json.loads(played.out.splitlines()[0])["session"]
+    asked = narratoria("sessions", "undo", session, stdin="n\n")
+    assert (asked.code, asked.err.count(f"stays as it is: {SENT}")) == (1, 2)
+    done = narratoria("sessions", "undo", session, "--yes")
+    assert (done.code, done.err.count(f"stays as it is: {SENT}")) == (0, 2)
+    narratoria("play", "--session", session, "--terminal", "--json", stdin="grind more\n")
+    back = narratoria("sessions", "checkpoint", "restore", session, "one", "--yes")
+    assert (back.code, back.err.count(f"stays as it is: {SENT}")) == (0, 2)
+
+
+def test_a_script_gets_what_stays_as_it_is_as_a_list(narratoria, loud_mill: Path) -> None:
+    ask = ("play", loud_mill, "--terminal", "--narrator", "rules", "--json")
+    played = narratoria(*ask, stdin="grind a sack\n/undo\n/undo!\n")
+    refused, undone = [json.loads(line) for line in played.out.splitlines()][-2:]
+    assert (refused["irreversible"], "/undo!" in refused["error"]) == ([SENT, SENT], True)
+    assert (undone["irreversible"], undone["undone"]) == ([SENT, SENT], [1])
+    people = narratoria(*ask[:-1], stdin="grind a sack\n/undo!\n")
+    assert people.out.count(f"stays as it is: {SENT}") == 2
 
 
 # --- at the table ------------------------------------------------------------------------------------------

@@ -31,6 +31,14 @@ class Refused(NarratoriaError):
     """A command that was not carried out, and why."""
 
 
+class Irreversible(Refused):
+    """What cannot be taken back is listed, and nothing was done."""
+
+    def __init__(self, lines: list[str], even_so: str) -> None:
+        super().__init__("\n".join([*_stays(lines), f"{even_so} does it all the same"]))
+        self.lines = lines
+
+
 class Table(Protocol):
     """Who is told what came of a command."""
 
@@ -64,6 +72,8 @@ class Commands:
             if rest.strip() and name not in _WITH_WORDS:
                 raise Refused(f"/{name} takes no words; {HELP['/' + name]}")
             await known(rest.strip(), word.endswith(EVEN_SO))
+        except Irreversible as error:
+            self.table.answer(name, str(error), error=str(error), irreversible=error.lines)
         except NarratoriaError as error:
             self.table.answer(name, str(error), error=str(error))
         return True
@@ -95,7 +105,8 @@ class Commands:
         _agree("/retry!", [preview], even_so)
         prompt = await history.retry(self.journal, self.game.registry)
         result = await self.game.prompt(prompt, origin="retry")
-        self.table.moved("retry", f"again: {prompt}", result)
+        told = "\n".join([f"again: {prompt}", *_stays(preview.irreversible)])
+        self.table.moved("retry", told, result, irreversible=preview.irreversible)
 
     async def _branch(self, rest: str, _: bool) -> None:
         if rest and not rest.isdecimal():
@@ -132,9 +143,10 @@ class Commands:
 
     def _moved(self, command: str, message: str, undone: Sequence[history.Undone] = ()) -> None:
         failed = [line for one in undone for line in one.failed]
-        details = {"undone": [one.turn for one in undone], "failed": failed} if undone else {}
-        result = self.game.where_we_are()
-        self.table.moved(command, "\n".join([message, *failed]), result, **details)
+        stays = [line for one in undone for line in one.irreversible]
+        details = {"undone": [one.turn for one in undone], "failed": failed, "irreversible": stays}
+        told = "\n".join([message, *_stays(stays), *failed])
+        self.table.moved(command, told, self.game.where_we_are(), **(details if undone else {}))
 
 
 _WITH_WORDS: Final = frozenset({"branch", "checkpoint", "restore"})
@@ -144,6 +156,8 @@ def _agree(even_so: str, previews: Sequence[UndoPreview], agreed: bool) -> None:
     """What cannot be taken back is said before anything is."""
     lines = [line for one in previews for line in one.irreversible]
     if lines and not agreed:
-        raise Refused(
-            "\n".join([*[f"stays as it is: {line}" for line in lines], f"{even_so} does it all the same"])
-        )
+        raise Irreversible(lines, even_so)
+
+
+def _stays(lines: Sequence[str]) -> list[str]:
+    return [f"stays as it is: {line}" for line in lines]

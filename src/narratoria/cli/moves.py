@@ -13,7 +13,7 @@ import msgspec
 from narratoria import history
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.play import open_game, tell, turn_document
-from narratoria.cli.saved import as_json_option, ask, opened_store, story_option, yes_option
+from narratoria.cli.saved import as_json_option, ask, counted, opened_store, story_option, yes_option
 from narratoria.errors import JournalError, StoryInvalid
 from narratoria.game import story_of, story_registry
 from narratoria.history import UndoPreview
@@ -62,9 +62,9 @@ def _agree(previews: Sequence[UndoPreview], lack: str | None, yes: bool, questio
     if lack is not None and any(one.tools_missing for one in previews):
         click.echo(f"nothing outside can be taken back without the story's tools: {lack}", err=True)
     lines = [line for one in previews for line in one.irreversible]
+    for line in lines:
+        click.echo(f"stays as it is: {line}", err=True)
     if lines and not yes:
-        for line in lines:
-            click.echo(f"stays as it is: {line}", err=True)
         ask(question, "nothing was undone")
 
 
@@ -238,7 +238,7 @@ def restore(session: str, name: str, story: str | None, yes: bool, as_json: bool
         registry, lack = _registry(meta, story)
         await history.abandon(journal)
         previews = await history.preview_return(journal, name, registry)
-        _agree(previews, lack, yes, f"Undo {len(previews)} turns all the same?")
+        _agree(previews, lack, yes, f"Undo {counted(len(previews), 'turn')} all the same?")
         undone = await history.return_to(journal, name, registry)
         return journal.timeline.checkpoints[name.strip()], undone
 
@@ -249,4 +249,5 @@ def restore(session: str, name: str, story: str | None, yes: bool, as_json: bool
         )
     else:
         failed = [line for one in undone for line in one.failed]
-        _say(f"back at {name.strip()!r}, turn {turn}; {len(undone)} turns are undone", failed)
+        many = "1 turn is" if len(undone) == 1 else f"{len(undone)} turns are"
+        _say(f"back at {name.strip()!r}, turn {turn}; {many} undone", failed)
