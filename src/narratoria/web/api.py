@@ -19,6 +19,7 @@ from narratoria.session.portable import SUFFIX
 from narratoria.session.store import SessionUnknown
 from narratoria.web import documents, openapi
 from narratoria.web.assets import asset_response
+from narratoria.web.cards import LONGEST_TITLE
 from narratoria.web.documents import Problem
 from narratoria.web.feed import Feed
 from narratoria.web.games import Games, NotFound, Refused
@@ -29,7 +30,6 @@ MAX_BODY: Final = 1024 * 1024
 MAX_IMPORT: Final = 1024**3
 BLOCK: Final = 1 << 20
 MAX_DIGITS: Final = 15
-MAX_TITLE: Final = 200
 
 T = TypeVar("T", bound=documents.Request)
 
@@ -226,8 +226,8 @@ def _title(given: str) -> str:
         " " if unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} else letter for letter in given
     )
     title = " ".join(seen.split())
-    if not title or len(title) > MAX_TITLE:
-        raise BadRequest(f"a title has 1 to {MAX_TITLE} letters in one line; this one has {len(title):,}")
+    if not title or len(title) > LONGEST_TITLE:
+        raise BadRequest(f"a title has 1 to {LONGEST_TITLE} letters in one line; this one has {len(title):,}")
     return title
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import math
-import re
 import tempfile
 import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from narratoria.session.portable import export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
 from narratoria.story import Story, ending_of, find_stories
 from narratoria.turn import Origin
+from narratoria.web.cards import branch_title, excerpt
 from narratoria.web.covers import draw_cover
 from narratoria.web.documents import (
     Permission,
@@ -45,7 +45,6 @@ logger = logging.getLogger("narratoria")
 
 OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
 SETTINGS_KEY: Final = "player settings"
-EXCERPT: Final = 180
 GRACE_SECONDS: Final = 2.0
 SHELF_SECONDS: Final = 2.0
 
@@ -218,7 +217,7 @@ class Games:
             story_title=story.title if story else meta.story or "",
             updated=meta.updated,
             turns=meta.turns,
-            excerpt=_shortened(told),
+            excerpt=excerpt(told),
             picture=pictures[-1] if pictures else None,
             parent=meta.parent,
             ending=ending[1] if ending else None,
@@ -309,7 +308,7 @@ class Games:
             turn = seat.journal.timeline.last if turn is None else turn
         if turn is None:
             raise Refused("there is no turn to branch from yet")
-        title = f"{(await self.card(session_id)).title} (from turn {turn})"
+        title = branch_title((await self.card(session_id)).title, turn)
         with _refusing():
             meta = await asyncio.to_thread(self.store.branch, session_id, turn, title=title)
         return meta.id
@@ -465,13 +464,3 @@ def _is_there(folder: str | None) -> bool:
 
 def _title(meta: SessionMeta, story: Story | None) -> str:
     return meta.title or (story.title if story else meta.id)
-
-
-def _shortened(text: str) -> str:
-    """The end of a turn: that is where the player was. It begins with a sentence, where one begins in time."""
-    words = " ".join(text.split())
-    if len(words) <= EXCERPT:
-        return words
-    end = words[-EXCERPT:]
-    begins = re.search(r"[.!?…][”’\"*_]* (?=\S)", end[: EXCERPT // 2])
-    return end[begins.end() :] if begins else "…" + end.partition(" ")[2]
