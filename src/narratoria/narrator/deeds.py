@@ -1,7 +1,14 @@
-"""Families of deeds: is one verb another word for the other?
+"""Which verbs may stand for one another in what a story's rules are told: broad families, for refusing as well.
 
 Sentence vectors do not tell: to them *drink* lies nearer to *pour* than *decant* does. So the common verbs of English
 stand here in families, and a verb of another family is another deed. Nothing here is about any story.
+
+`families.py` is a table of its own, because it is asked something else. There a family is one more voice for or against
+a tool, so *get* may count as a way to buy, and *see* as a way to mend. Here it decides alone: kin are put in each
+other's place and the rule is carried out, and a rule without kin is out of the question. Through *get*, "buy the
+rope" would take it; through *see*, "mend the logbook" would read it. And a verb in no family here is left to likeness,
+so a word that is missing says something too. Both tables were merged in two ways, equal on every development prompt;
+each time the held-out players lost two right answers and had one more deed done that nobody asked for.
 """
 
 from __future__ import annotations
@@ -79,24 +86,24 @@ for _number, _family in enumerate(_FAMILIES):
 LIGHT_VERBS: Final = word_set("make get give have set put do take go let use keep try help see look")
 
 
-def families(word: str) -> frozenset[int]:
+def _families(word: str) -> frozenset[int]:
     """The families a word, or its stem, belongs to; none for a word that is in no list."""
     return _OF.get(word) or _OF.get(stem(word)) or frozenset()
 
 
 def kin_of(word: str, others: Collection[str]) -> list[str]:
     """Those of the others that are of its family, without the word itself."""
-    own = families(word)
-    return [other for other in others if other != word and own & families(other)]
+    own = _families(word)
+    return [other for other in others if other != word and own & _families(other)]
 
 
 def is_known(verb: str) -> bool:
-    return bool(families(verb))
+    return bool(_families(verb))
 
 
 def akin(verbs: Collection[str], others: Collection[str]) -> bool:
     """Whether one of the stems is the same as one of the others, or of its family."""
     if set(verbs) & set(others):
         return True
-    own = frozenset[int]().union(*(families(verb) for verb in verbs))
-    return bool(own & frozenset[int]().union(*(families(verb) for verb in others)))
+    own = frozenset[int]().union(*(_families(verb) for verb in verbs))
+    return bool(own & frozenset[int]().union(*(_families(verb) for verb in others)))

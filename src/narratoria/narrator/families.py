@@ -3,6 +3,9 @@
 Likeness of meaning puts *sell* beside *buy* and *paint* beside *wash*. Where both a clause's verb and a tool's
 are known here and share no family, they are different deeds. A verb that is in no family speaks neither for
 nor against. Nothing here is about any story.
+
+These are for matching tools, where a family is one voice among many; `deeds.py` has those of a story's rules, and tells
+why they are not these.
 """
 
 from __future__ import annotations
