@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from narratoria import ToolContext, ToolResult, tool
 from narratoria.errors import SessionBusy
 from narratoria.events import NarratorChosen, Notice, PlanMade, PlanRefused, TurnCommitted, TurnStarted
 from narratoria.game import Game
@@ -379,3 +380,16 @@ async def test_an_honest_refusal_is_the_answer_when_nobody_knows_better():
 async def test_a_refusal_gives_way_to_a_later_narrator():
     chain = ChainNarrator([Says(Refusal("no")), Says(speak("I know how."))])
     assert (await turn(chain)).narrative == "I know how."
+
+
+async def test_a_turn_that_nobody_told_says_plainly_what_was_done():
+    @tool(name="clean_reel", description="Clean a reel.")
+    async def clean_reel(params: None, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult("")
+
+    plan = PlanDocument(tools=[call("clean_reel"), PlannedCall(tool_id="again", tool_path="clean_reel")])
+    result = await turn(Says(plan), registry=ToolRegistry([clean_reel]), settings=TurnSettings())
+    assert result.narrative == "Done: clean reel, twice."
+    author = Says(plan)
+    author.name = "rules"
+    assert (await turn(author, registry=ToolRegistry([clean_reel]), settings=TurnSettings())).narrative == ""

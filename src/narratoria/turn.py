@@ -43,7 +43,7 @@ from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.receipts import CONTRADICTION, Receipt, judged
 from narratoria.narrator.retelling import hold_to_state
-from narratoria.narrator.template import TemplateNarrator
+from narratoria.narrator.template import TemplateNarrator, account
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.registry import ToolRegistry
@@ -60,6 +60,7 @@ QUEUE_LENGTH: Final = 4
 
 Origin = Literal["player", "choice", "opening", "retry"]
 Outcome = Literal["completed", "fallback", "cancelled"]
+_AUTHORED: Final = frozenset({"rules", "paraphrase"})  # where these say nothing, nothing was to be said
 _PERMANENT: Final = frozenset({TOOL_NOT_FOUND, NOT_EXECUTABLE, INVALID_ARGUMENTS})
 
 
@@ -366,6 +367,8 @@ class _Turn:
         session, result = self.session, self.result
         completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
         self.said.extend(text for one in completed if (text := _summary(one.events)))
+        if not any(text.strip() for text in self.said) and result.narrator not in _AUTHORED:
+            self.said = [account([name for one in completed if (name := self._tool_of(one))])]
         result.narrative = _readable("\n\n".join(self.said))
         result.choices = (
             _choices(completed) or [*getattr(self.narrator, "last_choices", ())] or self._standing_choices()
@@ -379,6 +382,11 @@ class _Turn:
         session.choices = result.choices
         session.past.append((result.prompt, result.narrative))
         session.turn = None
+
+    def _tool_of(self, done: CallResult) -> str:
+        calls = (call for plan in self.result.plans for call in plan.tools)
+        path = next((call.tool_path for call in calls if call.tool_id == done.tool_id), "")
+        return path.rpartition("/")[2]
 
     def _standing_choices(self) -> list[str]:
         """A turn that offered nothing new leaves what was offered before, so that nobody is stranded."""

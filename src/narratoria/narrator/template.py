@@ -8,11 +8,13 @@ from __future__ import annotations
 import unicodedata
 import uuid
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from narratoria.events import Done
 from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.words import split_name
 from narratoria.plan import PlanDocument, PlanMetadata
 
 _LOOKED_AT: Final = 2_000
@@ -84,6 +86,14 @@ def narrate(request: NarratorRequest) -> str:
     options = [lines[(start + step) % len(lines)].format(words=words) for step in range(len(lines))]
     chosen = next((line for line in options if not any(line in text for text in said)), options[0])
     return " ".join(part for part in (chosen, _reason(request), _place(request.state)) if part)
+
+
+def account(names: Sequence[str]) -> str:
+    """A plain line of the tools that did their work, where nobody had a word for it."""
+    counts = Counter(" ".join(split_name(name)) for name in names)
+    times = {1: "", 2: ", twice"}
+    done = [f"{name}{times.get(count, f', {count} times')}" for name, count in counts.items()]
+    return f"Done: {'; '.join(done)}." if done else ""
 
 
 def _lines(request: NarratorRequest, prompt: str, words: str) -> Sequence[str]:
