@@ -164,3 +164,8 @@ def test_entries_that_are_no_objects_are_skipped_and_said() -> None:
     )
     assert [entry.keywords for entry in lore.entries] == [("a", "b")]
     assert len(lore.skipped) == 2
+
+
+def test_a_file_that_is_not_there_is_rejected_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ImportRejected, match=r"gone\.json: cannot be read: No such file"):
+        import_file(tmp_path / "gone.json")

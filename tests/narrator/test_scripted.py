@@ -439,3 +439,8 @@ async def test_another_language_brings_its_own_small_words(tmp_path: Path) -> No
     assert (
         await say(speaker, "Ich möchte die Fackel anzünden und die Tür ansehen, bitte")
     ).narrative == "A. B."
+
+
+def test_an_empty_file_of_rules_says_that_it_may_go(tmp_path: Path) -> None:
+    with pytest.raises(StoryInvalid, match="no rules; add one as .* or delete the file"):
+        Rules.from_toml({}, tmp_path / "narrator.toml")

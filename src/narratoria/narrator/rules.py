@@ -120,7 +120,10 @@ class Rules:
         stage = reader.typed(data, "stage", str, "the file", "stage")
         tables = reader.typed(data, "rule", list, "the file", [])
         if not tables:
-            reader.fail("rule", "there are no rules; add one as [[rule]]")
+            reader.fail(
+                "rule",
+                "there are no rules; add one as [[rule]], or delete the file and take rules out of the story's narrators",
+            )
         rules: list[Rule] = []
         known: dict[str, int] = {}
         for number, table in enumerate(tables, 1):

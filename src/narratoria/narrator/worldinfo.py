@@ -50,10 +50,13 @@ class ImportedLore:
 
 def import_file(path: Path) -> ImportedLore:
     """Read a world-info file or a character card, whichever it is."""
-    size = path.stat().st_size
-    if size > MAX_BYTES:
-        raise ImportRejected(f"{path}: {size} bytes is more than the {MAX_BYTES} allowed")
-    data = path.read_bytes()
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ImportRejected(f"{path}: {size} bytes is more than the {MAX_BYTES} allowed")
+        data = path.read_bytes()
+    except OSError as error:
+        raise ImportRejected(f"{path}: cannot be read: {error.strerror or error}") from None
     if data.startswith(_PNG):
         return import_data(_card_in_png(data, str(path)), path.stem, str(path))
     try:
