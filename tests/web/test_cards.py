@@ -22,12 +22,8 @@ def test_an_excerpt_is_the_narration_as_it_is_read(told: str, read: str) -> None
 
 
 def test_an_excerpt_is_the_end_and_begins_with_a_sentence() -> None:
-    told = (
-        "It was long ago. " * 300
-        + "Half of it is *told*, and the other half is not. "
-        + "The lamp is lit. " * 5
-    )
-    assert excerpt(told).startswith(("Half of it", "The lamp"))
+    told = "It was long ago. " * 300 + "Half of it is *told*, and the rest is not. " + "The lamp is lit. " * 8
+    assert excerpt(told).startswith("The lamp is lit.")
     assert excerpt(told).endswith("The lamp is lit.")
     assert excerpt("word " * 300).startswith("…word ")
     assert len(excerpt("word " * 300)) <= EXCERPT + 1

@@ -73,3 +73,17 @@ def test_the_focus_stays_on_a_card_in_sight_when_the_only_finished_story_is_dele
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(finished).to_have_count(0)
     expect(page.locator(".saved-link:visible").last).to_be_focused()
+
+
+def test_a_card_shows_the_narration_as_it_is_read_and_where_a_branch_began(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    session = fresh_server.new_session()
+    with fresh_server.client() as client:
+        for _ in range(2):
+            session = client.post(f"/sessions/{session}/branch", json={"turn": 0}).json()["id"]
+    page = open_page(fresh_server.address)
+    expect(page.locator(".saved-card .excerpt").first).to_have_text("The bench is bare, and the lamp is lit.")
+    titles = page.locator(".saved-card h3").all_inner_texts()
+    assert sorted(title.count("(from the beginning)") for title in titles) == [0, 1, 1]
+    shoot(page, "library-branches")
