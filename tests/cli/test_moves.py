@@ -47,6 +47,28 @@ def test_redo_brings_the_undone_turn_back(narratoria, session: str, shown) -> No
     assert nothing.err.startswith("narratoria: there is nothing to redo")
 
 
+def test_the_choices_stand_under_the_turn_that_offers_them(narratoria, session: str, shown) -> None:
+    narratoria("sessions", "undo", session)
+    told = narratoria("sessions", "show", session).out
+    choice = f"  1 {shown()['turns'][-1]['choices'][0]}"
+    assert (
+        0
+        < told.index("\n1 light the torch")
+        < told.index(choice)
+        < told.index("\n2 examine the door (undone)")
+    )
+    assert [line for line in told.splitlines() if line.endswith("completed ")] == []
+
+
+def test_pruning_says_that_young_assets_wait(narratoria, session: str) -> None:
+    assert narratoria("sessions", "delete", session, "--yes").code == 0
+    pruned = narratoria("sessions", "prune")
+    waiting = narratoria("sessions", "prune", "--json").json["settling"]
+    assert waiting >= 1
+    assert pruned.out.startswith("0 sessions, 0 assets (0 bytes) deleted\n")
+    assert "written in the last hour stay" in " ".join(pruned.out.split())
+
+
 def test_retry_takes_the_newest_turn_again(narratoria, session: str, shown) -> None:
     again = narratoria("sessions", "retry", session, "--narrator", "rules", "--json")
     assert again.code == 0, again.err

@@ -77,10 +77,12 @@ def show(session: str, as_json: bool) -> None:
         out.print(styled((f"\n{turn.turn} ", "cyan"), (turn.prompt or turn.origin, "bold"), (mark, "yellow")))
         for call in turn.calls:
             tries = f" after {len(call.attempts)} attempts" if len(call.attempts) > 1 else ""
-            out.print(styled((f"  · {call.tool} {call.state}{tries} ", "dim"), (call.error or "", "red")))
+            why = f" {call.error}" if call.error else ""
+            out.print(styled((f"  · {call.tool} {call.state}{tries}", "dim"), (why, "red")))
         out.print(printable(turn.narrative))
-    for number, choice in enumerate(world.choices, 1):
-        out.print(styled((f"  {number} ", "cyan"), (choice, "")))
+        if view.told and turn is view.told[-1]:  # what was undone after it offers nothing any more
+            for number, choice in enumerate(world.choices, 1):
+                out.print(styled((f"  {number} ", "cyan"), (choice, "")))
 
 
 def session_document(meta: SessionMeta, view: SessionView, state: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +203,8 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
         done = prune(store, chosen, dry_run=dry_run)
     if as_json:
         print_json({"sessions": [one.id for one in done.sessions], "busy": [one.id for one in done.busy],
-                    "assets": done.assets, "bytes": done.bytes, "dryRun": dry_run})  # fmt: skip
+                    "assets": done.assets, "bytes": done.bytes, "settling": done.settling,
+                    "dryRun": dry_run})  # fmt: skip
     else:
         for meta in done.busy:
             click.echo(f"{meta.id[:12]} is being played and was spared", err=True)
@@ -209,6 +212,11 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
         console().print(
             f"{counted(len(done.sessions), 'session')}, {counted(done.assets, 'asset')} ({done.bytes:,} bytes) {verb}"
         )
+        if done.settling:
+            console().print(
+                f"{counted(done.settling, 'asset')} more that no session refers to: those written in the last hour "
+                f"stay, since a turn that is being taken may be about to refer to them"
+            )
 
 
 @sessions.command(name="salvage")

@@ -11,7 +11,7 @@ from narratoria.errors import SessionBusy
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
 
 DAY: Final = 86_400.0
-_SETTLING: Final = 3600.0  # a file this young may belong to a turn that has not recorded it yet
+SETTLING: Final = 3600.0  # a file this young may belong to a turn that has not recorded it yet
 
 
 @dataclass(slots=True)
@@ -20,6 +20,7 @@ class Pruned:
     busy: list[SessionMeta] = field(default_factory=list)  # being played, so spared
     assets: int = 0
     bytes: int = 0
+    settling: int = 0  # assets nobody refers to, too young to be collected
 
 
 def select(
@@ -44,7 +45,7 @@ def prune(
     if not dry_run:
         _delete(store, sessions, done)
         _delete(
-            store, [one for one in store.list() if not one.begun and one.updated < now - _SETTLING], Pruned()
+            store, [one for one in store.list() if not one.begun and one.updated < now - SETTLING], Pruned()
         )
         store.sweep()
     referred = store.asset_hashes()
@@ -55,7 +56,10 @@ def prune(
     for digest in list(store.assets):
         path = store.assets.path_of(digest)
         status = path.stat()
-        if digest in referred or status.st_mtime > now - _SETTLING:
+        if digest in referred:
+            continue
+        if status.st_mtime > now - SETTLING:
+            done.settling += 1
             continue
         done.assets += 1
         done.bytes += status.st_size
