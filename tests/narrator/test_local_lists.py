@@ -220,3 +220,26 @@ def test_what_does_not_wait_for_the_unknown_deed_is_done_and_the_rest_is_told(
 
 def test_a_choice_spelled_like_a_number_is_a_choice(narrator: LocalNarrator) -> None:
     assert calls(narrator, "print a label in 4k") == [("print_label", {"size": "4k"})]
+
+
+# --- another deed than the tool's -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "poison Rex",
+        "drown Rex in the river",
+        "wreck the yard",
+        "burn the yard",
+        "vaccinate Rex",
+        "fetch Rex from the river",
+    ],
+)
+def test_another_deed_is_not_forced_onto_the_nearest_tool(narrator: LocalNarrator, prompt: str) -> None:
+    refusal(narrator, prompt)
+
+
+@pytest.mark.parametrize("prompt", ["groom Rex", "escort Rex to the barn"])
+def test_another_word_for_the_deed_is_still_the_deed(narrator: LocalNarrator, prompt: str) -> None:
+    assert [values["animal"] for _, values in calls(narrator, prompt)] == ["rex"]

@@ -284,7 +284,7 @@ class _Thought:
             meant = self.narrator.outweighs(candidate, none_score)
             # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
             # next best: that would do something else altogether.
-            if candidate.opposite or self._disabled(candidate.tool.card):
+            if candidate.opposite or candidate.alien or self._disabled(candidate.tool.card):
                 return None
             if meant and not wanting:
                 return candidate

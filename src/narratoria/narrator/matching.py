@@ -17,7 +17,7 @@ from narratoria.narrator.profiles import ToolProfile, profile
 from narratoria.narrator.protocol import ToolCard
 from narratoria.narrator.slots import fill
 from narratoria.narrator.vectors import Vectors, np
-from narratoria.narrator.words import STOPWORDS, split_name, stem
+from narratoria.narrator.words import HARMFUL, STOPWORDS, split_name, stem, word_set
 
 FEATURES: Final = (
     "likeness",  # of the clause to the nearest sentence of the tool
@@ -55,6 +55,8 @@ WEIGHTS: Final[Mapping[str, float]] = {
 }
 NONE_BIAS: Final = 5.4
 NONE_BACKGROUND: Final = 6.4
+_OWN_DEED: Final = 0.45  # a verb of no family that is farther than this from all a tool does, is another deed
+_VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _COVERED: Final = 0.55  # a background request this near to a tool is one the catalogue serves
 
@@ -66,6 +68,7 @@ class Candidate:
     features: tuple[float, ...]
     score: float
     opposite: bool  # the clause's verb undoes what the tool does
+    alien: bool = False  # the clause's verb says plainly that something else is to be done
 
     @property
     def names_the_deed(self) -> bool:
@@ -154,7 +157,8 @@ class ToolIndex:
                 float(mood is Mood.QUESTION and mood in tool.answers),
             )
             score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
-            candidates.append(Candidate(tool, filling, features, score, _undoes(reading, tool)))
+            alien = mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
+            candidates.append(Candidate(tool, filling, features, score, _undoes(reading, tool), alien))
         return sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
 
     def strangeness(self, reading: Reading, vectors: Mapping[str, Vectors]) -> float:
@@ -175,6 +179,19 @@ class ToolIndex:
 
 def _undoes(reading: Reading, tool: ToolProfile) -> bool:
     return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.deeds)
+
+
+def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Sequence[float]) -> bool:
+    """Whether the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
+    verb = stem(reading.verb) if reading.verb else ""
+    if not verb or verb in tool.words or features[FEATURES.index("akin")]:
+        return False
+    if verb in HARMFUL:
+        return True
+    if families(reading.verb, reading.particle) or not says_enough(reading.verb, reading.particle):
+        return False
+    held = any(reading.tokens[at].low == reading.verb for at in filling.used)
+    return not held and verb not in _VAGUE and features[FEATURES.index("deed")] < _OWN_DEED
 
 
 def _surface(

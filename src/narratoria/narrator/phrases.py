@@ -91,7 +91,7 @@ class Reading:
 
 def read(clause: Clause, finder: EntityFinder) -> Reading:
     tokens = clause.tokens
-    verb, particle, index = _head(tokens)
+    verb, particle, index = _head(tokens, finder)
     asked = _asked_verb(tokens) if not verb else None
     phrases = _phrases(tokens, index, verb, finder, asked)
     if asked is not None:
@@ -106,7 +106,7 @@ def read(clause: Clause, finder: EntityFinder) -> Reading:
     )
 
 
-def _head(tokens: Sequence[Token]) -> tuple[str, str, int]:
+def _head(tokens: Sequence[Token], finder: EntityFinder) -> tuple[str, str, int]:
     """The verb, its particle, and where the rest begins; no verb in questions and statements."""
     at = 0
     while at < len(tokens) and tokens[at].low in FILLERS and not tokens[at].quoted and len(tokens) > at + 1:
@@ -121,7 +121,7 @@ def _head(tokens: Sequence[Token]) -> tuple[str, str, int]:
         or first in PREPOSITIONS
     ):
         return "", "", at
-    if not known and len(tokens) > at + 1:
+    if not known and len(tokens) > at + 1 and not _stands_before_a_name(tokens, at, finder):
         following = tokens[at + 1].low
         if following not in DETERMINERS and following not in PREPOSITIONS and following not in PRONOUNS:
             return "", "", at
@@ -131,6 +131,14 @@ def _head(tokens: Sequence[Token]) -> tuple[str, str, int]:
         if particle not in PREPOSITIONS or first in _PHRASAL or rest + 1 == len(tokens):
             return first, particle, rest + 1
     return first, "", rest
+
+
+def _stands_before_a_name(tokens: Sequence[Token], at: int, finder: EntityFinder) -> bool:
+    """ "wreck Bolt": a word that names nothing, right before a thing by its whole name, is what is done to it."""
+    mention = finder.find(tokens, at + 1, at + 2)
+    if mention is None or mention.strength < 1.0 or finder.find(tokens, at, at + 1):
+        return False
+    return stem(tokens[at].low) not in mention.entity.holders
 
 
 def _asked_verb(tokens: Sequence[Token]) -> int | None:

@@ -14,6 +14,7 @@ from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.tokens import tokenize
 from narratoria.narrator.words import (
+    DETERMINERS,
     OPPOSITES,
     PREPOSITIONS,
     STOPWORDS,
@@ -61,7 +62,7 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
             strength *= 0.6  # "shut the blinds halfway" says half
         if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
             strength += 0.05  # "from savings to checking"
-        if strength:
+        if strength and not _comes_from(slot, reading, span.start):
             found.append((strength, len(words), value, span))
     best = max(found, key=lambda one: one[:2], default=None) or _choice_behind_a_name(slot, reading)
     if best is not None:
@@ -72,6 +73,17 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
             filling.used.update(at for one in listed for at in one[3])
     elif len(slot.choices) == 1 and slot.required:
         filling.put(slot, slot.choices[0], GUESS)
+
+
+def _comes_from(slot: Slot, reading: Reading, start: int) -> bool:
+    """ "from the pond" where the slot says whither: that is where it is now."""
+    at = start - 1
+    while at > 0 and reading.tokens[at].low in DETERMINERS:
+        at -= 1
+    known = slot.preps | slot.hinted
+    return (
+        at >= 0 and reading.tokens[at].low == "from" and bool(known & {"to", "into"}) and "from" not in known
+    )
 
 
 def _first(found: tuple[float, range]) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from narratoria.narrator.families import families
 from narratoria.narrator.words import (
     DETERMINERS,
     NOUNISH,
@@ -102,6 +103,7 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
     def mend(word: str) -> str:
         if (
             word in story
+            or families(word)
             or stem(word) in stems
             or word in verbs
             or word in STOPWORDS

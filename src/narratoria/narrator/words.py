@@ -118,7 +118,8 @@ _VERBS: Final = word_set("""
     uncover undo unfasten unlock unpack unplug unseal unwrap update upload use vacuum vent view
     visit vote wait wake walk want warm warn wash watch wave wear weigh whisper whistle win wipe
     wish withdraw wrap write yell got went took made lit contact damage deposit dice hail halve hoist mince
-    nudge patch preheat radio sabotage scour settle shred spend sprinkle
+    nudge patch preheat radio sabotage scour settle shred spend sprinkle cancel abort revoke ruin wreck poison
+    trample drown demolish
 """)
 VERBS: Final = _VERBS - word_set(
     "bar book bow cross file film fire iron land name order pet plan plant plug ring train"
@@ -196,6 +197,13 @@ _OPPOSITES: Final = (
     ("freeze", "thaw melt"),
     ("praise thank", "insult mock"),
     ("accuse blame", "apologise apologize forgive acquit"),
+)
+
+
+# Deeds that harm what they are done to: never another name for a tool that does not itself do such things.
+_HARMFUL: Final = word_set(
+    "burn ruin wreck destroy smash poison trample drown demolish shred vandalise vandalize sabotage damage spoil "
+    "murder slaughter strangle harm hurt injure maim torture bomb incinerate torch deface scrap rip trash"
 )
 
 
@@ -291,4 +299,5 @@ def nearest(word: str, vocabulary: Iterable[str]) -> str | None:
 
 
 OPPOSITES: Final[Mapping[str, frozenset[str]]] = _opposite_stems()
+HARMFUL: Final = frozenset(map(stem, _HARMFUL))
 VERB_STEMS: Final = frozenset(stem(verb) for verb in VERBS | NOUNISH)
