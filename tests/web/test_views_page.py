@@ -510,6 +510,18 @@ def test_settings_change_the_theme_and_the_session(
     expect(dialog.get_by_role("switch", name="fs:write")).not_to_be_checked()
 
 
+def test_settings_fit_the_narrowest_phone(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    page = open_page(
+        server.at(f"/play/{server.new_session()}"), viewport={"width": 320, "height": 568}, is_mobile=True
+    )
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    expect(dialog.get_by_role("switch", name="bench")).to_be_attached()
+    dialog.get_by_label("Text size").scroll_into_view_if_needed()
+    shoot(page, "settings-320")
+    assert dialog.evaluate("node => node.scrollWidth - node.clientWidth") == 0
+
+
 @pytest.mark.parametrize("name", ["none", "%E0%A4", "%3Cscript%3E"])
 def test_a_story_that_is_not_there_is_a_page_with_a_way_out(
     server: RunningServer, open_page: Open, shoot: Shoot, name: str
