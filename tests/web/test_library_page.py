@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -87,3 +88,35 @@ def test_a_card_shows_the_narration_as_it_is_read_and_where_a_branch_began(
     titles = page.locator(".saved-card h3").all_inner_texts()
     assert sorted(title.count("(from the beginning)") for title in titles) == [0, 1, 1]
     shoot(page, "library-branches")
+
+
+def test_a_file_that_is_no_story_is_refused_in_plain_words_and_can_be_chosen_again(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot, tmp_path: Path
+) -> None:
+    page = open_page(fresh_server.address)
+    complaints: list[str] = []
+    page.on("console", lambda line: complaints.append(line.text) if "ApiError" in line.text else None)
+    file = tmp_path / "letter.narratoria"
+    for content in (b"Dear reader", b"Dear reader, once more"):
+        file.write_bytes(content)
+        with page.expect_file_chooser() as chooser, page.expect_response("**/import"):
+            page.get_by_role("button", name="Import").click()
+            chooser.value.set_files(file)
+        expect(page.locator("#snackbar")).to_contain_text("This is not a story that was exported here")
+        expect(page.locator("#snackbar")).not_to_contain_text("zip")
+        shoot(page, "library-import-refused")
+        page.get_by_role("button", name="Close message").click()
+    assert not complaints, "a refusal is an answer, not a fault of the page"
+
+
+def test_what_to_type_stands_as_code_when_the_server_does_not_answer(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(fresh_server.address)
+    begin = page.get_by_role("button", name="Begin The Workshop")
+    expect(begin).to_be_enabled()
+    fresh_server.kill()
+    begin.click()
+    expect(page.locator("#snackbar code")).to_have_text("narratoria play")
+    expect(page.locator("#snackbar")).not_to_contain_text("`")
+    shoot(page, "library-offline")

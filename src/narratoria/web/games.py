@@ -8,6 +8,7 @@ import logging
 import math
 import tempfile
 import time
+import zipfile
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from narratoria.events import MemoryChange, Notice
 from narratoria.game import Game, folder_of, story_of
 from narratoria.narrator.casting import NARRATORS, make_narrator, what_is_missing
 from narratoria.session import Session
-from narratoria.session.portable import export_session, import_session
+from narratoria.session.portable import SUFFIX, export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
 from narratoria.story import Story, ending_of, find_stories
 from narratoria.turn import Origin
@@ -329,6 +330,12 @@ class Games:
         return file
 
     async def import_file(self, file: BinaryIO) -> str:
+        if not await asyncio.to_thread(zipfile.is_zipfile, file):
+            raise Refused(
+                "this is not a story that was exported here, or only a part of one; nothing was imported. "
+                f"Choose a file whose name ends in {SUFFIX}, as it was saved."
+            )
+        file.seek(0)
         with _refusing():
             return (await asyncio.to_thread(import_session, self.store, file)).id
 

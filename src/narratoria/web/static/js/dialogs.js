@@ -1,5 +1,6 @@
 /** Questions and short messages: native <dialog>s, one snackbar. */
-import { h } from "./dom.js";
+import { ApiError } from "./api.js";
+import { coded, h } from "./dom.js";
 import { settleFocus } from "./focus.js";
 import { icon } from "./icons.js";
 
@@ -62,7 +63,7 @@ export function snackbar(text, action = null) {
   const bar = document.getElementById("snackbar");
   const act = action && h("button", { class: "button text", text: action.label, on: { click: () => { clearSnackbar(); action.run(); } } });
   bar.replaceChildren(
-    h("span", { text: text.charAt(0).toUpperCase() + text.slice(1) }),
+    h("span", {}, ...coded(text.charAt(0).toUpperCase() + text.slice(1))),
     act ?? "",
     h("button", { class: "icon-button inverse", "aria-label": "Close message", on: { click: clearSnackbar } }, icon("close")),
   );
@@ -91,7 +92,7 @@ export async function attempt(action) {
   try {
     return await action();
   } catch (error) {
-    console.error(error);
+    if (!(error instanceof ApiError)) console.error(error); // a refusal is an answer, not a fault of the page
     snackbar([error.message, ...(error.suggestions ?? [])].join(" "));
     return undefined;
   }

@@ -2,7 +2,7 @@
 import { api, ApiError } from "./api.js";
 import { ask, attempt, confirm, openMenu, snackbar } from "./dialogs.js";
 import { cover } from "./cover.js";
-import { ago, h } from "./dom.js";
+import { ago, coded, h } from "./dom.js";
 import { icon } from "./icons.js";
 
 /**
@@ -26,7 +26,11 @@ export class LibraryView {
     this.stories = h("div", { class: "story-grid" }, ...Array.from({ length: 3 }, () => h("div", { class: "card skeleton" })));
     this.status = h("p", { class: "visually-hidden", role: "status" });
     const file = h("input", { type: "file", hidden: true, accept: ".narratoria" }); // the button asks for it
-    file.addEventListener("change", () => file.files[0] && this.#import(file.files[0]));
+    file.addEventListener("change", () => {
+      const [chosen] = file.files;
+      file.value = ""; // so that the same file, once it is mended, can be chosen again
+      if (chosen) this.#import(chosen);
+    });
     const importButton = h("button", { class: "button tonal", on: { click: () => file.click() } }, icon("upload"), h("span", { text: "Import" }));
     this.node = h("div", { class: "scroll-view library" }, h("div", { class: "wide-page" },
       h("header", { class: "library-head" }, h("div", {}, h("h1", { text: "Narratoria" }), h("p", { class: "quiet", text: "Say what you do. The story answers." })), importButton, file),
@@ -44,7 +48,7 @@ export class LibraryView {
   #showStories(stories) {
     if (!stories) {
       const again = h("button", { class: "button filled", text: "Try again", on: { click: () => this.load() } });
-      this.stories.replaceChildren(h("div", { class: "empty" }, icon("plug"), h("h2", { text: "The stories could not be read" }), h("p", { text: "Is `narratoria play` still running in its terminal?" }), again));
+      this.stories.replaceChildren(h("div", { class: "empty" }, icon("plug"), h("h2", { text: "The stories could not be read" }), h("p", {}, ...coded("Is `narratoria play` still running in its terminal?")), again));
     } else if (!stories.length) {
       this.stories.replaceChildren(h("div", { class: "empty" }, icon("book"), h("h2", { text: "No stories here yet" }), h("p", { text: "Put a story into the stories folder and load this page again." })));
     } else this.stories.replaceChildren(...stories.map((story) => this.#storyCard(story)));

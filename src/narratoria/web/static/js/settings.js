@@ -1,6 +1,6 @@
 /** Settings: how this browser shows stories, and how this story is told. */
 import { api } from "./api.js";
-import { h, setText } from "./dom.js";
+import { coded, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { prefs, setPrefs, SIZES } from "./prefs.js";
 
@@ -48,7 +48,7 @@ class Note {
   say(text, kind = "") {
     this.node.className = `settings-note ${kind}`;
     this.node.setAttribute("role", kind === "error" ? "alert" : "status");
-    setText(this.node, text);
+    this.node.replaceChildren(...coded(text));
   }
 
   fail(error) {

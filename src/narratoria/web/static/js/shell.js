@@ -2,7 +2,7 @@
 import { api } from "./api.js";
 import { AssetsView } from "./assets.js";
 import { Composer } from "./composer.js";
-import { decodePart, h, setText } from "./dom.js";
+import { coded, decodePart, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { openSettings } from "./settings.js";
 import { StateView } from "./stateview.js";
@@ -90,7 +90,8 @@ export class Shell {
     document.title = title ? `${title} · ${view} · Narratoria` : "Narratoria";
     const banner = BANNERS[connection];
     this.banner.hidden = !banner;
-    setText(this.banner, banner ?? "");
+    if (this.announced !== banner) this.banner.replaceChildren(...coded(banner ?? ""));
+    this.announced = banner;
     this.#badges(world);
   }
 
