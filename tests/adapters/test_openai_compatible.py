@@ -21,6 +21,7 @@ from narratoria.adapters import (
     Price,
     ReplyTooLarge,
 )
+from narratoria.adapters.discretion import Discreet
 from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.errors import NarratoriaError
 from narratoria.testing import Fails, Floods, Hangs, Says, ScriptedModel, Writes
@@ -304,3 +305,20 @@ def test_what_stands_before_the_host_of_an_address_is_not_shown() -> None:
     assert "secret" not in adapter.address
     assert "secret" not in adapter.name
     assert "localhost:1/v1" in adapter.address
+
+
+def test_a_secret_in_pieces_is_not_passed_on() -> None:
+    heard: list[str] = []
+    discreet = Discreet("sk-secret", heard.append)
+    for piece in ("The key is sk-", "sec", "ret, and sk-s", "ome other. sk-", "secretsk-secre"):
+        discreet(piece)
+    discreet.end()
+    assert "".join(heard) == "The key is [key], and sk-some other. [key]sk-secre"
+
+
+async def test_a_key_that_the_model_tells_is_masked_in_what_is_heard_and_in_the_reply() -> None:
+    async with ScriptedModel(Says("The key is sk-SECRETKEY123456, said the door.")) as server:
+        adapter = OpenAIAdapter(base_url=server.url, model="m", api_key="sk-SECRETKEY123456")
+        heard: list[str] = []
+        reply = await adapter.complete(ModelRequest([{"role": "user", "content": "x"}]), heard.append)
+    assert "".join(heard) == reply.text == "The key is [key], said the door."

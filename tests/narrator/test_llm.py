@@ -100,6 +100,10 @@ async def test_calls_together_wait_for_nobody() -> None:
         ('{"narrative": "x", "calls": [', r"\$: not JSON"),
         ('{"narrative": "", "calls": []}', r"\$\.narrative"),
         ('{"narrative": 5, "calls": []}', r"\$\.narrative"),
+        (
+            '{"narrative": "<script>x()</script> <img src=x>", "calls": []}',
+            r"\$\.narrative.*nothing but HTML",
+        ),
         ('{"narrative": "x", "calls": {}}', r"\$\.calls: a list"),
         ('{"narrative": "x", "calls": [5]}', r"\$\.calls\[0\]: an object"),
         (
@@ -119,7 +123,7 @@ async def test_calls_together_wait_for_nobody() -> None:
             "at most 8",
         ),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_an_unusable_answer_is_refused_with_its_path(text: str, problem: str) -> None:
     with pytest.raises(PlanRejected, match=problem):

@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -20,6 +21,7 @@ import openai
 from openai.types.chat import ChatCompletionChunk
 
 from narratoria.adapters.bounded import bound
+from narratoria.adapters.discretion import Discreet
 from narratoria.adapters.protocol import (
     MAX_REPLY_BYTES,
     ContextOverflow,
@@ -41,6 +43,7 @@ from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 
 _NO_KEY: Final = "none"
+_SECRET: Final = 12  # letters: what is shorter ("ollama") is no secret, and may be a word of the reply
 MAX_CALLS: Final = 64  # tool calls in one reply
 _QUOTED: Final = 300  # characters of a server's message that are passed on
 _CONNECT_TIMEOUT: Final = 5.0
@@ -127,8 +130,13 @@ class OpenAIAdapter:
 
     async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = _unheard) -> ModelReply:
         """One reply, or a `ModelFailed` that says what the server did. A key the server repeats is not passed on."""
+        key = self._client.api_key
+        secret = key if len(key) >= _SECRET else ""
+        heard = Discreet(secret, on_text)
         try:
-            return await self._bounded(request, on_text)
+            reply = await self._bounded(request, heard)
+            heard.end()
+            return replace(reply, text=self._without_key(reply.text)) if secret else reply
         except ModelFailed as error:
             error.args = tuple(_KEYS.sub("[key]", self._without_key(str(one))) for one in error.args)
             raise

@@ -6,6 +6,7 @@ and metadata are ours: what a model does not write it cannot get wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -26,6 +27,8 @@ _MAX_CHOICE: Final = 80
 _MAX_STRING: Final = 200
 _MAX_ITEMS: Final = 16
 _MAX_TYPED: Final = 32  # tools whose inputs are spelled out in the schema; a grammar for more is slow to make
+# A terminal shows nothing of it.
+_MARKUP: Final = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 _ORDERS: Final = ("one_by_one", "together")
 
 
@@ -124,6 +127,8 @@ def narrative_of(text: str) -> str:
     narrative = reply.get("narrative")
     if not isinstance(narrative, str) or not narrative.strip():
         raise PlanRejected(["$.narrative: a text is needed"])
+    if not _MARKUP.sub("", narrative[:MAX_NARRATIVE]).strip():
+        raise PlanRejected(["$.narrative: a text is needed; this is nothing but HTML"])
     return narrative.strip()
 
 
