@@ -15,11 +15,14 @@ _JOINT: Final = re.compile(r"[,.;:!\n]+|\b(?:and\s+then|then|and)\b", re.IGNOREC
 _THING: Final = re.compile(r"\b(?:the|a|an|my|that|this|to|into|onto|with|at)\b", re.IGNORECASE)
 _TAKEN_BACK: Final = "wait"  # "take the oil, no wait": what is asked for is to do nothing yet
 _MOST: Final = 4
+_LONGEST: Final = 1_000
 _SPEECH: Final = re.compile(r"[\"“”«»]")
 
 
 def corrected(prompt: str) -> str:
     """The prompt with what the player took back left out; the deed before a correction lends it its verb."""
+    if len(prompt) > _LONGEST:  # a text, not a request
+        return prompt
     for _ in range(_MOST):
         match = _AFTERTHOUGHT.search(prompt)
         if match is None or not match.start() or _SPEECH.search(prompt):
