@@ -55,6 +55,18 @@ def test_a_choice_is_clicked_and_becomes_the_next_prompt(
     shoot(page, "story-turn")
 
 
+def test_every_request_of_a_turn_is_read_to_its_end(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    failed: list[str] = []
+    page.on("requestfailed", lambda request: failed.append(request.url))
+    with page.expect_request_finished(lambda request: request.url.endswith("/prompt")):
+        say(page, "shake")
+    expect(page.get_by_role("status")).to_have_text("Your turn")
+    with page.expect_request_finished(lambda request: request.url.endswith("/retry")):
+        button(page, "Retry").click()
+    assert not failed
+
+
 def test_a_number_key_takes_a_choice_and_typing_a_number_does_too(
     server: RunningServer, open_page: Open
 ) -> None:

@@ -19,7 +19,7 @@ async function call(method, path, body, headers = {}) {
   } catch {
     throw new ApiError("The server does not answer. Is `narratoria play` still running?", 0);
   }
-  if (response.ok) return response.status === 204 || response.status === 202 ? null : response.json();
+  if (response.ok) return response.status === 204 ? null : response.json(); // a body left unread is logged as a failed request
   const problem = await response.json().catch(() => ({}));
   const message = problem.message ?? problem.error ?? `The server answered ${response.status} to ${method} ${path}.`;
   throw new ApiError(message, response.status, problem.suggestions);
