@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,14 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from narratoria.narrator.casting import make_narrator
-from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-from narratoria.narrator.meanings import is_the_other_way
+from narratoria.narrator.embedding import DIMENSIONS, CachedEmbedder, MiniLM
+from narratoria.narrator.meanings import Meanings, is_the_other_way
 from narratoria.narrator.paraphrase import LEFT_BE, ParaphraseNarrator
 from narratoria.narrator.patterns import Pattern
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.rules import Rules
 from narratoria.narrator.scripted import Action, ScriptedNarrator
+from narratoria.narrator.vectors import Vectors, np
 from narratoria.narrator.wording import phrases, readable
 from narratoria.state import merge
 from narratoria.story import Story
@@ -253,6 +254,37 @@ def test_phrases_read_as_offers() -> None:
 )
 def test_the_opposite_direction_rules_a_phrase_out(said: str, phrase: str, other: bool) -> None:
     assert is_the_other_way(said, phrase) is other
+
+
+class Short:
+    """Makes vectors until it has been asked often enough."""
+
+    def __init__(self, calls: int) -> None:
+        self.calls = calls
+        self.texts = 0
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        if not self.calls:
+            raise KeyboardInterrupt
+        self.calls -= 1
+        self.texts += len(texts)
+        return np.ones((len(texts), DIMENSIONS), dtype=np.float32)
+
+    def knows_word(self, word: str) -> bool:
+        return True
+
+
+def test_a_first_game_that_ends_too_early_leaves_the_next_one_less_to_do(tmp_path: Path) -> None:
+    rules = Story.load(STORIES / "lighthouse").rules
+    assert rules is not None
+    first, second = Short(2), Short(99)
+    with pytest.raises(KeyboardInterrupt):
+        Meanings(rules, CachedEmbedder(first, tmp_path))
+    Meanings(rules, CachedEmbedder(second, tmp_path))
+    whole = Short(99)
+    Meanings(rules, CachedEmbedder(whole, tmp_path / "other"))
+    assert first.texts > 0
+    assert first.texts + second.texts == whole.texts
 
 
 @pytest.mark.parametrize(

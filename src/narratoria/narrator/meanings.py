@@ -22,6 +22,7 @@ from narratoria.narrator.wording import phrases
 from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem
 
 PHRASES_PER_RULE: Final = 16
+_PORTION: Final = 256  # phrases embedded, and kept on disk, at a time
 SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
 _NO_THINGS: Final = EntityFinder(())
 _COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
@@ -116,7 +117,7 @@ class Meanings:
         plain = [spoken(phrase) for phrase in self.phrases]
         deeds = [deed(text) for text in plain]
         texts = list(dict.fromkeys([*plain, *deeds, *REQUESTS]))
-        vectors = dict(zip(texts, embedder.embed(texts), strict=True))
+        vectors = _embedded(texts, embedder)
         self._vectors = _matrix(vectors, plain)
         self._deeds = _matrix(vectors, deeds)
         background = _matrix(vectors, REQUESTS)
@@ -238,6 +239,16 @@ def _phrases_wanted(rule: Rule) -> int:
 
 def _verbs(rule: Rule) -> set[str]:
     return {stem(word) for pattern in rule.patterns for word in pattern.openings}
+
+
+def _embedded(texts: Sequence[str], embedder: Embedder) -> dict[str, Vectors]:
+    """In portions, those of like length together: a first game that ends too early leaves the next one less to do."""
+    vectors: dict[str, Vectors] = {}
+    ordered = sorted(texts, key=len)
+    for start in range(0, len(ordered), _PORTION):
+        portion = ordered[start : start + _PORTION]
+        vectors.update(zip(portion, embedder.embed(portion), strict=True))
+    return vectors
 
 
 def _matrix(vectors: dict[str, Vectors], texts: Sequence[str]) -> Vectors:
