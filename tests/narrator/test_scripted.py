@@ -442,5 +442,5 @@ async def test_another_language_brings_its_own_small_words(tmp_path: Path) -> No
 
 
 def test_an_empty_file_of_rules_says_that_it_may_go(tmp_path: Path) -> None:
-    with pytest.raises(StoryInvalid, match="no rules; add one as .* or delete the file"):
+    with pytest.raises(StoryInvalid, match=r"no rules; add one as .* or delete the file"):
         Rules.from_toml({}, tmp_path / "narrator.toml")

@@ -122,7 +122,7 @@ class Rules:
         if not tables:
             reader.fail(
                 "rule",
-                "there are no rules; add one as [[rule]], or delete the file and take rules out of the story's narrators",
+                "there are no rules; add one as [[rule]], or delete the file and the story's narrator 'rules'",
             )
         rules: list[Rule] = []
         known: dict[str, int] = {}
