@@ -25,6 +25,7 @@ from narratoria.session.portable import SUFFIX, export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
 from narratoria.story import Story, ending_of, find_stories
 from narratoria.turn import Origin
+from narratoria.web.aftermath import in_words
 from narratoria.web.cards import branch_title, excerpt
 from narratoria.web.covers import draw_cover
 from narratoria.web.documents import (
@@ -355,16 +356,25 @@ class Games:
         seat = await self._idle(session_id)
         with _refusing():
             if to is None:
-                return [await history.preview_undo(seat.journal, seat.game.registry)]
-            return await history.preview_undo_to(seat.journal, to, seat.game.registry)
+                previews = [await history.preview_undo(seat.journal, seat.game.registry)]
+            else:
+                previews = await history.preview_undo_to(seat.journal, to, seat.game.registry)
+        for one in previews:
+            one.irreversible = in_words(one.irreversible, seat.game.registry)
+        return previews
 
     async def undo(self, session_id: str, to: int | None = None) -> list[history.Undone]:
         """Take back the newest turn, or `to` and every later one; what each came to, the newest first."""
         seat = await self._idle(session_id)
         with _refusing():
             if to is None:
-                return [await history.undo(seat.journal, seat.game.registry)]
-            return await history.undo_to(seat.journal, to, seat.game.registry)
+                undone = [await history.undo(seat.journal, seat.game.registry)]
+            else:
+                undone = await history.undo_to(seat.journal, to, seat.game.registry)
+        for one in undone:
+            one.irreversible = in_words(one.irreversible, seat.game.registry)
+            one.failed = in_words(one.failed, seat.game.registry)
+        return undone
 
     async def redo(self, session_id: str, to: int | None = None) -> list[int]:
         """Bring back the turn undone last, or all up to `to`; their numbers, the oldest first."""
