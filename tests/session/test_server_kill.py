@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import random
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -19,7 +21,12 @@ import httpx
 import pytest
 from test_kill import no_orphans, remains
 
+from narratoria.events import TurnStarted
+from narratoria.game import Game
+from narratoria.session import Session
+from narratoria.session.fold import fold
 from narratoria.session.store import default_store
+from narratoria.story import Story
 
 MILL = Path(__file__).with_name("mill")
 START_SECONDS = 60
@@ -168,6 +175,32 @@ def test_a_server_killed_at_random_moments_ends_its_game_as_one_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endings("sqlite", tmp_path, 15, 4, monkeypatch)
+
+
+def test_a_server_finishes_the_open_turn_before_anybody_asks(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    server = MillServer(home, "sqlite")
+
+    async def cut_short() -> None:
+        story = Story.load(MILL)
+        with contextlib.closing(default_store(home)) as store:
+            session = Session("game", state=story.state, permissions=story.permissions, assets=store.assets)
+            journal = store.create(session, story=story.id, folder=str(MILL))
+            Game(story, session, narrators=["rules"]).begin()
+            session.turn = session.turn_count = 1
+            session.record(TurnStarted(turn=1, prompt="grind a sack"))
+            await journal.close()
+
+    asyncio.run(cut_short())
+    server.session = "game"
+    server.start()
+    with contextlib.closing(default_store(home)) as store:
+        until = time.monotonic() + START_SECONDS
+        while (turn := fold(store.read("game")).turns[-1]).outcome == "open" and time.monotonic() < until:
+            pass  # nothing is asked of the server
+    server.stop()
+    assert turn.outcome == "completed"
+    assert (turn.turn, turn.prompt, len(turn.calls)) == (1, "grind a sack", 3)
 
 
 @pytest.mark.postgres

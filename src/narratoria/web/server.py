@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import secrets
@@ -66,7 +67,8 @@ async def _serve(
         click.echo(server.address(path))
         if browser and _has_display():
             await asyncio.to_thread(webbrowser.open, server.address(path))
-        await server.serve(listener)
+        resumed = (await asyncio.to_thread(store.find, session_id)).id if session_id is not None else None
+        await server.serve(listener, resumed=resumed)
     finally:
         store.close()
     await sweep()
@@ -102,9 +104,16 @@ class PortTaken(NarratoriaError):
 class _EndingServer(uvicorn.Server):
     """Streams never end by themselves: without this the end of the server would wait for every viewer."""
 
-    def __init__(self, config: uvicorn.Config, games: Games) -> None:
+    def __init__(self, config: uvicorn.Config, games: Games, resumed: str | None) -> None:
         super().__init__(config)
         self._games = games
+        self._resumed = resumed
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self._resumed is not None and self.started:
+            with contextlib.suppress(NarratoriaError):  # the page says why it cannot be opened
+                await self._games.open(self._resumed)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._games.close_feeds()
@@ -159,8 +168,11 @@ class Server:
     def address(self, path: str = "/") -> str:
         return f"http://{self.name}:{self.port}{path}?token={self.token}"
 
-    async def serve(self, listener: socket.socket) -> None:
-        """Serve until cancelled or until the process is asked to end."""
+    async def serve(self, listener: socket.socket, *, resumed: str | None = None) -> None:
+        """Serve until cancelled or until the process is asked to end.
+
+        What a crash left open in the session `resumed` is finished whether a page asks for it or not.
+        """
         hosts = {self.name.lower()} - LOOPBACK
         key = await asyncio.to_thread(load_key, self.home / "web.key")
         port = listener.getsockname()[1]
@@ -172,4 +184,4 @@ class Server:
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
-        await _EndingServer(config, self.games).serve(sockets=[listener])
+        await _EndingServer(config, self.games, resumed).serve(sockets=[listener])
