@@ -243,3 +243,54 @@ def test_another_deed_is_not_forced_onto_the_nearest_tool(narrator: LocalNarrato
 @pytest.mark.parametrize("prompt", ["groom Rex", "escort Rex to the barn"])
 def test_another_word_for_the_deed_is_still_the_deed(narrator: LocalNarrator, prompt: str) -> None:
     assert [values["animal"] for _, values in calls(narrator, prompt)] == ["rex"]
+
+
+# --- free text ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt", ["log for Rex: brush the mane tomorrow", "write a log entry about Rex: feed Juno"]
+)
+def test_what_follows_a_colon_is_the_text_to_be_written(narrator: LocalNarrator, prompt: str) -> None:
+    assert calls(narrator, prompt) == [("keep_log", {"animal": "rex", "entry": prompt.partition(": ")[2]})]
+
+
+def test_a_colon_before_an_order_is_only_a_colon(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "one more thing: brush Rex") == [("brush_animal", {"animal": "rex"})]
+
+
+def test_by_names_who_made_it(narrator: LocalNarrator) -> None:
+    find = tool(
+        "find_songs", "Search the collection for songs.", "find love songs", {"mood": "love"},
+        singer=text("who recorded it", optional=True), mood=text("kind of song", enum=["love", "work"], optional=True),
+    )  # fmt: skip
+    request = NarratorRequest(prompt="find songs by Nina Simone", tools=(find, *STABLE), state=ANIMALS)
+    (call,) = asyncio.run(narrator.plan(request)).tools
+    assert call.input == {"singer": "Nina Simone"}
+
+
+# --- what is offered instead ----------------------------------------------------------------------------
+
+
+def test_an_offer_is_worded_like_the_example_and_about_what_was_spoken_of(narrator: LocalNarrator) -> None:
+    water = tool(
+        "water_bed", "Water a garden bed.", "water the rose bed", {"bed": "rose_bed"},
+        bed=text("which bed"),
+    )  # fmt: skip
+    state = {"beds": {"rose_bed": {}, "herb_bed": {}}}
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(narrator.plan(NarratorRequest(prompt="poison the herb bed", tools=(water,), state=state)))
+    assert refused.value.choices[0] == "water the herb bed"
+
+
+def test_a_tool_of_two_things_is_offered_when_its_example_speaks_of_what_is_here(
+    narrator: LocalNarrator,
+) -> None:
+    lend = tool(
+        "lend_saddle", "Lend a saddle to a rider.", "lend the red saddle to Ada",
+        {"saddle": "red_saddle", "rider": "ada"}, saddle=text("which saddle"), rider=text("who takes it"),
+    )  # fmt: skip
+    state = {"saddles": {"red_saddle": {}}, "people": {"ada": {}}}
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(narrator.plan(NarratorRequest(prompt="burn the red saddle", tools=(lend,), state=state)))
+    assert "lend the red saddle to Ada" in refused.value.choices

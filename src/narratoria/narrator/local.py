@@ -71,6 +71,11 @@ class LocalNarrator:
         return await asyncio.to_thread(self.plan_now, request)
 
     def plan_now(self, request: NarratorRequest) -> PlanDocument:
+        written = _quoted_after_colon(request.prompt)
+        if written is not None:
+            quoting = replace(request, prompt=written[0])
+            if _Thought(self, quoting).takes_down(written[1]):
+                return _Thought(self, quoting).plan()
         return _Thought(self, request).plan()
 
     def warm_up(self, tools: Sequence[ToolCard]) -> None:
@@ -139,6 +144,7 @@ class _Thought:
         self.unknown: list[Clause] = []
         self.almost: list[Candidate] = []
         self.things = self._past_things()
+        self.before = len(self.things)  # what follows was spoken of in this prompt
         self.values: list[str] = []
         self.observed: list[tuple[list[Candidate], float]] = []
         self.held_back = self.open_choice = False
@@ -177,6 +183,14 @@ class _Thought:
         self._understand()
         paths = {call.tool_path for step in self.steps for call in step.calls}
         return paths == {tool.path or tool.name} and not self.unknown
+
+    def takes_down(self, text: str) -> bool:
+        """Whether the prompt ends in a call that takes `text` as words to be written or said."""
+        if not any(slot.quoted for tool in self.index.tools for slot in tool.slots):
+            return False
+        self._understand()
+        last = self.steps[-1].calls[-1] if self.steps else None
+        return last is not None and text in last.input.values() and not self.unknown
 
     def _understand(self) -> tuple[list[Clause], bool]:
         """The clauses, each considered, and whether any of them asks for something."""
@@ -401,7 +415,8 @@ class _Thought:
             wanted = self.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
         choices: list[str] = []
-        for text, tool in suggest(tools, self.finder.entities, self.narrator.embed_names):
+        spoken = frozenset(self.things[self.before :])
+        for text, tool in suggest(tools, self.finder.entities, self.narrator.embed_names, spoken):
             if len(choices) < _CHOICES and text not in choices and self._works(text, tool.card):
                 choices.append(text)
         return choices
@@ -411,6 +426,15 @@ class _Thought:
         request = replace(self.request, prompt=text, history=())
         known = (fingerprint(self.request.tools), frozenset(e.value for e in self.finder.entities), text)
         return self.narrator.remember(known, lambda: _Thought(self.narrator, request).reaches(card))
+
+
+def _quoted_after_colon(prompt: str) -> tuple[str, str] | None:
+    """ "note on R-12: check the leader" with what follows the colon in quotation marks; None without a colon."""
+    head, colon, tail = prompt[:_MAX_PROMPT].partition(": ")
+    text = tail.strip()
+    if not colon or not head.strip() or not text or '"' in text or "“" in text:
+        return None
+    return f'{head} "{text}"', text
 
 
 def _spread(best: Candidate) -> list[dict[str, Any]]:

@@ -16,7 +16,15 @@ from narratoria.narrator.families import families, families_of
 from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import ToolCard
-from narratoria.narrator.words import PREPOSITIONS, STOPWORDS, content_stems, split_name, stem, word_set
+from narratoria.narrator.words import (
+    PREPOSITIONS,
+    STOPWORDS,
+    content_stems,
+    is_past,
+    split_name,
+    stem,
+    word_set,
+)
 
 Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
 
@@ -226,14 +234,24 @@ def _slot(
         words,
         frozenset(content_stems(description)),
         frozenset(preps),
-        frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
-        - {"to", "of"},
+        (
+            frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
+            - {"to", "of"}
+        )
+        | _maker(description),
         quoted or bool(words & _FREE_TEXT) or bool(content_stems(description) & _SAID),
         clausal,
         yes,
         no,
         bool(_WHO & set(split_name(description)[:2])) or bool(_WHO & set(split_name(name))),
     )
+
+
+def _maker(description: str) -> frozenset[str]:
+    """ "who wrote it" is answered by "by Ada"."""
+    words = split_name(description)
+    done = any(who == "who" and is_past(verb) for who, verb in pairwise(words))
+    return frozenset({"by"}) if done else frozenset()
 
 
 def _kind(schema: Mapping[str, Any]) -> Kind:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from narratoria.narrator.entities import Entity, is_person
 from narratoria.narrator.profiles import Slot, ToolProfile
@@ -19,24 +19,35 @@ Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
 
 
 def suggest(
-    tools: Sequence[ToolProfile], entities: Sequence[Entity], embed: Embed
+    tools: Sequence[ToolProfile], entities: Sequence[Entity], embed: Embed, spoken: Collection[str] = ()
 ) -> list[tuple[str, ToolProfile]]:
-    """Requests as a player would type them, with the tool each should reach. A tool given twice gets two things."""
-    things = [entity for entity in entities if entity.firm][:_CONSIDERED]
+    """Requests as a player would type them, with the tool each should reach. A tool given twice gets two things.
+
+    Things that were `spoken` of come before others of their kind.
+    """
+    firm = [entity for entity in entities if entity.firm]
+    things = sorted(firm, key=lambda entity: entity.value not in spoken)[:_CONSIDERED]
     taken: set[tuple[str, str]] = set()
     # What has no example is often not meant for players: a rule's own tool, a helper of another.
     tools = [tool for tool in tools if tool.card.examples] or tools
-    wording = [(_wording(tool, things, embed, taken), tool) for tool in tools]
+    wording = [(_wording(tool, things, embed, taken, spoken), tool) for tool in tools]
     return [(text, tool) for text, tool in wording if text]
 
 
-def _wording(tool: ToolProfile, things: Sequence[Entity], embed: Embed, taken: set[tuple[str, str]]) -> str:
+def _wording(
+    tool: ToolProfile,
+    things: Sequence[Entity],
+    embed: Embed,
+    taken: set[tuple[str, str]],
+    spoken: Collection[str],
+) -> str:
     """ "" where an example speaks of things this world has not, and none that it has would do."""
     example, value, slot = _example(tool)
     if slot is None:
         named = any(s.kind == "text" and not s.quoted for s in tool.required)
-        return "" if named and things else example or tool.card.description.rstrip(".")
-    thing = _fitting(tool, slot, value, things, embed, taken)
+        here = example if _is_all_here(tool, things) else ""
+        return here if named and things else example or tool.card.description.rstrip(".")
+    thing = _fitting(tool, slot, value, things, embed, taken, spoken)
     if thing is None:
         return "" if things else example or tool.card.description.rstrip(".")
     taken.add((tool.card.name, thing.value))
@@ -45,7 +56,7 @@ def _wording(tool: ToolProfile, things: Sequence[Entity], embed: Embed, taken: s
     if example and value:
         article = r"(?:(?P<article>the|an?|some|my)\s+)?"
         replaced, count = re.subn(
-            rf"(?<!\w){article}{re.escape(value)}(?!\w)",
+            rf"(?<!\w){article}{_as_said(value)}(?!\w)",
             lambda match: (
                 label if name or not match["article"] else f"{_same_case('the', match['article'])} {label}"
             ),
@@ -55,6 +66,21 @@ def _wording(tool: ToolProfile, things: Sequence[Entity], embed: Embed, taken: s
         if count:
             return replaced
     return f"{' '.join(split_name(tool.card.name)).capitalize()} {'' if name else 'the '}{label}"
+
+
+def _as_said(value: str) -> str:
+    """A pattern for a value as an example may write it: `rose_bed` as "rose bed"."""
+    return r"[\s_-]+".join(re.escape(word) for word in re.split(r"[\s_]+", value) if word)
+
+
+def _is_all_here(tool: ToolProfile, things: Sequence[Entity]) -> bool:
+    """Whether every thing that the first example names is one of `things`."""
+    known = {thing.value.casefold() for thing in things}
+    values: Mapping[str, Any] = next(
+        (e.get("input", {}) for e in tool.card.examples if e.get("description")), {}
+    )
+    named = [values.get(slot.name) for slot in tool.required if slot.kind == "text" and not slot.quoted]
+    return bool(named) and all(isinstance(value, str) and value.casefold() in known for value in named)
 
 
 def _same_case(word: str, like: str) -> str:
@@ -83,6 +109,7 @@ def _fitting(
     things: Sequence[Entity],
     embed: Embed,
     taken: set[tuple[str, str]],
+    spoken: Collection[str],
 ) -> Entity | None:
     """The thing most like what the slot is for: one of its kind by name, else by meaning."""
     free = [thing for thing in things if (tool.card.name, thing.value) not in taken]
@@ -97,7 +124,10 @@ def _fitting(
         names @ embed([value or slot.text, f"{value} {slot.text}".strip(), tool.card.description]).T
     ).max(axis=1)
     scores = [
-        float(like) + bool(thing.holders & wanted) - bool(set(thing.stems) & elsewhere)
+        float(like)
+        + bool(thing.holders & wanted)
+        - bool(set(thing.stems) & elsewhere)
+        + (thing.value in spoken)
         for like, thing in zip(likes, free, strict=True)
     ]
     return free[scores.index(max(scores))] if max(scores) > _LIKE_ENOUGH else None
