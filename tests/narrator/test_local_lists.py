@@ -294,3 +294,16 @@ def test_a_tool_of_two_things_is_offered_when_its_example_speaks_of_what_is_here
     with pytest.raises(Refusal) as refused:
         asyncio.run(narrator.plan(NarratorRequest(prompt="burn the red saddle", tools=(lend,), state=state)))
     assert "lend the red saddle to Ada" in refused.value.choices
+
+
+def test_to_check_how_something_is_is_to_ask_how_it_is(narrator: LocalNarrator) -> None:
+    request = NarratorRequest(
+        prompt="brush Rex once you've checked how the hooves of Rex are", tools=STABLE, state=ANIMALS
+    )
+    plan = {call.tool_path: call for call in asyncio.run(narrator.plan(request)).tools}
+    assert plan["inspect_hooves"].input == {"animal": "rex"}
+    assert plan["brush_animal"].dependencies == [plan["inspect_hooves"].tool_id]
+
+
+def test_what_waits_for_a_question_nobody_can_answer_is_not_done(narrator: LocalNarrator) -> None:
+    refusal(narrator, "sweep the yard once you've checked how the stock market is doing")

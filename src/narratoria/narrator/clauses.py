@@ -131,6 +131,8 @@ def _clause(
 ) -> Clause:
     spoken = [token.low for token in piece.tokens if not token.quoted]
     said = mood(spoken, asks=piece.asks)
+    if said is Mood.ORDER and stripped[0].low == "how" and not stripped[0].quoted:
+        said = Mood.QUESTION  # "once you have checked how dry it is"
     if said is Mood.ORDER and _kind(piece.connector) not in ("before", "after") and reports(spoken):
         said = Mood.MUSING
     if piece.connector in _INSTEAD:
@@ -168,10 +170,21 @@ def _tokens(piece: _Piece, kind: str, is_verb: Callable[[str], bool]) -> list[To
         return turned
     if kind in ("before", "after") and stripped:
         stripped = [in_base_form(stripped[0], is_verb), *stripped[1:]]
+    if (question := _looked_up(stripped)) is not None:
+        return question
     asked = _strip_courtesy(piece.tokens)
     return plain_order(
         asked if asked and asked[0].low in ("can", "could", "would", "will") else stripped, is_verb
     )
+
+
+def _looked_up(tokens: Sequence[Token]) -> list[Token] | None:
+    """ "check how dry it is" as the question that is put: "how dry it is"."""
+    words = [token.low for token in tokens[:4]]
+    width = 2 if words[:2] == ["find", "out"] else 1 if words[:1] in (["check"], ["see"]) else 0
+    if not width or words[width : width + 1] != ["how"] or words[width + 1 : width + 2] in ([], ["to"]):
+        return None
+    return list(tokens[width:])
 
 
 def _strip_courtesy(tokens: Sequence[Token]) -> list[Token]:

@@ -15,6 +15,18 @@ from narratoria.narrator.words import PARTICLES, PREPOSITIONS, content_stems, st
 
 _JOINTS: Final = word_set("and , & plus")
 
+
+def spread(slots: Sequence[Slot], filling: Filling) -> list[dict[str, Any]]:
+    """One input per member where a clause lists several values for a slot that holds one."""
+    for slot in slots:
+        values = filling.lists.get(slot.name)
+        if values and slot.kind != "texts":
+            others = [v for name, v in filling.input.items() if name != slot.name]
+            values = [value for value in values if value not in others]
+            return [{**filling.input, slot.name: value} for value in values]
+    return [dict(filling.input)]
+
+
 # --- all but one ---------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,32 +12,29 @@ from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, to
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
-from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs, with_tail, without
+from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs, spread, with_tail, without
 from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
 from narratoria.narrator.mood import Mood
 from narratoria.narrator.phrases import Phrase, Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+from narratoria.narrator.replies import (
+    UNKNOWN,
+    WHICH,
+    document,
+    not_understood,
+    quoted_after_colon,
+    what_is_wanting,
+)
 from narratoria.narrator.suggestions import suggest
 from narratoria.narrator.vectors import Vectors, np
-from narratoria.narrator.words import DETERMINERS, NOUNISH, VERBS, split_name, stem
-from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.narrator.words import DETERMINERS, NOUNISH, VERBS, stem
+from narratoria.plan import PlanDocument, PlannedCall
 
 _CHOICES: Final = 3
-_WHICH: Final = "Which of the two do you mean?"
-_UNKNOWN: Final = "I don't know how to do that here."
 _MAX_CALLS: Final = 24
 _MAX_PROMPT: Final = 2_000  # characters; what follows is not read
 _MAX_NAMES: Final = 4_000
 _THE: Final = Token("the", "the")  # what follows it is no verb
-_BACK: Final = {
-    "i": "you",
-    "me": "you",
-    "my": "your",
-    "myself": "yourself",
-    "we": "you",
-    "our": "your",
-    "us": "you",
-}
 
 
 @dataclass(slots=True)
@@ -71,7 +67,7 @@ class LocalNarrator:
         return await asyncio.to_thread(self.plan_now, request)
 
     def plan_now(self, request: NarratorRequest) -> PlanDocument:
-        written = _quoted_after_colon(request.prompt)
+        written = quoted_after_colon(request.prompt[:_MAX_PROMPT])
         if written is not None:
             quoting = replace(request, prompt=written[0])
             if _Thought(self, quoting).takes_down(written[1]):
@@ -155,9 +151,9 @@ class _Thought:
         self._hold_back(clauses)
         if not self.steps:
             if clauses and not asked:
-                return _document(self.request, "So be it: nothing is done.", [])
+                return document(self.request, "So be it: nothing is done.", [])
             raise self._refusal()
-        return _document(self.request, self._narrative(), self._ordered(clauses))
+        return document(self.request, self._narrative(), self._ordered(clauses))
 
     def _hold_back(self, clauses: Sequence[Clause]) -> None:
         """What waits for a deed that was not understood is not done without it, nor one of two that were offered."""
@@ -176,7 +172,8 @@ class _Thought:
         self.steps = [step for step in self.steps if step.clause not in lost]
 
     def _is_lost(self, clause: Clause) -> bool:
-        return clause.mood is Mood.ORDER and any(clause is other for other in self.unknown)
+        bidden = clause.mood is Mood.ORDER or (clause.mood is Mood.QUESTION and "?" not in self.prompt)
+        return bidden and any(clause is other for other in self.unknown)
 
     def reaches(self, tool: ToolCard) -> bool:
         """Whether the prompt leads to this tool and no other, with all of it understood."""
@@ -318,7 +315,9 @@ class _Thought:
     def _call(self, index: int, clause: Clause, best: Candidate, reading: Reading) -> None:
         before = len(self.steps)
         calls: list[PlannedCall] = []
-        inputs = without(_spread(best), self.left_out.get(index, ()), best.filling, reading)
+        inputs = without(
+            spread(best.tool.slots, best.filling), self.left_out.get(index, ()), best.filling, reading
+        )
         if inputs is None or self._leaves_over(reading, best):
             self.unknown.append(clause)
             return
@@ -332,7 +331,9 @@ class _Thought:
         self.steps.append(_Step(index, calls, source))
 
     def _leaves_over(self, reading: Reading, best: Candidate) -> bool:
-        return leaves_over(reading, _spread(best), best.filling, self._recent(), best.tool.slots)
+        return leaves_over(
+            reading, spread(best.tool.slots, best.filling), best.filling, self._recent(), best.tool.slots
+        )
 
     def _repeats(self, call: PlannedCall) -> bool:
         """The last call over again: to lie down and sleep is one rest."""
@@ -385,27 +386,17 @@ class _Thought:
         if not self.unknown:
             return None
         rest = " What waits for it is left undone." if self.held_back else ""
-        return f"{_not_understood(self.unknown[0])}{rest}"
+        return f"{not_understood(self.unknown[0])}{rest}"
 
     def _refusal(self) -> Refusal:
         choices = self._suggestions()
         if self.almost:
-            return Refusal(self._what_is_wanting(self.almost[0]), choices)
+            return Refusal(what_is_wanting(self.almost[0]), choices)
         if self.open_choice:
-            return Refusal(_WHICH, choices)
+            return Refusal(WHICH, choices)
         if self.held_back and self.unknown:
-            return Refusal(f"{_not_understood(self.unknown[0])} So nothing is done.", choices)
-        return Refusal(_UNKNOWN, choices)
-
-    def _what_is_wanting(self, candidate: Candidate) -> str:
-        if candidate.filling.unfit:
-            return candidate.filling.unfit[0]
-        slot = next((s for s in candidate.tool.slots if s.name in candidate.filling.missing), None)
-        if slot is None:
-            return _UNKNOWN
-        what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
-        deed = " ".join(split_name(candidate.tool.card.name))
-        return f"To {deed}, I need to know more: {what.rstrip('.?')}?"
+            return Refusal(f"{not_understood(self.unknown[0])} So nothing is done.", choices)
+        return Refusal(UNKNOWN, choices)
 
     def _suggestions(self) -> list[str]:
         """Two or three things that can be done, nearest in meaning to the prompt first."""
@@ -428,49 +419,5 @@ class _Thought:
         return self.narrator.remember(known, lambda: _Thought(self.narrator, request).reaches(card))
 
 
-def _quoted_after_colon(prompt: str) -> tuple[str, str] | None:
-    """ "note on R-12: check the leader" with what follows the colon in quotation marks; None without a colon."""
-    head, colon, tail = prompt[:_MAX_PROMPT].partition(": ")
-    text = tail.strip()
-    if not colon or not head.strip() or not text or '"' in text or "“" in text:
-        return None
-    return f'{head} "{text}"', text
-
-
-def _spread(best: Candidate) -> list[dict[str, Any]]:
-    """One input per member where a clause lists several values for a slot that holds one."""
-    for slot in best.tool.slots:
-        values = best.filling.lists.get(slot.name)
-        if values and slot.kind != "texts":
-            others = [v for name, v in best.filling.input.items() if name != slot.name]
-            values = [value for value in values if value not in others]
-            return [{**best.filling.input, slot.name: value} for value in values]
-    return [dict(best.filling.input)]
-
-
 def _planned(card: ToolCard, values: dict[str, Any], number: int) -> PlannedCall:
     return PlannedCall(tool_id=f"{card.name}{number}", tool_path=card.path or card.name, input=values)
-
-
-def _document(request: NarratorRequest, narrative: str | None, calls: list[PlannedCall]) -> PlanDocument:
-    parent = request.parent_plan.request_id if request.parent_plan else None
-    return PlanDocument(
-        narrative=narrative,
-        tools=calls,
-        disabled_skills=sorted(request.disabled_skills),
-        metadata=PlanMetadata(generation_attempt=request.attempt, parent_plan_id=parent),
-    )
-
-
-def _not_understood(clause: Clause) -> str:
-    """Says the clause back to the player: "my" becomes "your" where it is an order, else it is quoted."""
-    first = clause.tokens[0].low
-    if clause.mood is Mood.ORDER and (first in VERBS or first in NOUNISH):
-        words = [_BACK.get(token.low, token.text) for token in clause.tokens]
-        return f"I don't know how to {_shortened(words)} here."
-    return f"I don't know what to do about “{_shortened([token.text for token in clause.tokens])}” here."
-
-
-def _shortened(words: Sequence[str]) -> str:
-    text = re.sub(r" (?=[,.!?;:%])", "", " ".join(words))
-    return text if len(text) <= 60 else text[:57] + "…"
