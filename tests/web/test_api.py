@@ -168,7 +168,7 @@ def test_several_turns_are_undone_in_one_request_and_brought_back_in_one(server:
         play(server, session, prompt)
     answer = post(server, f"/sessions/{session}/undo", {"to": 2}).json()
     assert (answer["turn"], answer["turns"]) == (2, [3, 2])
-    assert "guard:called" in answer["irreversible"][0]
+    assert "The siren" in answer["irreversible"][0]
     assert get(server, f"/sessions/{session}/state")["state"]["bench"] == {"tidy": True}
     assert post(server, f"/sessions/{session}/redo", {"to": 3}).json() == {"turn": 3, "turns": [2, 3]}
     assert get(server, f"/sessions/{session}/state")["state"]["bench"]["picture"] == "wet"

@@ -13,6 +13,11 @@ pytestmark = pytest.mark.browser
 
 Open = Callable[..., Any]
 Shoot = Callable[[Any, str], None]
+SCROLLED = """(node, far) => new Promise((done) => {
+  const look = () => node.scrollTop > far && done();
+  node.addEventListener("scroll", look);
+  look();
+})"""
 
 
 def story(page: Any) -> Any:
@@ -120,8 +125,43 @@ def test_who_reads_on_in_a_turn_is_not_taken_back_to_its_beginning(
     say(page, "lengthen")
     story(page).hover()
     page.mouse.wheel(0, 500)
-    page.wait_for_function("document.querySelector('.story').scrollTop > 400")
+    story(page).evaluate(SCROLLED, 499)
     before = story(page).evaluate("node => node.scrollTop")
     page.set_viewport_size({"width": 1280, "height": 700})
     settled(page)
     assert story(page).evaluate("node => node.scrollTop") == before
+
+
+def test_the_actions_of_every_turn_stand_in_one_line(server: RunningServer, open_page: Open) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    say(page, "shake")
+    places = {more.bounding_box()["x"] for more in page.locator(".more").all()}
+    assert len(places) == 1
+
+
+def test_words_of_two_screens_take_half_of_one_and_can_be_scrolled(
+    server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    say(page, "shake")
+    say(page, "and go on and " * 300)
+    prompt = page.locator(".prompt").last
+    assert prompt.bounding_box()["height"] <= 430
+    prompt.press("End")
+    prompt.evaluate(SCROLLED, 0)
+    assert page.locator(".prompt").first.get_attribute("tabindex") is None
+
+
+def test_nothing_that_can_be_read_lies_behind_the_way_down(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    say(page, "lengthen")
+    jump = page.get_by_role("button", name="Go down to")
+    expect(jump).to_be_visible()
+    shoot(page, "story-way-down")
+    bottom = page.locator(".story").bounding_box()
+    covered = bottom["y"] + bottom["height"] - jump.bounding_box()["y"]
+    mask = page.locator(".story").evaluate("node => getComputedStyle(node).maskImage")
+    assert covered <= 56
+    assert "calc(100% - 52px)" in mask, "the text has faded where the button begins"

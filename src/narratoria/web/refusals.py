@@ -33,8 +33,9 @@ def refusal(headers: Headers, status: int, error: str, message: str) -> Response
         '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
         '<link rel="stylesheet" href="/static/css/theme.css">'
         '<link rel="stylesheet" href="/static/css/reference.css">'
-        f'</head><body><main class="refusal"><p class="status">{status}</p>'
-        f"<h1>{TITLES.get(status, 'This cannot be done')}</h1><p>{text}</p>{way_out}</main></body></html>",
+        '</head><body><main class="refusal">'
+        f"<h1>{TITLES.get(status, 'This cannot be done')}</h1><p>{text}</p>{way_out}"
+        f'<p class="status">Answer {status}</p></main></body></html>',
         status,
     )
 

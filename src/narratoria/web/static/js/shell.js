@@ -90,7 +90,7 @@ export class Shell {
     document.title = title ? `${title} · ${view} · Narratoria` : "Narratoria";
     const banner = BANNERS[connection];
     this.banner.hidden = !banner;
-    if (this.announced !== banner) this.banner.replaceChildren(...coded(banner ?? ""));
+    if (this.announced !== banner) this.banner.replaceChildren(h("span", {}, ...coded(banner ?? "")));
     this.announced = banner;
     this.#badges(world);
   }

@@ -108,7 +108,7 @@ export class StateTree {
       }
       const state = this.shown[1].get(row.path) ?? "";
       setAttribute(node, "class", `tree-row ${state} ${row.more ? "rest" : ""} ${typeOf(row.value)}`);
-      setText(mark, row.open || state === "within" ? "" : state);
+      setText(mark, state === "within" ? "" : state);
       setText(key, row.more ? `${row.more.toLocaleString("en")} more…` : row.key);
       setText(value, row.more ? "" : preview(row));
     };

@@ -5,6 +5,7 @@ import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { activeTurns } from "./fold.js";
 import { icon } from "./icons.js";
 import { Timeline } from "./timeline.js";
+import { manner } from "./turn.js";
 
 /** With few calls in a turn there is room to show what each of them did. */
 const FEW = 3;
@@ -101,7 +102,7 @@ export class ToolsView {
     const frame = picture ? h("div", { class: "dag-frame", tabindex: "0", role: "group", "aria-label": "Picture of the plan" }, picture.node) : h("p", { class: "quiet", text: "This plan only tells; it calls no tool." });
     const node = h("section", { class: "card" },
       h("header", { class: "card-head" }, h("h2", { text: plan.attempt > 1 ? `Plan, attempt ${plan.attempt}` : "Plan" }),
-        h("span", { class: "quiet", text: plan.narrator && `by ${plan.narrator}` }), state),
+        h("span", { class: "quiet", text: plan.narrator && manner(plan.narrator) }), state),
       frame,
       disabled.length ? h("p", { class: "quiet", text: `Left out after failing: ${disabled.join(", ")}` }) : "",
       h("details", { class: "sub" }, h("summary", { text: "Plan JSON" }), h("pre", { tabindex: "0", text: JSON.stringify(plan.plan, null, 2) })));
@@ -131,7 +132,7 @@ function fadeWhereMore(frame) {
 
 function refusalCard(refusal) {
   const node = h("section", { class: "card notice error" }, icon("warn"),
-    h("div", {}, h("p", { text: `Attempt ${refusal.attempt}${refusal.narrator ? ` by ${refusal.narrator}` : ""} gave nothing to run.` }),
+    h("div", {}, h("p", { text: `Attempt ${refusal.attempt}${refusal.narrator ? ` ${manner(refusal.narrator)}` : ""} gave nothing to run.` }),
       h("ul", {}, ...refusal.problems.map((text) => h("li", { dir: "auto", text })))));
   return { node };
 }

@@ -8,8 +8,13 @@ import { showProse } from "./prose.js";
 
 /** Characters from which a text can carry an initial over two lines. */
 const LONG = 160;
+/** Characters from which what was said may not all be in sight, and can be scrolled. */
+const LONG_PROMPT = 300;
 const MURMUR = 70;
 const KINDS = { image: "picture", audio: "sound", video: "film", other: "file" };
+/** How a narrator tells, in the words the settings have for it. */
+const TELLERS = { rules: "by rules", paraphrase: "by meaning", local: "on its own", llm: "by a language model", template: "plainly" };
+export const manner = (narrator) => TELLERS[narrator] ?? `by ${narrator}`;
 const OUTCOMES = {
   cancelled: "You stopped this turn. What had not finished was taken back.",
   fallback: "The narrator found no plan that worked; this is the plain telling.",
@@ -43,7 +48,7 @@ export class TurnPart {
     more.addEventListener("click", () => openMenu(more, this.#actions()));
     const said = turn.prompt && turn.origin !== "opening";
     return h("header", { class: said ? "turn-head" : "turn-head opening" },
-      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt }) : h("span"), more, this.teller);
+      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt, tabindex: turn.prompt.length > LONG_PROMPT && "0" }) : h("span"), more, this.teller);
   }
 
   /** While a turn runs, the server would only refuse to go back. */
@@ -56,14 +61,14 @@ export class TurnPart {
       { label: "Undo to before this", icon: "undo", disabled, run: () => undo(game, this.turn) },
     ];
     const fork = { label: "Branch from here", icon: "branch", disabled: turn.outcome === null && game.busy, run: () => branch(game, this.turn) };
-    const teller = turn.narrator && turn.turn ? [{ label: `Told by ${turn.narrator}`, icon: "info" }] : [];
+    const teller = turn.narrator && turn.turn ? [{ label: `Told ${manner(turn.narrator)}`, icon: "info" }] : [];
     return [...(turn.turn ? actions : []), fork, ...teller];
   }
 
   /** Who spoke is in the menu of every turn; before everyone's eyes only when the first narrator did not. */
   #showTeller({ narrator, passedOver, turn }) {
     const why = Object.entries(passedOver).map(([name, reason]) => `${name}: ${reason}`).join("\n");
-    setText(this.teller, narrator && turn && why ? `told by ${narrator}` : "");
+    setText(this.teller, narrator && turn && why ? `told ${manner(narrator)}` : "");
     setAttribute(this.teller, "title", why ? `Passed over:\n${why}` : null);
   }
 
