@@ -307,3 +307,14 @@ def test_to_check_how_something_is_is_to_ask_how_it_is(narrator: LocalNarrator) 
 
 def test_what_waits_for_a_question_nobody_can_answer_is_not_done(narrator: LocalNarrator) -> None:
     refusal(narrator, "sweep the yard once you've checked how the stock market is doing")
+
+
+def test_a_thing_known_by_a_code_can_be_excepted(narrator: LocalNarrator) -> None:
+    wash = tool("wash_cart", "Wash a cart.", "wash cart C-2", {"cart": "C-2"}, cart=text("which cart"))
+    state = {"carts": {"C-2": {}, "C-7": {}, "C-14": {}}}
+    request = NarratorRequest(prompt="wash all the carts except C-7", tools=(wash,), state=state)
+    assert [call.input["cart"] for call in asyncio.run(narrator.plan(request)).tools] == ["C-2", "C-14"]
+
+
+def test_what_is_to_go_elsewhere_is_not_done_something_else_to(narrator: LocalNarrator) -> None:
+    refusal(narrator, "post Rex to the museum")

@@ -46,6 +46,11 @@ def is_person(entity: Entity) -> bool:
     return named or bool(entity.holders & _PEOPLE)
 
 
+def _is_code(entity: Entity) -> bool:
+    """ "R-7": letters and digits one by one, which only the whole name means."""
+    return len(entity.words) > 1 and all(len(word) == 1 for word in entity.words)
+
+
 def find_entities(state: Mapping[str, Any]) -> list[Entity]:
     """Every named thing in `state`, breadth first: what stands higher is more likely to be meant."""
     found: dict[tuple[str, tuple[str, ...]], Entity] = {}
@@ -120,7 +125,7 @@ class EntityFinder:
         self._by_stem: dict[str, list[Entity]] = {}
         for entity in entities:
             for word in set(entity.stems):
-                if word not in STOPWORDS and len(word) > 1:
+                if (word not in STOPWORDS and len(word) > 1) or _is_code(entity):
                     self._by_stem.setdefault(word, []).append(entity)
 
     def kinds(self) -> dict[str, tuple[str, ...]]:
@@ -157,7 +162,7 @@ class EntityFinder:
             if tuple(stems[at : at + len(words)]) == words:
                 strength = 1.0 + 0.05 * (len(words) - 1) - faded
                 return Mention(entity, strength, start + at, start + at + len(words))
-        if not entity.firm:
+        if not entity.firm or _is_code(entity):
             return None
         if words[-1] in stems:  # "the hound" for grey_hound; "the brass key" is not rusty_key
             at = stems.index(words[-1])

@@ -11,7 +11,7 @@ from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.phrases import Phrase, Reading
 from narratoria.narrator.profiles import Slot
 from narratoria.narrator.tokens import Token
-from narratoria.narrator.words import PARTICLES, PREPOSITIONS, content_stems, stem, word_set
+from narratoria.narrator.words import PARTICLES, PREPOSITIONS, content_stems, split_name, stem, word_set
 
 _JOINTS: Final = word_set("and , & plus")
 
@@ -68,7 +68,9 @@ def without(
 def _names(phrase: Phrase, value: Any) -> bool:
     if phrase.mention and phrase.mention.entity.value == value:
         return True
-    words = content_stems(str(value))
+    words = content_stems(str(value)) or set(split_name(str(value)))
+    if words <= set(split_name(phrase.text)) and isinstance(value, str) and words:
+        return True  # "R-7", whose words are too short to mean anything by themselves
     return isinstance(value, str) and bool(words) and words <= content_stems(phrase.text)
 
 
