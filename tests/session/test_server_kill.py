@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -38,9 +38,19 @@ class MillServer:
     def __init__(self, home: Path, place: str) -> None:
         self.home = home
         self.session = ""
+        self.process: subprocess.Popen[str] | None = None
         self.environment = os.environ | {"NARRATORIA_HOME": str(home), "TMPDIR": str(home)}
         if place.startswith("postgres"):
             self.environment["NARRATORIA_STORE"] = place
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if (
+            self.process is not None and self.process.poll() is None
+        ):  # a test that failed leaves nobody running
+            self.kill()
 
     def start(self) -> None:
         what = ["--session", self.session] if self.session else [str(MILL)]
@@ -62,16 +72,18 @@ class MillServer:
         self.session = parts.path.rpartition("/")[2]
 
     def kill(self) -> None:
+        assert self.process is not None
         self.process.kill()
         self.process.wait(30)
 
     def stop(self) -> None:
+        assert self.process is not None
         self.process.terminate()
         self.process.wait(30)
         self.close()
 
     def close(self) -> None:
-        assert self.process.stdout is not None
+        assert self.process is not None and self.process.stdout is not None
         self.process.stdout.close()
         self.client.close()
 
@@ -154,12 +166,12 @@ def play_and_kill(server: MillServer, turns: int, kills: int) -> int:
 
 
 def endings(place: str, tmp_path: Path, turns: int, kills: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet = MillServer(tmp_path / "quiet", "sqlite")
-    quiet.start()
-    assert Player(quiet, turns).play()
-    quiet.stop()
-    disturbed = MillServer(tmp_path / "disturbed", place)
-    at_work = play_and_kill(disturbed, turns, kills)
+    with MillServer(tmp_path / "quiet", "sqlite") as quiet:
+        quiet.start()
+        assert Player(quiet, turns).play()
+        quiet.stop()
+    with MillServer(tmp_path / "disturbed", place) as disturbed:
+        at_work = play_and_kill(disturbed, turns, kills)
     with contextlib.closing(default_store(quiet.home)) as store:
         undisturbed = remains(store, quiet.session)
     assert len(undisturbed["turns"]) == turns + 1 - turns // 7, "every seventh was taken back"
