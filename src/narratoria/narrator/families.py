@@ -65,7 +65,7 @@ _FAMILIES: Final = (
     "improve upgrade renovate decorate enhance",
     "tear rip shred",
     # light, power, motion of things
-    "light ignite kindle lit illuminate",
+    "light ignite burn kindle lit illuminate",
     "extinguish douse quench snuff smother",
     "start begin launch activate enable run boot power set trigger operate switch play",
     "stop end halt quit deactivate disable cease pause abort cancel",

@@ -186,23 +186,12 @@ def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: S
     verb = stem(reading.verb) if reading.verb else ""
     if not verb or verb in tool.words or features[FEATURES.index("akin")]:
         return False
-    if verb in HARMFUL or _goes_elsewhere(tool, reading, filling):
+    if verb in HARMFUL:
         return True
     if families(reading.verb, reading.particle) or not says_enough(reading.verb, reading.particle):
         return False
     held = any(reading.tokens[at].low == reading.verb for at in filling.used)
     return not held and verb not in _VAGUE and features[FEATURES.index("deed")] < _OWN_DEED
-
-
-def _goes_elsewhere(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:
-    """ "hand it over to Ada", "send it to the museum", where the tool takes nothing to anybody or anywhere."""
-    return any(
-        phrase.prep == "to"
-        and not (phrase.pronoun or phrase.quoted or phrase.clausal)
-        and not filling.used & set(range(phrase.start, phrase.end))
-        and reading.stems[phrase.end - 1] not in tool.words
-        for phrase in reading.phrases[1:]
-    )
 
 
 def _surface(
