@@ -72,7 +72,9 @@ def test_a_folder_that_moved_is_named_and_may_be_named_anew(narratoria, own: Pat
                     ("replay", session, "--verify", "--story", moved, "--json")):  # fmt: skip
         done = narratoria(*command)
         assert done.code == 0
-        assert ("run again" in done.err) == ("--verify" in command)  # what verifying does outside, it does again
+        assert ("run again" in done.err) == (
+            "--verify" in command
+        )  # what verifying does outside, it does again
     played = narratoria("play", *ASKED, "--session", session, "--story", moved, stdin="examine the door\n")
     assert played.code == 0, played.err
     (meta,) = narratoria("sessions", "list", "--json").json
