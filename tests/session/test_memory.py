@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from narratoria.events import MemoryChange
 from narratoria.session import Session
-from narratoria.session.memory import SCOPES, Memory, MemoryAccessError, MemoryDraft
+from narratoria.session.memory import SCOPES, Memory, MemoryAccessError
+from narratoria.session.memory_draft import MemoryDraft
 
 
 class Clock:

@@ -29,7 +29,8 @@ from narratoria.events import (
 )
 from narratoria.schema import dump
 from narratoria.session.dispatcher import Dispatcher
-from narratoria.session.memory import Memory, MemoryDraft
+from narratoria.session.memory import Memory
+from narratoria.session.memory_draft import MemoryDraft
 from narratoria.session.resources import ResourceContext
 from narratoria.session.slices import Slice
 from narratoria.state import StateChange, StateView, change_to_patch, compose, copy_patch, merge_into

@@ -6,8 +6,8 @@
 * `episodic`: what happened and when. Append-only: a write adds an entry `{"at": …, "value": …}` under its
   key, a read gives the list of entries, oldest first. An update is refused; delete and clear are not.
 
-Every change is a `MemoryChange`: a draft only records changes, `Memory.apply` makes one real and returns what
-takes it back. Values are JSON data, copied on the way in and on the way out, so nobody changes committed
+Every change is a `MemoryChange`: a draft (`memory_draft`) only records changes, `Memory.apply` makes one real and
+returns what takes it back. Values are JSON data, copied on the way in and on the way out, so nobody changes committed
 memory by holding a reference into it.
 """
 
@@ -37,7 +37,7 @@ class MemoryAccessError(NarratoriaError):
     """A use of memory that cannot be: an unknown scope, a value that is not JSON, an episode updated."""
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     value: Any
     expires: float | None = None
 
@@ -59,7 +59,7 @@ class Memory:
     ) -> None:
         self._clock = clock
         self._short_term_ttl = short_term_ttl
-        self._scopes: dict[str, dict[str, _Entry]] = {scope: {} for scope in SCOPES}
+        self._scopes: dict[str, dict[str, Entry]] = {scope: {} for scope in SCOPES}
         self._timers: list[tuple[float, str, str]] = []
 
     # --- reading ----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Memory:
 
     def clear(self, scope: str) -> None:
         """Forget everything in `scope`."""
-        _check_scope(scope)
+        check_scope(scope)
         self._change(MemoryChange(scope=scope, op="clear"))
 
     def apply(self, change: MemoryChange) -> list[MemoryChange]:
@@ -140,7 +140,7 @@ class Memory:
         entries = self._entries(change.scope)
         self._forget_expired()
         if change.op == "clear":
-            inverse = [undo for key, entry in entries.items() for undo in _writes(change.scope, key, entry)]
+            inverse = [undo for key, entry in entries.items() for undo in writes(change.scope, key, entry)]
             entries.clear()
             return inverse
         old = entries.get(change.key)
@@ -148,7 +148,7 @@ class Memory:
             return self._apply_episode(entries, change)
         entries.pop(change.key, None)  # also before a write: a rewritten key moves to the end, as the newest
         if change.op == "write":
-            entries[change.key] = _Entry(change.value, change.expires)
+            entries[change.key] = Entry(change.value, change.expires)
             if change.expires is not None:
                 heapq.heappush(self._timers, (change.expires, change.scope, change.key))
         if old is None:
@@ -157,20 +157,20 @@ class Memory:
                 if change.op == "write"
                 else []
             )
-        return _writes(change.scope, change.key, old)
+        return writes(change.scope, change.key, old)
 
-    def _apply_episode(self, entries: dict[str, _Entry], change: MemoryChange) -> list[MemoryChange]:
+    def _apply_episode(self, entries: dict[str, Entry], change: MemoryChange) -> list[MemoryChange]:
         """Add one entry, or (a delete that names its value) take one away: each is the other's inverse."""
         old = entries.pop(change.key, None)
         episodes: list[Any] = [] if old is None else old.value
         if change.op == "write":
             episodes.append(change.value)
-        elif not _remove_last(episodes, change.value):
+        elif not remove_last(episodes, change.value):
             if old is not None:
                 entries[change.key] = old
             return []
         if episodes:
-            entries[change.key] = _Entry(episodes)
+            entries[change.key] = Entry(episodes)
         op: Literal["write", "delete"] = "delete" if change.op == "write" else "write"
         return [MemoryChange(scope=change.scope, op=op, key=change.key, value=change.value)]
 
@@ -195,7 +195,7 @@ class Memory:
             change
             for scope in SCOPES
             for key, entry in self._living(scope)
-            for change in _writes(scope, key, entry)
+            for change in writes(scope, key, entry)
         ]
 
     def load(self, data: Mapping[str, Any]) -> None:
@@ -206,7 +206,7 @@ class Memory:
             raise MemoryAccessError(f"memory cannot be loaded: {problem}") from None
         self._scopes = {
             scope: {
-                key: _Entry(as_json(one.value, f"memory {scope}/{key}"), one.expires)
+                key: Entry(as_json(one.value, f"memory {scope}/{key}"), one.expires)
                 for key, one in stored.get(scope, {}).items()
             }
             for scope in SCOPES
@@ -221,10 +221,10 @@ class Memory:
 
     # --- what a draft does differently ------------------------------------------------------------
 
-    def _find(self, scope: str, key: str) -> _Entry | None:
+    def _find(self, scope: str, key: str) -> Entry | None:
         return self._entries(scope).get(key)
 
-    def _scan(self, scope: str) -> list[tuple[str, _Entry]]:
+    def _scan(self, scope: str) -> list[tuple[str, Entry]]:
         # A list made in one step: a handler's worker thread may read while another call commits.
         return list(self._entries(scope).items())
 
@@ -233,17 +233,17 @@ class Memory:
 
     # --- shared -----------------------------------------------------------------------------------
 
-    def _entries(self, scope: str) -> dict[str, _Entry]:
+    def _entries(self, scope: str) -> dict[str, Entry]:
         entries = self._scopes.get(scope)
         if entries is None:
             raise _unknown(scope)
         return entries
 
-    def _live(self, scope: str, key: str) -> _Entry | None:
+    def _live(self, scope: str, key: str) -> Entry | None:
         entry = self._find(scope, key)
         return entry if entry is None or entry.expires is None or entry.expires > self._clock() else None
 
-    def _living(self, scope: str) -> list[tuple[str, _Entry]]:
+    def _living(self, scope: str) -> list[tuple[str, Entry]]:
         now = self._clock()
         return [item for item in self._scan(scope) if item[1].expires is None or item[1].expires > now]
 
@@ -267,102 +267,7 @@ class Memory:
                 del self._scopes[scope][key]
 
 
-class MemoryDraft(Memory):
-    """A call's view of memory: its own changes first, then what is committed, siblings' commits included.
-
-    A change calls `record` and stays in this draft; nothing touches the base. Drop the draft to drop it all.
-    """
-
-    __slots__ = ("_base", "_overlay", "_record")
-
-    def __init__(self, base: Memory, record: Callable[[MemoryChange], None]) -> None:
-        self._base = base
-        self._record = record
-        self._clock = base._clock
-        self._short_term_ttl = base._short_term_ttl
-        self._overlay: dict[str, _Overlay] | None = None
-
-    def apply(self, change: MemoryChange) -> list[MemoryChange]:
-        """Show a change in this draft without recording it, as when a nested draft commits into this one."""
-        _check_scope(change.scope)
-        before = self._scan(change.scope) if change.op == "clear" else []
-        old = self._find(change.scope, change.key)
-        if self._overlay is None:
-            self._overlay = {}
-        self._overlay.setdefault(change.scope, _Overlay()).add(change)
-        if change.op == "clear":
-            return [undo for key, entry in before for undo in _writes(change.scope, key, entry)]
-        if change.scope == EPISODIC and (change.op == "write" or change.value is not None):
-            op: Literal["write", "delete"] = "delete" if change.op == "write" else "write"
-            return [MemoryChange(scope=change.scope, op=op, key=change.key, value=change.value)]
-        if old is None:
-            return [MemoryChange(scope=change.scope, op="delete", key=change.key)]
-        return _writes(change.scope, change.key, old)
-
-    def export(self) -> JsonObject:
-        """Everything this draft sees."""
-        return super().export()
-
-    def load(self, data: Mapping[str, Any]) -> None:
-        raise MemoryAccessError("memory is loaded into a session, not into the draft of a call")
-
-    def _find(self, scope: str, key: str) -> _Entry | None:
-        overlay = None if self._overlay is None else self._overlay.get(scope)
-        if overlay is None:
-            return self._base._find(scope, key)
-        changes = overlay.changes.get(key)
-        if changes is not None and scope != EPISODIC:
-            return _after(None, changes[-1])
-        entry = None if overlay.cleared else self._base._find(scope, key)
-        for change in changes or ():
-            entry = _after(entry, change)
-        return entry
-
-    def _scan(self, scope: str) -> list[tuple[str, _Entry]]:
-        overlay = None if self._overlay is None else self._overlay.get(scope)
-        base = self._base._scan(scope)
-        if overlay is None:
-            return base
-        kept = [] if overlay.cleared else [item for item in base if item[0] not in overlay.changes]
-        mine = ((key, self._find(scope, key)) for key in list(overlay.changes))
-        return [*kept, *((key, entry) for key, entry in mine if entry is not None)]
-
-    def _change(self, change: MemoryChange) -> None:
-        self.apply(change)
-        self._record(change)
-
-
-class _Overlay:
-    """What a draft changed in one scope: per key the last change, in `episodic` all of them."""
-
-    __slots__ = ("changes", "cleared")
-
-    def __init__(self) -> None:
-        self.cleared = False
-        self.changes: dict[str, list[MemoryChange]] = {}
-
-    def add(self, change: MemoryChange) -> None:
-        if change.op == "clear":
-            self.cleared = True
-            self.changes.clear()
-            return
-        before = self.changes.pop(change.key, [])
-        self.changes[change.key] = [*before, change] if change.scope == EPISODIC else [change]
-
-
-def _after(entry: _Entry | None, change: MemoryChange) -> _Entry | None:
-    """What stands under a key once `change` is made to it."""
-    if change.scope != EPISODIC:
-        return _Entry(change.value, change.expires) if change.op == "write" else None
-    episodes = [] if entry is None else list(entry.value)
-    if change.op == "write":
-        episodes.append(change.value)
-    elif change.value is None or (_remove_last(episodes, change.value) and not episodes):
-        return None
-    return _Entry(episodes) if episodes else None
-
-
-def _remove_last(episodes: list[Any], value: Any) -> bool:
+def remove_last(episodes: list[Any], value: Any) -> bool:
     for index in range(len(episodes) - 1, -1, -1):
         if episodes[index] == value:
             del episodes[index]
@@ -370,7 +275,7 @@ def _remove_last(episodes: list[Any], value: Any) -> bool:
     return False
 
 
-def _writes(scope: str, key: str, entry: _Entry) -> list[MemoryChange]:
+def writes(scope: str, key: str, entry: Entry) -> list[MemoryChange]:
     """The changes that put `entry` back."""
     values: Sequence[Any] = list(entry.value) if scope == EPISODIC else (entry.value,)
     return [
@@ -419,13 +324,13 @@ def _json_key(key: Any, where: str) -> str:
     return key
 
 
-def _check_scope(scope: str) -> None:
+def check_scope(scope: str) -> None:
     if scope not in SCOPES:
         raise _unknown(scope)
 
 
 def _check_key(scope: str, key: str) -> None:
-    _check_scope(scope)
+    check_scope(scope)
     if not isinstance(key, str) or not key:
         raise MemoryAccessError(f"memory {scope}: a key is text of at least one character, got {key!r}")
 
