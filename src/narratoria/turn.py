@@ -57,6 +57,7 @@ GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
 MAX_CHOICES: Final = 12
 QUEUE_LENGTH: Final = 4
+NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
 
 Origin = Literal["player", "choice", "opening", "retry"]
 Outcome = Literal["completed", "fallback", "cancelled"]
@@ -247,6 +248,9 @@ class _Turn:
             self.heard.clear()
             self.session.record(NarrationDelta(text="", attempt=attempt, anew=True))
 
+        def note(text: str) -> None:
+            self.session.notice(Notice(level="info", code=NOTE, message=text))
+
         return NarratorRequest(
             prompt=self.result.prompt,
             state=self.session.state,
@@ -262,6 +266,7 @@ class _Turn:
             choices=tuple(self.session.choices),
             say=say,
             unsay=unsay,
+            note=note,
         )
 
     def _is_disabled(self, tool: Tool[Any, Any]) -> bool:

@@ -29,7 +29,7 @@ from narratoria.narrator.template import TemplateNarrator
 from narratoria.session import Record
 from narratoria.story import Story
 from narratoria.testing import Behaviour, Fails, Floods, Hangs, Says, ScriptedModel, Writes
-from narratoria.turn import TurnSettings, take_turn
+from narratoria.turn import NOTE, TurnSettings, take_turn
 
 LIGHT = ToolCard(
     "light",
@@ -267,6 +267,42 @@ async def test_the_narrative_is_heard_while_it_is_written() -> None:
         plan = await llm.plan(NarratorRequest("x", tools=[LIGHT], say=heard.append))
     assert "".join(heard) == plan.narrative == 'You light it.\n"Ah!"'
     assert len(heard) > 3
+
+
+async def test_a_narration_that_is_too_long_ends_with_a_sentence_as_heard_as_told_and_as_recorded() -> None:
+    sentence = "The sea goes on below the rock, and the lamp goes round above it."
+    session = Session()
+    recorder = Recorder(session)
+    async with narrator(reply(" ".join([sentence] * 40))) as (llm, _):
+        result = await take_turn(
+            session,
+            "look",
+            narrator=ChainNarrator([llm], time_limit=20),
+            registry=ToolRegistry(),
+            settings=TurnSettings(generation_timeout=20),
+        )
+    assert result.narrative == " ".join([sentence] * 18)
+    deltas = recorder.of(NarrationDelta)
+    assert "".join(delta.text for delta in deltas) == result.narrative
+    assert not any(delta.anew for delta in deltas)
+    [note] = recorder.of(Notice)
+    assert (note.level, note.code) == ("info", NOTE)
+    assert "shortened from 2,639 to 1,187 characters" in note.message
+
+
+async def test_what_is_told_again_too_long_ends_with_a_sentence_too() -> None:
+    boast = reply("You carry the torch.", ("light", {"item": "lamp"}))
+    again = json.dumps({"narrative": "It burns. " * 20})
+    session = Session(state={"inventory": {}})
+    async with narrator(boast, again, max_narrative=95) as (llm, _):
+        result = await take_turn(
+            session,
+            "light the lamp",
+            narrator=llm,
+            registry=ToolRegistry([light]),
+            settings=TurnSettings(generation_timeout=20),
+        )
+    assert result.narrative == ("It burns. " * 9).strip()
 
 
 # --- turns -----------------------------------------------------------------------------------------------

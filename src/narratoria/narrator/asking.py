@@ -45,12 +45,16 @@ class _Voice:
         self.spoke = False
 
     def lent(self) -> NarratorRequest:
-        return dataclasses.replace(self.request, say=self.say, unsay=self.unsay)
+        return dataclasses.replace(self.request, say=self.say, unsay=self.unsay, note=self.note)
 
     def say(self, text: str) -> None:
         if not self.silent:
             self.spoke = True
             self.request.say(text)
+
+    def note(self, text: str) -> None:
+        if not self.silent:
+            self.request.note(text)
 
     def unsay(self) -> None:
         if self.spoke and not self.silent:

@@ -42,6 +42,7 @@ from narratoria.narrator.prompting import Prompting
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.receipts import contradictions, judged
 from narratoria.narrator.reserve import Withheld
+from narratoria.narrator.shortening import Shortening
 from narratoria.plan import PlanDocument
 
 GENERATION_TIMEOUT: Final = 5.0
@@ -137,7 +138,7 @@ class LLMNarrator:
             schema = reply_schema(request.tools, typed=self._form == 0, longest=self.max_narrative)
         reply = await self._ask(request, self._messages(request), schema)
         try:
-            plan, choices = plan_of(reply.text, request)
+            plan, choices = plan_of(reply.text, request, self.max_narrative)
             self.withheld.check(plan)
             self._compare(plan, request)
         except PlanRejected as error:
@@ -174,7 +175,7 @@ class LLMNarrator:
         schema = narrative_schema(self.max_narrative) if self._form < 2 else None
         request = self.withheld.free(request)
         reply = await self._ask(request, self._messages(request, said), schema)
-        retold = narrative_of(reply.text)[: self.max_narrative]
+        retold = narrative_of(reply.text, self.max_narrative, request.note)
         still = contradictions(judged(retold, request.state))
         if still:
             raise PlanRejected([f"$.narrative: {objection}" for objection in still])
@@ -193,10 +194,13 @@ class LLMNarrator:
         if self.tracker is not None:
             self.tracker.check()
         await self._wait_until_free()
-        narrative = TextOf("narrative", self.max_narrative)
+        narrative, shortening = TextOf("narrative"), Shortening(self.max_narrative)
 
         def hear(piece: str) -> None:
-            if text := narrative.feed(piece):
+            text = shortening.feed(narrative.feed(piece))
+            if narrative.done:
+                text += shortening.end()
+            if text:
                 request.say(text)
 
         question = ModelRequest(

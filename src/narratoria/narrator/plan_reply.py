@@ -18,6 +18,7 @@ from narratoria.adapters.answers import json_in
 from narratoria.errors import ArgumentsInvalid, PlanRejected, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
+from narratoria.narrator.shortening import shortened
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 
 MAX_NARRATIVE: Final = 1_200
@@ -118,8 +119,10 @@ def _bounded(part: Any) -> Any:
 # --- from the form to a plan -------------------------------------------------------------------------------
 
 
-def narrative_of(text: str) -> str:
-    """The narrative of a reply; raise `PlanRejected` where there is none."""
+def narrative_of(
+    text: str, longest: int = MAX_NARRATIVE, note: Callable[[str], None] = lambda text: None
+) -> str:
+    """The narrative of a reply, `longest` characters at most; raise `PlanRejected` where there is none."""
     try:
         reply = json_in(text)
     except ArgumentsInvalid as error:
@@ -127,14 +130,19 @@ def narrative_of(text: str) -> str:
     narrative = reply.get("narrative")
     if not isinstance(narrative, str) or not narrative.strip():
         raise PlanRejected(["$.narrative: a text is needed"])
-    if not _MARKUP.sub("", narrative[:MAX_NARRATIVE]).strip():
+    told = shortened(narrative, longest)
+    if not _MARKUP.sub("", told).strip():
         raise PlanRejected(["$.narrative: a text is needed; this is nothing but HTML"])
-    return narrative.strip()
+    if len(told) < len(narrative.strip()):
+        note(f"the narration was shortened from {len(narrative.strip()):,} to {len(told):,} characters")
+    return told
 
 
-def plan_of(text: str, request: NarratorRequest) -> tuple[PlanDocument, tuple[str, ...]]:
+def plan_of(
+    text: str, request: NarratorRequest, longest: int = MAX_NARRATIVE
+) -> tuple[PlanDocument, tuple[str, ...]]:
     """The plan and the choices in a reply; raise `PlanRejected` with every problem, for the model to read."""
-    narrative = narrative_of(text)
+    narrative = narrative_of(text, longest, request.note)
     reply: JsonObject = json_in(text)
     cards = {card.name: card for card in request.tools}
     problems: list[str] = []
@@ -154,7 +162,7 @@ def plan_of(text: str, request: NarratorRequest) -> tuple[PlanDocument, tuple[st
         raise PlanRejected(problems)
     together = order == "together" and len(planned) > 1
     plan = PlanDocument(
-        narrative=narrative[:MAX_NARRATIVE],
+        narrative=narrative,
         tools=[one if together else _after(one, planned[:index]) for index, one in enumerate(planned)],
         parallel=together,
         disabled_skills=sorted(request.disabled_skills),

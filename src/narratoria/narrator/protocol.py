@@ -61,6 +61,7 @@ class NarratorRequest:
     choices: Sequence[str] = ()  # what the player is offered now
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
     unsay: Callable[[], None] = lambda: None  # what was said in this attempt does not stand
+    note: Callable[[str], None] = lambda text: None  # for the trace: what was done to this answer
 
 
 @runtime_checkable
