@@ -12,9 +12,10 @@ from typing import Any, Final, Literal, get_args
 from narratoria.errors import JournalError
 from narratoria.events import SessionStarted, TurnCommitted
 from narratoria.session import chunks
+from narratoria.session.file_lease import nobody_playing
 from narratoria.session.pages import Pages
 from narratoria.session.session import Record
-from narratoria.session.sqlite import NewerVersion, SqliteStore, nobody_playing
+from narratoria.session.sqlite import NewerVersion, SqliteStore
 from narratoria.session.writer import Database
 
 _COLUMNS: Final = (

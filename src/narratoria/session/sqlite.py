@@ -1,34 +1,32 @@
-"""The embedded store: one SQLite file beside a folder of assets, with `apsw` or the standard library."""
+"""The embedded store: one SQLite file beside a folder of assets."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import hashlib
 import os
-import socket
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria.errors import JournalError, SessionBusy
+from narratoria.errors import JournalError
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
+from narratoria.session.file_lease import FileLease, lock_name
 from narratoria.session.reading import Rows, SqlReader
-from narratoria.session.store import SCHEMA_VERSION, is_plain_id
+from narratoria.session.sqlite_database import (
+    BUSY_MS,
+    IN_MEMORY,
+    SqliteDatabase,
+    connect,
+    damaged,
+    default_driver,
+    reason,
+)
+from narratoria.session.store import SCHEMA_VERSION
 from narratoria.session.tables import MIGRATIONS, SCHEMA, SqlStore
 from narratoria.session.writer import Database
 
-try:
-    import apsw
-except ImportError:  # a platform without a wheel: slower, otherwise the same
-    apsw = None  # type: ignore[assignment]
-
 APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
-_IN_MEMORY: Final = Path(":memory:")
-_BUSY_MS: Final = 10_000
 CHECKED_BYTES: Final = 32 * 1024 * 1024  # at some 1.5 ms per MB
 # Looking changes nothing: a file of version 1 is brought up to date by the first write. Then the column of the table,
 # which comes first, is the one that counts here too.
@@ -48,7 +46,7 @@ class SqliteStore(SqlStore):
 
     def __init__(self, path: Path, *, assets: Path | None = None, driver: str | None = None) -> None:
         self.path = Path(path)
-        self.driver = driver or ("apsw" if apsw is not None else "sqlite3")
+        self.driver = driver or default_driver()
         assets = assets or self.path.parent / "assets"
         self._imagined = False  # whether what is read is the store that is not made yet
         self._lived_in = _lived_in(self.path, assets)  # asked before this store leaves traces of its own
@@ -59,7 +57,7 @@ class SqliteStore(SqlStore):
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(
-                f"{self.path.parent}: {_reason(error)}; set NARRATORIA_HOME to another folder"
+                f"{self.path.parent}: {reason(error)}; set NARRATORIA_HOME to another folder"
             ) from None
         if not self.path.exists():
             self._make()
@@ -97,7 +95,7 @@ class SqliteStore(SqlStore):
         finally:
             database.close()
         if found != ["ok"]:
-            raise _damaged(self.path, " ".join(found).replace("\n", " "), "; it was left as it is")
+            raise damaged(self.path, " ".join(found).replace("\n", " "), "; it was left as it is")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         if self._imagined and self.path.exists():
@@ -110,9 +108,9 @@ class SqliteStore(SqlStore):
             self._imagined = not self.path.exists() and not self._lived_in and _may_be_made(self.path)
             empty = not self._imagined and (not self.path.exists() or not self.path.stat().st_size)
         except OSError as error:
-            raise JournalError(f"{self.path}: {_reason(error)}") from None
+            raise JournalError(f"{self.path}: {reason(error)}") from None
         if self._imagined:  # a look at a home that is not there does not make one
-            database = self._connection(readonly=False, path=_IN_MEMORY)
+            database = self._connection(readonly=False, path=IN_MEMORY)
             _migrate(database, 0)
             return database
         if empty:
@@ -127,16 +125,14 @@ class SqliteStore(SqlStore):
             raise JournalError(
                 f"{self.path} is not writable; sessions in it can be read and exported, not played"
             )
-        if self.driver == "apsw":
-            return ApswDatabase(path or self.path, readonly=readonly)
-        return StandardDatabase(path or self.path, readonly=readonly)
+        return connect(path or self.path, self.driver, readonly=readonly)
 
     def lease(self, session_id: str) -> FileLease:
         return FileLease(self.path.with_name("locks"), session_id)
 
     def delete(self, session_id: str) -> None:
         super().delete(session_id)
-        (self.path.with_name("locks") / _lock_name(session_id)).unlink(missing_ok=True)
+        (self.path.with_name("locks") / lock_name(session_id)).unlink(missing_ok=True)
 
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
         """The file is in its place already; before the record of it is durable, so must be its content."""
@@ -162,178 +158,10 @@ def _may_be_made(path: Path) -> bool:
     return next(one for one in path.absolute().parents if one.exists()).is_dir()
 
 
-@contextmanager
-def nobody_playing(path: Path) -> Iterator[None]:
-    """Hold every session of a database at once, or raise `SessionBusy` that says which is being played."""
-    with ExitStack() as held:
-        for lock in sorted(path.with_name("locks").glob("*.lock")):
-            held.callback(FileLease(lock.parent, lock.stem).release)
-        yield
-
-
-def _lock_name(session_id: str) -> str:
-    """Ids are whatever a caller chose; file names are not."""
-    name = session_id if is_plain_id(session_id) else hashlib.sha256(session_id.encode()).hexdigest()
-    return f"{name}.lock"
-
-
-class FileLease:
-    """An exclusive `flock` on a small file that says who holds it. The kernel drops it with the process."""
-
-    def __init__(self, folder: Path, session_id: str) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / _lock_name(session_id)
-            self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise JournalError(
-                f"{folder}: {_reason(error)}; set NARRATORIA_HOME to a folder that is writable"
-            ) from None
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(self._descriptor, 200).decode(errors="replace").strip() or "another process"
-            os.close(self._descriptor)
-            raise SessionBusy(f"session {session_id} is open in {holder}; close it there first") from None
-        try:
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
-        except OSError as error:
-            self.release()
-            raise JournalError(f"{path}: {_reason(error)}; make room, then open the session again") from None
-
-    @property
-    def held(self) -> bool:
-        return self._descriptor is not None
-
-    def release(self) -> None:
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-
-
-# --- connections ----------------------------------------------------------------------------------------
-
-
-class SqliteDatabase:
-    """What the two drivers share."""
-
-    def __init__(self, path: Path, *, readonly: bool) -> None:
-        self.path = path
-        self.readonly = readonly
-        self._synchronous = ""
-        self._damage: JournalError | None = None
-
-    def _failed(self, error: Exception) -> JournalError:
-        """The error in words. Once damage is found, nothing is written any more."""
-        if not _is_damage(error):
-            return _explained(self.path, error)
-        damage = _damaged(self.path, str(error), "" if self.readonly else "; nothing more is written to it")
-        if not self.readonly:
-            self._damage = damage
-        return damage
-
-    def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
-
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self._run(sql, values)
-
-    def begin(self, *, durable: bool) -> None:
-        if self._damage is not None:
-            raise self._damage
-        # In WAL mode NORMAL survives the end of the process, FULL (an fsync of the log) that of the machine.
-        synchronous = "FULL" if durable else "NORMAL"
-        if synchronous != self._synchronous:
-            self.execute(f"PRAGMA synchronous = {synchronous}")
-            self._synchronous = synchronous
-        self.execute("BEGIN IMMEDIATE")
-
-    def commit(self) -> None:
-        self.execute("COMMIT")
-
-    @property
-    def broken(self) -> bool:
-        return False
-
-    @property
-    def in_transaction(self) -> bool:
-        raise NotImplementedError
-
-    def rollback(self) -> None:
-        if self.in_transaction:  # a full disk has rolled back already
-            self.execute("ROLLBACK")
-
-    def close(self) -> None:
-        raise NotImplementedError
-
-
-class ApswDatabase(SqliteDatabase):
-    def __init__(self, path: Path, *, readonly: bool) -> None:
-        super().__init__(path, readonly=readonly)
-        flags = (
-            apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        )
-        try:
-            self._connection = apsw.Connection(_uri(path, readonly), flags | apsw.SQLITE_OPEN_URI)
-        except (apsw.Error, OSError) as error:
-            raise self._failed(error) from None
-
-    def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        try:
-            return list(self._connection.execute(sql, tuple(values)))
-        except (apsw.Error, OSError) as error:
-            raise self._failed(error) from None
-
-    @property
-    def in_transaction(self) -> bool:
-        return self._connection.in_transaction
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-class StandardDatabase(SqliteDatabase):
-    def __init__(self, path: Path, *, readonly: bool) -> None:
-        import sqlite3
-
-        super().__init__(path, readonly=readonly)
-        self._errors = (sqlite3.Error, OSError)
-        try:
-            self._connection = sqlite3.connect(
-                _uri(path, readonly), uri=True, isolation_level=None, check_same_thread=False
-            )
-        except self._errors as error:
-            raise self._failed(error) from None
-
-    def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        try:
-            return self._connection.execute(sql, tuple(values)).fetchall()
-        except self._errors as error:
-            raise self._failed(error) from None
-
-    @property
-    def in_transaction(self) -> bool:
-        return self._connection.in_transaction
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-def _uri(path: Path, readonly: bool) -> str:
-    """A file in a folder that cannot be written is read as it is: SQLite could not make its log beside it."""
-    if path == _IN_MEMORY:
-        return "file::memory:"
-    uri = path.absolute().as_uri()
-    if not readonly:
-        return uri + "?mode=rwc"
-    return uri + ("?mode=ro" if os.access(path.parent, os.W_OK) else "?mode=ro&immutable=1")
-
-
 def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDatabase:
     """Check what the file is, and bring it to the present schema."""
     try:
-        database.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        database.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         version = _version(database)
         application = int(database.execute("PRAGMA application_id")[0][0])
         if version > SCHEMA_VERSION and application == APPLICATION_ID:
@@ -384,36 +212,3 @@ def _migrate(database: SqliteDatabase, version: int) -> None:
     except BaseException:
         database.rollback()
         raise
-
-
-# --- errors ---------------------------------------------------------------------------------------------
-
-
-def _is_damage(error: Exception) -> bool:
-    text = str(error).lower()
-    return "malformed" in text or "not a database" in text or "corrupt" in text
-
-
-def _damaged(path: Path, what: str, then: str) -> JournalError:
-    return JournalError(
-        f"{path} is damaged ({what}){then}. `narratoria sessions salvage` copies what can be read into a new "
-        f"file, and keeps this one"
-    )
-
-
-def _explained(path: Path, error: Exception) -> JournalError:
-    """What went wrong, in words that say what to do. The file is never touched to find out."""
-    text = str(error).lower()
-    if "full" in text:
-        return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")
-    if "readonly" in text or "read-only" in text or "unable to open" in text:
-        return JournalError(f"{path} cannot be written or opened ({error}); check the folder's permissions")
-    if "locked" in text or "busy" in text:
-        return JournalError(
-            f"{path} is locked by another program for more than {_BUSY_MS // 1000} s ({error})"
-        )
-    return JournalError(f"{path}: {type(error).__name__}: {error}")
-
-
-def _reason(error: OSError) -> str:
-    return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
