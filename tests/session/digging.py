@@ -119,8 +119,8 @@ class Digger:
         )
 
 
-def new_game(store: Store, **meta: Any) -> Journal:
-    session = Session(state={"start": True}, permissions=["begin"], assets=store.assets)
+def new_game(store: Store, session: Session | None = None, **meta: Any) -> Journal:
+    session = session or Session(state={"start": True}, permissions=["begin"], assets=store.assets)
     session.register_reducer(Stone, lambda values, event: (*values, event))
     return store.create(session, story="digging", title="Digging", **meta)
 

@@ -17,7 +17,8 @@ from narratoria.errors import JournalError, SessionBusy
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
 from narratoria.session.store import SCHEMA_VERSION
-from narratoria.session.tables import MIGRATIONS, SCHEMA, SqlStore
+from narratoria.session.tables import SqlStore
+from narratoria.session.versions import SCHEMA, upgrade
 from narratoria.session.writer import Database
 
 try:
@@ -200,9 +201,7 @@ def _prepare(database: PostgresDatabase) -> None:
                 database.execute(statement.format(**_WORDS))
             database.execute("INSERT INTO version (number) VALUES (?)", (SCHEMA_VERSION,))
         elif rows[0][0] < SCHEMA_VERSION:
-            for number in range(rows[0][0] + 1, SCHEMA_VERSION + 1):
-                for statement in MIGRATIONS[number]:
-                    database.execute(statement.format(**_WORDS))
+            upgrade(database, rows[0][0], _WORDS)
             database.execute("UPDATE version SET number = ?", (SCHEMA_VERSION,))
         database.commit()
     except BaseException:

@@ -70,6 +70,10 @@ class SqlReader:
     def restore(self, session_id: str, *, upto: int | None = None) -> Session:
         return self._restore(session_id, upto, None, None).session
 
+    def timeline(self, session_id: str, *, upto: int | None = None) -> Timeline:
+        """Where a session stands, or stood at record `upto`."""
+        return self._restore(session_id, upto, None, None).timeline
+
     def _restore(
         self,
         session_id: str,
@@ -256,7 +260,7 @@ class SqlReader:
                     found.update({child: (name, bool(hidden)) for child, name, hidden in children})
                     fresh += [child for child, _, _ in children]
         others = [name for name, hidden in found.values() if not hidden and name != session_id]
-        return {name: self._restore(name, None, None, None).timeline for name in others}
+        return {name: self.timeline(name) for name in others}
 
     def asset_hashes(self, session_id: str | None = None) -> set[str]:
         if session_id is None:

@@ -23,14 +23,17 @@ from narratoria.session.sqlite_database import (
     reason,
 )
 from narratoria.session.store import SCHEMA_VERSION
-from narratoria.session.tables import MIGRATIONS, SCHEMA, SqlStore
+from narratoria.session.tables import SqlStore
+from narratoria.session.versions import SCHEMA, standing_turns, upgrade
 from narratoria.session.writer import Database
 
 APPLICATION_ID: Final = 0x4E617272  # "Narr": `file` and a misdirected path can tell
 CHECKED_BYTES: Final = 32 * 1024 * 1024  # at some 1.5 ms per MB
-# Looking changes nothing: a file of version 1 is brought up to date by the first write. Then the column of the table,
-# which comes first, is the one that counts here too.
-_OLD_SESSIONS: Final = "CREATE TEMP VIEW sessions AS SELECT *, NULL AS folder FROM main.sessions"
+# Looking changes nothing: a file of version 1 is brought up to date by the first write. Of two columns of one name the
+# first is the one that counts.
+_OLD_SESSIONS: Final = """CREATE TEMP VIEW sessions AS
+    SELECT COALESCE(n.turns, s.turns) AS turns, s.*, NULL AS folder
+    FROM main.sessions s LEFT JOIN temp.standing n ON n.key = s.key"""
 _WORDS: Final = {
     "key": "INTEGER PRIMARY KEY", "int": "INTEGER", "real": "REAL", "blob": "BLOB",
     "clustered": " WITHOUT ROWID",
@@ -49,6 +52,7 @@ class SqliteStore(SqlStore):
         self.driver = driver or default_driver()
         assets = assets or self.path.parent / "assets"
         self._imagined = False  # whether what is read is the store that is not made yet
+        self._outdated = False  # whether it is a file of an older version, seen as one of this
         self._lived_in = _lived_in(self.path, assets)  # asked before this store leaves traces of its own
         super().__init__(AssetStore(assets), self.path.stem)
 
@@ -98,10 +102,14 @@ class SqliteStore(SqlStore):
             raise damaged(self.path, " ".join(found).replace("\n", " "), "; it was left as it is")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        if self._imagined and self.path.exists():
-            SqlReader.close(self)  # the connection to nothing
-            self._imagined = False
-        return super().query(sql, values)
+        with self._reading:
+            if self._imagined and self.path.exists():
+                SqlReader.close(self)  # the connection to nothing
+                self._imagined = False
+            if self._outdated and self._reader is not None and _version(self._reader) == SCHEMA_VERSION:
+                SqlReader.close(self)  # somebody has written to the file, so it is no old one any more
+                self._outdated = False
+            return super().query(sql, values)
 
     def _connect_reader(self) -> Database:
         try:
@@ -116,8 +124,9 @@ class SqliteStore(SqlStore):
         if empty:
             self.writer.run(lambda database: database.execute("SELECT 1"))  # makes the file
         database = _prepared(self._connection(readonly=True), self.path, self._lived_in)
-        if _version(database) < SCHEMA_VERSION:
-            database.execute(_OLD_SESSIONS)
+        self._outdated = _version(database) < SCHEMA_VERSION
+        if self._outdated:
+            _view_as_present(database)
         return database
 
     def _connection(self, *, readonly: bool, path: Path | None = None) -> SqliteDatabase:
@@ -189,6 +198,15 @@ def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDat
     return database
 
 
+def _view_as_present(database: Database) -> None:
+    """Let a file of version 1 look like one of this version, to this connection only."""
+    database.execute("PRAGMA temp_store = MEMORY")
+    database.execute("CREATE TEMP TABLE standing (key INTEGER PRIMARY KEY, turns INTEGER NOT NULL)")
+    for row in standing_turns(database).items():
+        database.execute("INSERT INTO temp.standing (key, turns) VALUES (?, ?)", row)
+    database.execute(_OLD_SESSIONS)
+
+
 def _version(database: Database) -> int:
     return int(database.execute("PRAGMA user_version")[0][0])
 
@@ -204,9 +222,7 @@ def _migrate(database: SqliteDatabase, version: int) -> None:
                 database.execute(statement.format(**_WORDS))
             database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         else:
-            for number in range(found + 1, SCHEMA_VERSION + 1):
-                for statement in MIGRATIONS[number]:
-                    database.execute(statement.format(**_WORDS))
+            upgrade(database, found, _WORDS)
         database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         database.commit()
     except BaseException:

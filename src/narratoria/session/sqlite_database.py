@@ -64,6 +64,8 @@ class SqliteDatabase:
         self.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
+        if self._damage is not None:  # met, and passed over, on the way
+            raise self._damage
         self.execute("COMMIT")
 
     @property

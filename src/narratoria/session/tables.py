@@ -1,4 +1,4 @@
-"""A store in SQL: the tables, and writing to them. Connecting and locking are left to SQLite or PostgreSQL."""
+"""A store in SQL: writing to its tables. Connecting and locking are left to SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -30,30 +30,8 @@ from narratoria.session.restoration import take_snapshot
 from narratoria.session.session import Record, Run, Session
 from narratoria.session.store import SessionMeta, is_plain_id
 from narratoria.session.timeline import Timeline
+from narratoria.session.versions import TABLES
 from narratoria.session.writer import Database, Writer
-
-# `{…}` is what the two dialects call differently. Records lie in batches; nothing is ever changed in one.
-SCHEMA: Final = (
-    """CREATE TABLE sessions (
-        key {key}, id TEXT NOT NULL UNIQUE, story TEXT, title TEXT, folder TEXT,
-        created {real} NOT NULL, updated {real} NOT NULL, turns {int} NOT NULL, last_seq {int} NOT NULL,
-        bytes {int} NOT NULL, parent {int}, parent_turn {int}, parent_seq {int},
-        hidden {int} NOT NULL DEFAULT 0)""",
-    """CREATE TABLE batches (
-        session {int} NOT NULL, last_seq {int} NOT NULL, first_seq {int} NOT NULL, data {blob} NOT NULL,
-        PRIMARY KEY (session, last_seq)){clustered}""",
-    """CREATE TABLE turns (
-        session {int} NOT NULL, turn {int} NOT NULL, first_seq {int} NOT NULL, last_seq {int},
-        PRIMARY KEY (session, turn)){clustered}""",
-    """CREATE TABLE snapshots (
-        session {int} NOT NULL, seq {int} NOT NULL, data {blob} NOT NULL,
-        PRIMARY KEY (session, seq)){clustered}""",
-    """CREATE TABLE assets (
-        session {int} NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)){clustered}""",
-)
-# What leads from the version before to this one.
-MIGRATIONS: Final = {2: ("ALTER TABLE sessions ADD COLUMN folder TEXT",)}
-TABLES: Final = ("batches", "turns", "snapshots", "assets")
 
 _ADOPTED: Final = 512  # records in a batch of an import
 _SWEEP_AGE: Final = 3600.0  # an import that is still running is not swept away
@@ -264,9 +242,8 @@ class SqlStore(SqlReader):
             )
         child, now, end = uuid.uuid4().hex, time.time(), span.last
         called = title or parent.title
-        then = self._restore(session_id, end, None, None).timeline
+        then = self.timeline(session_id, upto=end)
         names = self._named_since(session_id, then)
-        shared = sum(one > 0 for one in then.turns)
         started = SessionStarted(
             session=child, story=parent.story, title=title, parent_session=session_id, parent_turn=turn
         )
@@ -275,7 +252,7 @@ class SqlStore(SqlReader):
             rows = database.execute(
                 "INSERT INTO sessions (id, story, title, folder, created, updated, turns, last_seq, bytes, "
                 "parent, parent_turn, parent_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?) RETURNING key",
-                (child, parent.story, called, parent.folder, now, now, shared, end, key, turn, end),
+                (child, parent.story, called, parent.folder, now, now, then.standing, end, key, turn, end),
             )
             records = [Record(seq, now, None, one) for seq, one in enumerate([started, *names], end + 1)]
             self.append(database, int(rows[0][0]), end, records, True, None)
@@ -285,7 +262,7 @@ class SqlStore(SqlReader):
 
     def _named_since(self, session_id: str, then: Timeline) -> list[AnyRuntimeEvent]:
         """The checkpoints of turns that stood then: a turn gets its names after its end."""
-        now = self._restore(session_id, None, None, None).timeline
+        now = self.timeline(session_id)
         return [
             Checkpoint(name=name, turn=turn)
             for name, turn in {**now.dropped, **now.checkpoints}.items()

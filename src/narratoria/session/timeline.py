@@ -62,6 +62,11 @@ class Timeline(msgspec.Struct, omit_defaults=True):
         """The newest turn that counts."""
         return self.turns[-1] if self.turns else None
 
+    @property
+    def standing(self) -> int:
+        """How many of the player's turns count: the opening is not one."""
+        return sum(turn > 0 for turn in self.turns)
+
     def before(self, turn: int) -> int | None:
         """The turn that counts just before `turn`."""
         for one in reversed(self.turns):
