@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,6 +186,28 @@ async def test_two_writers_never_have_one_session(make_store) -> None:
     await journal.close()
     taken = other.open(journal.session.id)
     await taken.close()
+
+
+@pytest.mark.postgres
+async def test_a_second_server_is_told_which_process_has_the_session(
+    postgres_database: str, tmp_path: Path
+) -> None:
+    from narratoria.session.postgres import PostgresStore
+
+    store = PostgresStore(postgres_database, assets=tmp_path)
+    journal = new_game(store)
+    script = (
+        "import sys\n"
+        "from narratoria.session.postgres import PostgresStore\n"
+        "PostgresStore(sys.argv[1]).open(sys.argv[2])\n"
+    )
+    command = [sys.executable, "-c", script, postgres_database, journal.session.id]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, timeout=60)
+    holder = f"process {os.getpid()} on {socket.gethostname()}"[:40]
+    assert f"SessionBusy: session {journal.session.id} is open in {holder}" in done.stderr
+    await journal.close()
+    assert (await asyncio.to_thread(subprocess.run, command, capture_output=True, timeout=60)).returncode == 0
+    store.close()
 
 
 async def test_servers_take_turns_with_one_session(make_store, tmp_path: Path) -> None:

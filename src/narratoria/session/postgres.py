@@ -8,6 +8,8 @@ network does. Assets are kept in the database too, and come to each server's fol
 from __future__ import annotations
 
 import hashlib
+import os
+import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,6 +37,11 @@ _CONTENT: Final = "CREATE TABLE contents (hash TEXT PRIMARY KEY, data BYTEA NOT 
 _CONNECT_SECONDS: Final = 10
 # So that a server which vanished without a word frees its locks within half a minute.
 _KEEPALIVE: Final = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
+_APPLICATION: Final = "narratoria, "
+_HALF: Final = 0xFFFFFFFF
+_HOLDER: Final = """SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = ? AND l.objid = ? AND l.objsubid = 1"""
 _GATE: Final = 0x4E617272  # the lock under which the schema is made
 
 
@@ -73,7 +80,8 @@ class PostgresStore(SqlStore):
                 raise SessionBusy(f"session {session_id} is open in this process; close it there first")
             number = _lock_number(session_id)
             if not database.execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
-                raise SessionBusy(f"session {session_id} is open on another server; close it there first")
+                holder = _holder_of(database, number)
+                raise SessionBusy(f"session {session_id} is open in {holder}; close it there first")
             self._held.add(session_id)
             return AdvisoryLease(self, session_id, self.connections)
 
@@ -150,7 +158,7 @@ class PostgresDatabase:
     def __init__(self, url: str) -> None:
         try:
             self._connection = psycopg.connect(
-                url, connect_timeout=_CONNECT_SECONDS, autocommit=True, application_name="narratoria"
+                url, connect_timeout=_CONNECT_SECONDS, autocommit=True, application_name=_own_name()
             )
             self._cursor = self._connection.cursor()
             for setting in (f"search_path = {SCHEMA_NAME}", *_KEEPALIVE):
@@ -184,6 +192,11 @@ class PostgresDatabase:
         self._connection.close()
 
 
+def _own_name() -> str:
+    """What the database tells others of us. It keeps 63 bytes of it."""
+    return f"{_APPLICATION}process {os.getpid()} on {socket.gethostname()}"[:63]
+
+
 def _prepare(database: PostgresDatabase) -> None:
     database.begin(durable=True)
     try:
@@ -207,6 +220,13 @@ def _prepare(database: PostgresDatabase) -> None:
     except BaseException:
         database.rollback()
         raise
+
+
+def _holder_of(database: Database, number: int) -> str:
+    """Who has a lock. It may be free again by now, or belong to somebody whose name the server does not tell us."""
+    rows = database.execute(_HOLDER, (number >> 32 & _HALF, number & _HALF))
+    name = str(rows[0][0] or "") if rows else ""
+    return name.removeprefix(_APPLICATION) if name.startswith(_APPLICATION) else "a process on another server"
 
 
 def _lock_number(session_id: str) -> int:
