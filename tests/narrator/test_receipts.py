@@ -227,3 +227,102 @@ def test_a_large_world_is_judged_quickly() -> None:
     started = time.process_time()
     audit("The lamp is lit. The door is open.", {"lamp": {"lit": False}, **world})
     assert time.process_time() - started < 1
+
+
+# --- where the player is -----------------------------------------------------------------------------------
+
+CELLAR: dict[str, Any] = {"place": {"id": "cellar", "title": "in the cellar"}}
+ROOMS: dict[str, Any] = {
+    "player": {"location": "vestry"},
+    "rooms": {"vestry": {}, "nave": {}, "manor": {"rooms": {"hall": {}, "solar": {}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("narration", "state", "path"),
+    [
+        ("You stand in the tower.", CELLAR, "place.id"),
+        ("You’re standing in the old stone tower, out of breath.", CELLAR, "place.id"),
+        ("You are in the kitchen.", CELLAR, "place.id"),
+        ("You are back in the garden.", CELLAR, "place.id"),
+        ("The stair ends. You step into the attic.", CELLAR, "place.id"),
+        ("You open a hatch and climb up into the attic.", CELLAR, "place.id"),
+        ("You enter the kitchen.", CELLAR, "place.id"),
+        ("You are no longer in the cellar.", CELLAR, "place.id"),
+        ("You stand in the tower looking out.", CELLAR, "place.id"),
+        ("You stand in the tower.", {"location": "crypt"}, "location"),
+        ("You kneel in the nave.", ROOMS, "player.location"),
+        ("You wait in the hall.", ROOMS, "player.location"),
+        ("You find yourself in the Gut.", {"place": "landing", "visited": {"gut": True}}, "place"),
+        ("You return to the bridge.", {"room": "hold", "exits": {"up": "bridge"}}, "room"),
+    ],
+    ids=range(14),
+)
+def test_a_place_the_player_is_not_in_is_flagged(narration: str, state: dict[str, Any], path: str) -> None:
+    [receipt] = [one for one in audit(narration, state) if one.verdict == "contradicted"]
+    assert receipt.path == path
+    assert "but in the state" in receipt.objection
+
+
+@pytest.mark.parametrize(
+    ("narration", "state"),
+    [
+        ("You stand in the cellar.", CELLAR),
+        ("You step down into the cold cellar and wait.", CELLAR),
+        ("You are not in the kitchen.", CELLAR),
+        ("You stand in the tower. Then you climb down into the cellar.", CELLAR),
+        ("You kneel in the vestry.", ROOMS),
+    ],
+    ids=range(5),
+)
+def test_a_place_the_player_is_in_holds(narration: str, state: dict[str, Any]) -> None:
+    assert [one.verdict for one in audit(narration, state)] == ["held"]
+
+
+@pytest.mark.parametrize(
+    ("narration", "state"),
+    [
+        ("You stand in the tower.", {}),
+        ("You stand in the tower.", {"place": {"id": "kitchen"}}),  # a tower may have one
+        ("You stand in the doorway. You are in the dark, in a hurry.", CELLAR),
+        ("You are in the kitchen.", {"place": "r7"}),
+        ("You wait in the manor.", {**ROOMS, "player": {"location": "solar"}}),
+        ("You wait in the solar.", {**ROOMS, "player": {"location": "manor"}}),
+        ("You stand at the foot of the tower.", CELLAR),
+        ("You are on the kitchen side of the door.", CELLAR),
+        ("Above you in the kitchen somebody drops a pan.", CELLAR),
+        ("She finds you in the garden.", CELLAR),
+        ("You could be in the kitchen by now. You want to go up into the attic.", CELLAR),
+        ("“You are in the kitchen,” says Marit.", CELLAR),
+        ("In the picture you stand in the garden.", CELLAR),
+        ("You stand in the attic a moment, and then go down.", CELLAR),
+        ("Marit turns and goes into the kitchen.", CELLAR),
+        ("You hear Marit go into the kitchen.", CELLAR),
+        ("You cannot go into the kitchen. You try to enter the attic.", CELLAR),
+        ("You lie in the bed.", {"place": "bedroom", "things": {"cat": {"location": "bed"}}}),
+        ("You are in the storeroom.", {"place": "store"}),
+        ("You stand in the cellar. You leave.", {"place": "attic"}),
+        ("You are in the kitchen.", {"place": 7, "location": None, "room": {"id": ""}}),
+        ("You stand in the garden.", {"place": "the yard behind the kitchen"}),
+        ("You are in the north.", {"place": "fen", "exits": {"north": {"to": "fell", "locked": True}}}),
+    ],
+    ids=range(23),
+)
+def test_a_place_nobody_is_sure_of_is_left_alone(narration: str, state: dict[str, Any]) -> None:
+    assert contradictions(audit(narration, state)) == []
+
+
+def test_where_the_player_was_before_the_calls_holds_too() -> None:
+    told = "You stand in the cellar. The key turns."
+    assert contradictions(audit(told, {"place": "attic"})) != []
+    assert contradictions(audit(told, {"place": "attic"}, before=judged(told, CELLAR))) == []
+
+
+def test_a_place_is_traced_to_the_patch_that_moved_the_player() -> None:
+    session, ledger = Session(state={"place": {"id": "attic"}}), Ledger()
+    session.attach(ledger)
+    session.turn = 3
+    session.patch({"place": {"id": "cellar"}})
+    [receipt] = audit("You stand in the cellar.", session.state, ledger=ledger)
+    assert receipt.source is not None
+    assert (receipt.verdict, receipt.source.turn) == ("held", 3)

@@ -2,7 +2,8 @@
 
 Read as claims: that the player has a thing ("you carry the lantern", "with your lantern in hand"), how many of it ("you
 have 50 coins"), that a thing is so ("the door stands wide open", "the lamp has gone out", "the locked door"), and deeds
-that make it so ("you open the door", "the lantern glows"). Speech, questions, wishes, abilities and denials are not.
+that make it so ("you open the door", "the lantern glows"), and last where the player is ("you stand in the tower", "you
+enter the cellar"). Speech, questions, wishes, abilities and denials are not.
 """
 
 from __future__ import annotations
@@ -175,13 +176,43 @@ _ATTRIBUTE: Final = re.compile(
     re.IGNORECASE,
 )
 
+# --- being somewhere -----------------------------------------------------------------------------------------
+
+_SET: Final = r"(?:the|a|an|your|his|her|their)\s+"
+_AT: Final = re.compile(
+    r"\byou\s*(?:(?:['’]re| are| find yourself)\s+(?P<not>not |no longer )?"
+    r"(?:(?:now|still|already|alone|back|again)\s+)?"
+    r"(?:(?:standing|sitting|waiting|kneeling|lying)\s+(?:(?:alone|again)\s+)?)?"
+    r"|\s(?:(?:now|still|again)\s+)?(?:stand|sit|wait|kneel|lie|remain|linger)\s+(?:(?:alone|again|now|still)\s+)?)"
+    r"(?:in|inside|within|on)\s+" + _SET + _THING,
+    re.IGNORECASE,
+)
+_MOVES: Final = re.compile(
+    r"\b(?:you|and|then)\s+(?:(?:now|then|slowly|quickly|carefully)\s+)?"
+    r"(?:leave|enter|go|walk|climb|run|head|ascend|descend|follow|step|move|hurry|cross|return|come|arrive|emerge|reach|"
+    r"make your way)\b",
+    re.IGNORECASE,
+)
+_WHITHER: Final = re.compile(
+    r"(?:(?<=enter)|\s+(?:back\s+)?(?:(?:up|down|out)\s+)?(?:into|onto)|(?<=arrive)\s+(?:back\s+)?(?:in|on)|(?<=return)\s+to)\s+"
+    + _SET
+    + _THING,
+    re.IGNORECASE,
+)
+_NOT_HERE: Final = re.compile(
+    r"\b(picture|painting|photograph|portrait|mirror|mind|memory|map|thought|eye)s?\b", re.IGNORECASE
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one sentence says: `thing` is had, `count` times if that is given, or it is `trait`; or it is not."""
+    """What one sentence says: `thing` is had, `count` times if that is given, or it is `trait`; or it is not.
+
+    Or that `thing` is the place where the player is.
+    """
 
     text: str
-    kind: Literal["has", "is"]
+    kind: Literal["has", "is", "at"]
     thing: tuple[str, ...]
     expected: bool = True
     trait: str = ""
@@ -192,6 +223,7 @@ class Claim:
 def claims(narration: str) -> list[Claim]:
     """The claims a narration makes, in order; speech and whatever is not asserted left out."""
     found: list[Claim] = []
+    at: Claim | None = None  # only where it ends: a narration may pass through many places
     for match in _SENTENCE.finditer(_SPEECH.sub(" — ", narration[:_MAX_TEXT])):
         sentence = match[0].strip()
         if sentence.endswith("?") or _HEDGE.search(sentence):
@@ -199,9 +231,10 @@ def claims(narration: str) -> list[Claim]:
         found.extend(_possessions(sentence))
         found.extend(_traits(sentence))
         found.extend(_deeds(sentence))
+        at = _whereabouts(sentence, at)
         if len(found) >= MAX_CLAIMS:
             break
-    return found[:MAX_CLAIMS]
+    return [*found[: MAX_CLAIMS - 1], at] if at else found[:MAX_CLAIMS]
 
 
 def _possessions(sentence: str) -> Iterator[Claim]:
@@ -252,3 +285,22 @@ def _deeds(sentence: str) -> Iterator[Claim]:
         if not _NOT_DONE.search(sentence[: match.start()]):
             trait = _MADE[(match["you"] or match["other"]).casefold()]
             yield Claim(match[0], "is", tuple(split_name(match["thing"])), trait=trait)
+
+
+def _whereabouts(sentence: str, before: Claim | None) -> Claim | None:
+    """Where the sentence leaves the player: `before` where it says nothing, None where it leads who knows where."""
+    if _NOT_HERE.search(sentence):
+        return before
+    stays = list(_AT.finditer(sentence))
+    moves = [one for one in _MOVES.finditer(sentence) if "you" in sentence[: one.end()].casefold().split()]
+    if not stays and not moves:
+        return before
+    last = max([*stays, *moves], key=lambda match: match.start())
+    place = _WHITHER.match(sentence, last.end()) if last.re is _MOVES else last
+    if place is None or _NOT_DONE.search(sentence[: last.start()]):
+        return None
+    words = split_name(place["thing"])
+    if len(words) > 1 and words[-1].endswith("ing"):
+        words.pop()  # "in the tower looking out"
+    denied = last.re is _AT and bool(last["not"])
+    return Claim(sentence[last.start() : place.end()], "at", tuple(words), not denied)

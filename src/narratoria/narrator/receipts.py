@@ -2,8 +2,9 @@
 
 Deterministic, and modest. What `claims` reads in a narration is held against keys and values of the state. A claim
 that is true before or after the turn's calls holds. A claim about something the state does not know is left alone,
-except that the player holds, carries or now has it where the state keeps an inventory. English only. What is not
-read is not judged: silence here is no proof.
+except that the player holds, carries or now has it where the state keeps an inventory. Where the player is said to be
+is judged where the state tells it, and only if that is another place for certain. English only. What is not read is not
+judged: silence here is no proof.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from narratoria.events import StatePatch
 from narratoria.narrator.claims import Claim as Claim
 from narratoria.narrator.claims import claims as claims
 from narratoria.narrator.ledger import Ledger, Path, Source
+from narratoria.narrator.places import is_elsewhere, whereabouts
 from narratoria.narrator.words import split_name, stem, word_set
 from narratoria.plan import ExecutionResult
 
@@ -66,6 +68,7 @@ class Facts:
     def __init__(self, state: Mapping[str, Any]) -> None:
         self.nodes: dict[str, list[tuple[tuple[str, ...], Path, Any]]] = {}  # by the stem of the last word
         self.keeps_inventory = False
+        self.state = state
         self._walk(state)
 
     def _walk(self, state: Mapping[str, Any]) -> None:
@@ -155,14 +158,14 @@ class Receipt:
 
 def judge(claim: Claim, facts: Facts) -> Receipt:
     """Hold one claim against one state."""
-    evidence = [*(_having(claim, facts) if claim.kind == "has" else _being(claim, facts))]
+    evidence = [*_EVIDENCE[claim.kind](claim, facts)]
     for path, truth, value in evidence:
         if truth is claim.expected:
             return Receipt(claim, "held", path, value)
     if evidence:
         path, _, value = evidence[0]
         return Receipt(claim, "contradicted", path, value)
-    if claim.kind == "is" or not claim.firm or not facts.keeps_inventory:
+    if claim.kind != "has" or not claim.firm or not facts.keeps_inventory:
         return Receipt(claim, "unknown")
     return Receipt(claim, "contradicted" if claim.expected else "held")
 
@@ -219,6 +222,15 @@ def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
     for word in sorted(same | opposed):
         for path, value in facts.compounds(claim.thing, word):
             yield path, value is (word in same), value
+
+
+def _being_at(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+    here = whereabouts(facts.state)
+    if here is not None and (elsewhere := is_elsewhere(claim.thing, here, facts.state)) is not None:
+        yield here.path, not elsewhere, here.value
+
+
+_EVIDENCE: Final = {"has": _having, "is": _being, "at": _being_at}
 
 
 def _word_truth(value: str, same: frozenset[str], opposed: frozenset[str]) -> bool | None:
