@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,6 +29,41 @@ def test_looking_at_a_home_that_is_not_there_does_not_make_it(narratoria, comman
     done = narratoria(*command, NARRATORIA_HOME=str(home))
     assert "Traceback" not in done.err
     assert not home.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("play", "torch", "--terminal", "--narrator", "rules"),
+        ("play", "--terminal"),  # with whatever narrators there are, and what they want to keep
+        ("play", "torch", "--no-browser", "--port", "0"),
+        ("sessions", "prune"),
+        ("run", "plan.json", "--session", "new"),
+    ],
+    ids=" ".join,
+)
+def test_a_home_that_cannot_be_written_is_one_clear_line(command: tuple[str, ...]) -> None:
+    with tempfile.TemporaryDirectory(prefix="narratoria-readonly-") as folder:  # pytest's own is for one user
+        home = Path(folder) / "home"
+        home.mkdir()
+        (Path(folder) / "plan.json").write_text('{"requestId": "r", "narrative": "", "tools": []}')
+        home.chmod(0o555)
+        Path(folder).chmod(0o555)
+        lesser = ["setpriv", "--reuid", "65534", "--clear-groups"] if os.getuid() == 0 else []
+        done = subprocess.run(
+            [*lesser, sys.executable, "-m", "narratoria", *command],
+            env={**os.environ, "NARRATORIA_HOME": str(home)},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        Path(folder).chmod(0o755)
+        (line,) = done.stderr.splitlines()[-1:]
+        assert done.returncode == 1, done.stderr
+        assert line.startswith(f"narratoria: {home}") and "set NARRATORIA_HOME to a folder that is" in line
+        assert "Errno" not in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_store_that_was_looked_at_first_is_written_all_the_same(tmp_path: Path) -> None:

@@ -113,7 +113,11 @@ def test_deleting_asks_first(home: Path) -> None:
         1,
         True,
     )
-    assert narratoria(home, "sessions", "delete", meta["id"], say="").returncode == 130
+    silence = narratoria(home, "sessions", "delete", meta["id"], say="")
+    assert silence.returncode == 1
+    assert silence.stderr.splitlines()[1:] == [
+        "narratoria: nothing was deleted, since nobody answered; --yes does not ask"
+    ]
     assert len(listed(home)) == 1
     assert narratoria(home, "sessions", "delete", meta["id"], "--yes").returncode == 0
     assert listed(home) == []

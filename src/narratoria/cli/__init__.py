@@ -7,12 +7,14 @@ on standard output and nothing else there; everything for people's eyes goes to 
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import io
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -105,8 +107,21 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(UNHEARD)
     except (OSError, UnicodeError) as error:
         _give_up_stdout()
-        click.echo(f"narratoria: {error}", err=True)
+        click.echo(f"narratoria: {_in_words(error)}", err=True)
         sys.exit(FAILED)
+
+
+def _in_words(error: OSError | UnicodeError) -> str:
+    """What the system refused. In a home that cannot be written, something to do about it."""
+    if not isinstance(error, OSError) or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return str(error)
+    from narratoria.session.store import data_home, unwritable
+
+    home = data_home()
+    refused = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else Path()
+    if not refused.is_relative_to(home) and not home.is_relative_to(refused):
+        return str(error)
+    return unwritable(home, error)
 
 
 def _open_streams() -> None:

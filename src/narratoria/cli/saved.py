@@ -31,8 +31,15 @@ def opened_store() -> Iterator[Store]:
 
 
 def ask(question: str, refused: str) -> None:
-    """Go on if the answer is yes; a no is an answer too, not an interruption."""
-    if not click.confirm(question, err=True):
+    """Go on if the answer is yes; a no is an answer too, not an interruption, and so is nothing."""
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):  # click makes the same of both
+            raise
+        click.echo(err=True)  # the question's line is still open
+        raise NarratoriaError(f"{refused}, since nobody answered; --yes does not ask") from None
+    if not agreed:
         raise NarratoriaError(refused)
 
 

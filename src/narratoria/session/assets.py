@@ -142,7 +142,9 @@ class AssetStore:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise AssetRefused(f"assets cannot be kept in {self.root}: {error.strerror}") from None
+            raise AssetRefused(
+                f"assets cannot be kept in {self.root}: {error.strerror}; make that folder writable"
+            ) from None
         return folder
 
     def _settle(self, copy: Path, digest: str) -> None:

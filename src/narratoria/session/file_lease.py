@@ -12,7 +12,7 @@ from pathlib import Path
 
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.session.sqlite_database import reason
-from narratoria.session.store import is_plain_id
+from narratoria.session.store import is_plain_id, unwritable
 
 
 @contextmanager
@@ -39,9 +39,7 @@ class FileLease:
             path = folder / lock_name(session_id)
             self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise JournalError(
-                f"{folder}: {reason(error)}; set NARRATORIA_HOME to a folder that is writable"
-            ) from None
+            raise JournalError(unwritable(folder, error)) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -22,7 +22,7 @@ from narratoria.session.sqlite_database import (
     default_driver,
     reason,
 )
-from narratoria.session.store import SCHEMA_VERSION
+from narratoria.session.store import SCHEMA_VERSION, unwritable
 from narratoria.session.tables import SqlStore
 from narratoria.session.versions import SCHEMA, standing_turns, upgrade
 from narratoria.session.writer import Database
@@ -60,9 +60,7 @@ class SqliteStore(SqlStore):
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise JournalError(
-                f"{self.path.parent}: {reason(error)}; set NARRATORIA_HOME to another folder"
-            ) from None
+            raise JournalError(unwritable(self.path.parent, error)) from None
         if not self.path.exists():
             self._make()
         else:

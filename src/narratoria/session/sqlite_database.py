@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from narratoria.errors import JournalError
+from narratoria.session.store import unwritable
 
 try:
     import apsw
@@ -167,7 +168,7 @@ def _explained(path: Path, error: Exception) -> JournalError:
     if "full" in text:
         return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")
     if "readonly" in text or "read-only" in text or "unable to open" in text:
-        return JournalError(f"{path} cannot be written or opened ({error}); check the folder's permissions")
+        return JournalError(unwritable(path.parent, f"{path.name}: {error}"))
     if "locked" in text or "busy" in text:
         return JournalError(
             f"{path} is locked by another program for more than {BUSY_MS // 1000} s ({error})"

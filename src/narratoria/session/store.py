@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -143,6 +144,15 @@ def data_home() -> Path:
     """Where a person's own things are: NARRATORIA_HOME, or the platform's user data."""
     chosen = os.environ.get("NARRATORIA_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("narratoria")
+
+
+def unwritable(path: Path, why: OSError | str) -> str:
+    """What to tell of a place where sessions cannot be kept."""
+    if isinstance(why, OSError):
+        if why.errno == errno.ENOSPC:
+            return f"{path}: the disk is full; make room, then try again"
+        why = why.strerror or str(why)
+    return f"{path} cannot be written ({why}); make it writable, or set NARRATORIA_HOME to a folder that is"
 
 
 def default_store(home: Path | None = None) -> Store:
