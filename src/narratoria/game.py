@@ -124,7 +124,12 @@ class Game:
             registry=self.registry,
             executor=self.executor,
             origin=origin,
-            settings=replace(self.settings, memories=memories, ledger=await self._receipts()),
+            settings=replace(
+                self.settings,
+                memories=memories,
+                recall=lambda prompt, state: memory.remind(prompt, state, session.past),
+                ledger=await self._receipts(),
+            ),
             resume=resume,
         )
 

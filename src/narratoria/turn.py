@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -86,6 +86,7 @@ class TurnSettings:
     disabled_skills: frozenset[str] = frozenset()
     premise: str = ""
     memories: Sequence[str] = ()
+    recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
     ledger: Ledger | None = None  # which patch made which fact, for the receipts of what is narrated
 
 
@@ -262,6 +263,9 @@ class _Turn:
             parent_plan=parent,
             last_trace=trace,
             memories=self.settings.memories,
+            recall=lambda: (
+                self.settings.memories or self.settings.recall(self.result.prompt, self.session.state)
+            ),
             premise=self.settings.premise,
             choices=tuple(self.session.choices),
             say=say,

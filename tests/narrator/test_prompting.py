@@ -173,3 +173,9 @@ def test_guidance_and_sections_of_the_host_are_added() -> None:
     ]
     assert "Use dice sparingly." in system
     assert "Dry, a little salt." in system
+
+
+def test_a_model_is_asked_for_choices_and_told_that_memories_may_suggest_them() -> None:
+    system, user = Prompting().messages(NarratorRequest("look", memories=["Marit fears the dark."]))
+    assert '"choices": up to three' in system["content"]
+    assert "Marit fears the dark." in user["content"]

@@ -8,6 +8,7 @@ import statistics
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -108,6 +109,7 @@ async def _narrate(
             tools=cards,
             premise=tale.premise,
             memories=memories,
+            recall=partial(memory.remind, one, world),
             generations=MAX_GENERATIONS,
         )
         plan = await _generate(chain, request)

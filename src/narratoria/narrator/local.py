@@ -133,7 +133,7 @@ class _Thought:
         self.prompt = request.prompt[:_MAX_PROMPT]
         self.index = narrator.index(request.tools)
         self.finder = EntityFinder(find_entities(request.state))
-        self.kinds = self.finder.kinds()
+        self.kinds, self.people = self.finder.kinds(), self.finder.people()
         self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
         self.mend = mender(self.index.words() | self.finder.vocabulary(), narrator.knows_word)
         self.steps: list[_Step] = []
@@ -191,7 +191,8 @@ class _Thought:
 
     def _understand(self) -> tuple[list[Clause], bool]:
         """The clauses, each considered, and whether any of them asks for something."""
-        clauses = split_clauses(tokenize(self.prompt, self.mend), lambda word: stem(word) in self.verbs)
+        tokens = self.finder.join_titles(tokenize(self.prompt, self.mend))
+        clauses = split_clauses(tokens, lambda word: stem(word) in self.verbs)
         self._leave_out(clauses)
         readings = {
             index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
@@ -306,7 +307,7 @@ class _Thought:
         return None
 
     def _recent(self) -> Recent:
-        return Recent(tuple(self.things), tuple(self.values), self.kinds)
+        return Recent(tuple(self.things), tuple(self.values), self.kinds, self.people)
 
     def _disabled(self, card: ToolCard) -> bool:
         disabled = self.request.disabled_skills
@@ -407,7 +408,8 @@ class _Thought:
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
         choices: list[str] = []
         spoken = frozenset(self.things[self.before :])
-        for text, tool in suggest(tools, self.finder.entities, self.narrator.embed_names, spoken):
+        recalled = self.request.recall()
+        for text, tool in suggest(tools, self.finder.entities, self.narrator.embed_names, spoken, recalled):
             if len(choices) < _CHOICES and text not in choices and self._works(text, tool.card):
                 choices.append(text)
         return choices

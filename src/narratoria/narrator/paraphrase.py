@@ -27,6 +27,7 @@ from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal
 from narratoria.narrator.rules import Rule
 from narratoria.narrator.scripted import Action, ScriptedNarrator, foresee, is_hedged
+from narratoria.narrator.suggestions import Reminder
 from narratoria.narrator.vectors import Vectors
 from narratoria.narrator.wording import readable
 from narratoria.narrator.words import AUXILIARIES, DETERMINERS, PRONOUNS, SUBJECTS, distance, stem
@@ -151,14 +152,17 @@ class ParaphraseNarrator:
         return [*([phrase] if phrase else []), *request.choices][:_CHOICES]
 
     def _offers(self, request: NarratorRequest) -> list[str]:
-        """What is offered now, else what the rules could do now, nearest to the prompt first."""
+        """What is offered now, else what the rules could do now: about things a memory recalled for this turn speaks
+        of, then nearest to the prompt."""
+        reminder = Reminder(request.recall())
         if request.choices:
-            return list(request.choices[:_CHOICES])
+            return reminder.sorted(request.choices)[:_CHOICES]
         said = self.say(request.prompt[:_MAX_PROMPT])
         rules = {rule.id: rule for rule in self.scripted.rules.rules}
         near = [name for meaning in self.meanings.nearest(said, 256) for name in sorted(meaning.rules)]
         offers: dict[str, None] = {}
-        for name in dict.fromkeys([*near, *rules]):
+        names = dict.fromkeys([*near, *rules])
+        for name in sorted(names, key=lambda name: reminder.rank(*self.meanings.phrases_of(name))):
             phrase = self._phrase_for(rules[name], request, request.state, offered=True)
             if phrase is not None and len(offers) < _CHOICES:
                 offers.setdefault(phrase)

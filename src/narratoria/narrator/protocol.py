@@ -56,7 +56,8 @@ class NarratorRequest:
     )
     parent_plan: PlanDocument | None = None
     last_trace: ExecutionResult | None = None
-    memories: Sequence[str] = ()
+    memories: Sequence[str] = ()  # for a narrator with `reads_memories`, which always gets them
+    recall: Callable[[], Sequence[str]] = lambda: ()  # the same for one that seldom wants them; it may block
     premise: str = ""
     choices: Sequence[str] = ()  # what the player is offered now
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written

@@ -4,34 +4,74 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from narratoria.narrator.entities import Entity, is_person
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.vectors import Vectors
-from narratoria.narrator.words import split_name, stem
+from narratoria.narrator.words import PARTICLES, content_stems, split_name, stem
 
 _CONSIDERED: Final = 24  # things weighed for a slot; a refusal should not take longer than a plan
 
 _LIKE_ENOUGH: Final = 0.3
+_FITTING: Final = 0.4
+_SPOKEN: Final = 1.0  # how much rather a thing is chosen that the prompt names,
+_RECALLED: Final = 0.5  # and one that a memory speaks of
 
 Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
 
 
-def suggest(
-    tools: Sequence[ToolProfile], entities: Sequence[Entity], embed: Embed, spoken: Collection[str] = ()
-) -> list[tuple[str, ToolProfile]]:
-    """Requests as a player would type them, with the tool each should reach. A tool given twice gets two things.
+class Reminder:
+    """What the memories recalled for a turn speak of: a choice about such a thing is offered before others."""
 
-    Things that were `spoken` of come before others of their kind.
+    def __init__(self, memories: Sequence[str]) -> None:
+        self._spoken_of = [content_stems(memory) for memory in memories]
+
+    def rank(self, *texts: str) -> int:
+        """The place of the first memory that names a thing one of these requests names; of a request, its first word
+        is the deed. What no memory speaks of comes last."""
+        things = {word for text in texts for word in _things_in(text)}
+        ranks = (at for at, words in enumerate(self._spoken_of) if things & words)
+        return next(ranks, len(self._spoken_of))
+
+    def speaks_of(self, thing: Entity) -> bool:
+        return any(thing.stems[-1] in words for words in self._spoken_of)
+
+    def sorted(self, choices: Sequence[str]) -> list[str]:
+        return sorted(choices, key=self.rank)
+
+
+@lru_cache(maxsize=4_096)
+def _things_in(request: str) -> frozenset[str]:
+    _, _, rest = request.strip().partition(" ")
+    return frozenset(content_stems(rest) - PARTICLES)
+
+
+def suggest(
+    tools: Sequence[ToolProfile],
+    entities: Sequence[Entity],
+    embed: Embed,
+    spoken: Collection[str] = (),
+    recalled: Sequence[str] = (),
+) -> list[tuple[str, ToolProfile]]:
+    """Requests as a player would type them, with the tool each should reach. A tool given twice gets two things, first.
+
+    Things that were `spoken` of come before others of their kind, then those that `recalled` memories speak of; and so
+    do the requests about these.
     """
+    reminder = Reminder(recalled)
     firm = [entity for entity in entities if entity.firm]
-    things = sorted(firm, key=lambda entity: entity.value not in spoken)[:_CONSIDERED]
+    favour = {entity.value: _RECALLED for entity in firm if reminder.speaks_of(entity)}
+    favour.update(dict.fromkeys(spoken, _SPOKEN))
+    things = sorted(firm, key=lambda entity: -favour.get(entity.value, 0.0))[:_CONSIDERED]
     taken: set[tuple[str, str]] = set()
     # What has no example is often not meant for players: a rule's own tool, a helper of another.
     tools = [tool for tool in tools if tool.card.examples] or tools
-    wording = [(_wording(tool, things, embed, taken, spoken), tool) for tool in tools]
-    return [(text, tool) for text, tool in wording if text]
+    wording = [(_wording(tool, things, embed, taken, favour), tool) for tool in tools]
+    found = [(text, tool) for text, tool in wording if text]
+    names = [tool.card.name for tool in tools]
+    return sorted(found, key=lambda one: (names.count(one[1].card.name) < 2, reminder.rank(one[0])))
 
 
 def _wording(
@@ -39,7 +79,7 @@ def _wording(
     things: Sequence[Entity],
     embed: Embed,
     taken: set[tuple[str, str]],
-    spoken: Collection[str],
+    favour: Mapping[str, float],
 ) -> str:
     """ "" where an example speaks of things this world has not, and none that it has would do."""
     example, value, slot = _example(tool)
@@ -47,7 +87,7 @@ def _wording(
         named = any(s.kind == "text" and not s.quoted for s in tool.required)
         here = example if _is_all_here(tool, things) else ""
         return here if named and things else example or tool.card.description.rstrip(".")
-    thing = _fitting(tool, slot, value, things, embed, taken, spoken)
+    thing = _fitting(tool, slot, value, things, embed, taken, favour)
     if thing is None:
         return "" if things else example or tool.card.description.rstrip(".")
     taken.add((tool.card.name, thing.value))
@@ -109,7 +149,7 @@ def _fitting(
     things: Sequence[Entity],
     embed: Embed,
     taken: set[tuple[str, str]],
-    spoken: Collection[str],
+    favour: Mapping[str, float],
 ) -> Entity | None:
     """The thing most like what the slot is for: one of its kind by name, else by meaning."""
     free = [thing for thing in things if (tool.card.name, thing.value) not in taken]
@@ -124,10 +164,15 @@ def _fitting(
         names @ embed([value or slot.text, f"{value} {slot.text}".strip(), tool.card.description]).T
     ).max(axis=1)
     scores = [
-        float(like)
-        + bool(thing.holders & wanted)
-        - bool(set(thing.stems) & elsewhere)
-        + (thing.value in spoken)
+        _favoured(
+            float(like) + bool(thing.holders & wanted) - bool(set(thing.stems) & elsewhere),
+            favour.get(thing.value, 0.0),
+        )
         for like, thing in zip(likes, free, strict=True)
     ]
     return free[scores.index(max(scores))] if max(scores) > _LIKE_ENOUGH else None
+
+
+def _favoured(score: float, favour: float) -> float:
+    """A memory of the tower makes nobody eat it: only what fits by itself is chosen rather for being remembered."""
+    return score + favour if favour >= _SPOKEN or score > _FITTING else score

@@ -1,0 +1,163 @@
+"""What is remembered decides which of the things that can be done are offered first."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers")
+
+from narratoria.game import Game
+from narratoria.narrator.casting import make_narrator
+from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.local import LocalNarrator
+from narratoria.narrator.paraphrase import ParaphraseNarrator
+from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+from narratoria.narrator.recollection import Recollection
+from narratoria.narrator.rules import Rules
+from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.story import Story
+
+STORIES = Path(__file__).parents[2] / "stories"
+HALL: dict[str, Any] = {
+    "inventory": {"coin": {}, "rope": {}, "bread": {}},
+    "here": {"lantern": {}, "candle": {}, "oak_door": {}, "chest": {}, "brass_bell": {}, "tower": {}},
+}
+
+
+def tool(name: str, description: str, example: str, thing: str, slot: str) -> ToolCard:
+    schema = {"type": "object", "properties": {"item": {"type": "string", "description": slot}}}
+    return ToolCard(
+        name,
+        description,
+        {**schema, "required": ["item"], "additionalProperties": False},
+        ({"description": example, "input": {"item": thing}},),
+    )
+
+
+TOOLS = [
+    tool("take", "Pick up an object and carry it.", "Take the coin", "coin", "what to pick up"),
+    tool("light", "Light a lamp, lantern or candle.", "Light the candle", "candle", "what to light"),
+    tool("open", "Open a door, a chest or a lid.", "Open the gate", "gate", "what to open"),
+    tool("ring", "Ring a bell.", "Ring the bell", "bell", "which bell"),
+    tool("eat", "Eat some food.", "Eat the bread", "bread", "which food"),
+]
+
+
+@pytest.fixture(scope="module")
+def embedder(tmp_path_factory: pytest.TempPathFactory) -> CachedEmbedder:
+    return CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors"))
+
+
+@pytest.fixture(scope="module")
+def local(embedder: CachedEmbedder) -> LocalNarrator:
+    return LocalNarrator(embedder)
+
+
+def offered(narrator: LocalNarrator | ParaphraseNarrator, *recalled: str, **more: Any) -> Sequence[str]:
+    request = NarratorRequest(**{"prompt": "book me a flight to Lisbon", **more}, recall=lambda: recalled)
+    with pytest.raises(Refusal) as refused:
+        narrator.plan_now(request)
+    return refused.value.choices
+
+
+@pytest.mark.parametrize(
+    ("memory", "first"),
+    [
+        ("The chest was nailed shut by Osk the Blind.", "Open the chest"),
+        ("Nobody has rung the bell since the flood.", "Ring the brass bell"),
+        ("She left a candle burning for him every night.", "Light the candle"),
+    ],
+)
+def test_the_local_narrator_offers_first_what_a_memory_speaks_of(
+    local: LocalNarrator, memory: str, first: str
+) -> None:
+    choices = offered(local, memory, state=HALL, tools=TOOLS)
+    assert choices[0] == first
+    assert 2 <= len(choices) <= 3
+    for choice in choices:
+        assert local.plan_now(NarratorRequest(choice, state=HALL, tools=TOOLS)).tools
+
+
+def test_the_foremost_memory_comes_first(local: LocalNarrator) -> None:
+    bell, chest = "Nobody has rung the bell since the flood.", "The chest was nailed shut."
+    assert offered(local, bell, chest, state=HALL, tools=TOOLS)[0] == "Ring the brass bell"
+    assert offered(local, chest, bell, state=HALL, tools=TOOLS)[0] == "Open the chest"
+
+
+def test_a_memory_of_what_is_not_here_or_does_not_fit_changes_nothing(local: LocalNarrator) -> None:
+    plain = offered(local, state=HALL, tools=TOOLS)
+    assert offered(local, "The dragon sleeps.", "The rope is frayed.", state=HALL, tools=TOOLS) == plain
+
+
+def test_what_the_player_asked_for_in_part_stays_before_what_is_remembered(local: LocalNarrator) -> None:
+    bell = "Nobody has rung the bell since the flood."
+    asked = offered(local, bell, prompt="open", state=HALL, tools=TOOLS)
+    assert asked[0].startswith("Open the")
+
+
+def test_of_the_choices_on_offer_the_remembered_one_is_kept_and_comes_first(
+    embedder: CachedEmbedder, tmp_path: Path
+) -> None:
+    narrator = ParaphraseNarrator(
+        ScriptedNarrator(
+            Rules.from_toml(
+                {"rule": [{"id": "jump", "patterns": ["jump"], "narrative": "Up."}]}, tmp_path / "x.toml"
+            )
+        ),
+        embedder,
+    )
+    choices = ("Go up", "Read the log", "Listen", "Ring the bell")
+    assert offered(narrator, choices=choices) == choices[:3]
+    told = "The bell was cast in Ulm."
+    assert offered(narrator, told, choices=choices) == ("Ring the bell", "Go up", "Read the log")
+
+
+def test_of_what_the_rules_can_do_now_the_remembered_comes_first(
+    embedder: CachedEmbedder, tmp_path: Path
+) -> None:
+    rules = [
+        {"id": thing, "patterns": [f"polish {thing}", f"wipe {thing}"], "calls": [{"tool": "polish"}]}
+        for thing in ("lens", "mirror", "kettle", "barometer")
+    ]
+    rules.append(
+        {"id": "gone", "patterns": ["polish bell"], "when": {"bell": True}, "calls": [{"tool": "p"}]}
+    )
+    scripted = ScriptedNarrator(Rules.from_toml({"rule": rules}, tmp_path / "narrator.toml"))
+    narrator = ParaphraseNarrator(scripted, embedder)
+    told = ("The bell is gone.", "Marit's barometer fell all night.")
+    first, *others = offered(narrator, *told)
+    assert first == "Polish the barometer"
+    assert len(others) == 2
+    assert scripted.answer(first, NarratorRequest(first), {}) is not None
+
+
+async def test_in_a_game_lore_reaches_the_choices_of_a_refusal(tmp_path: Path) -> None:
+    shutil.copytree(STORIES / "torch", tmp_path / "torch")
+    lore = tmp_path / "torch" / "lore"
+    lore.mkdir()
+    (lore / "osk.md").write_text('+++\nkeywords = ["pizza"]\n+++\nOsk the Blind carved the door.\n')
+    story = Story.load(tmp_path / "torch")
+    firsts = []
+    for prompt in ("order a pizza", "order a taxi"):
+        game = Game.new(story, narrators=["paraphrase"], generation_timeout=60)
+        game.begin()
+        result = await game.prompt(prompt)
+        firsts.append(result.choices[0])
+        assert result.narrator == "paraphrase"
+    assert firsts == ["Examine the door", "Light the torch"]
+
+
+async def test_a_refusal_does_not_wait_for_a_memory_that_is_long_in_the_making(tmp_path: Path) -> None:
+    story = Story.load(STORIES / "lighthouse")
+    narrator = make_narrator(story, ["rules"])
+    memory = Recollection(story, narrator, patience=0.0)
+    assert memory.remind("the keeper of the light", {}) == ()
+    await memory.add_turn(1, "wave to the steamer", "Nobody aboard sees it.")
+    memory.patience = 60.0
+    assert any("Marit Aune" in one for one in memory.remind("the keeper of the light", {}))
+    assert any("wave to the steamer" in one for one in memory.remind("wave to the steamer", {}))
