@@ -133,7 +133,7 @@ class _Thought:
         self.prompt = request.prompt[:_MAX_PROMPT]
         self.index = narrator.index(request.tools)
         self.finder = EntityFinder(find_entities(request.state))
-        self.kinds, self.people = self.finder.kinds(), self.finder.people()
+        self.kinds = self.finder.kinds()
         self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
         self.mend = mender(self.index.words() | self.finder.vocabulary(), narrator.knows_word)
         self.steps: list[_Step] = []
@@ -191,8 +191,7 @@ class _Thought:
 
     def _understand(self) -> tuple[list[Clause], bool]:
         """The clauses, each considered, and whether any of them asks for something."""
-        tokens = self.finder.join_titles(tokenize(self.prompt, self.mend))
-        clauses = split_clauses(tokens, lambda word: stem(word) in self.verbs)
+        clauses = split_clauses(tokenize(self.prompt, self.mend), lambda word: stem(word) in self.verbs)
         self._leave_out(clauses)
         readings = {
             index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
@@ -307,7 +306,7 @@ class _Thought:
         return None
 
     def _recent(self) -> Recent:
-        return Recent(tuple(self.things), tuple(self.values), self.kinds, self.people)
+        return Recent(tuple(self.things), tuple(self.values), self.kinds)
 
     def _disabled(self, card: ToolCard) -> bool:
         disabled = self.request.disabled_skills
