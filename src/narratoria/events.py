@@ -326,6 +326,17 @@ class Checkpoint(RuntimeEvent, tag="checkpoint", frozen=True, kw_only=True):
     turn: int
 
 
+class RecordsLost(RuntimeEvent, tag="records_lost", frozen=True, kw_only=True):
+    """A damaged database was salvaged: what this session recorded as numbers `first` to `last` could not be read."""
+
+    first: int
+    last: int
+
+    @property
+    def count(self) -> int:
+        return self.last - self.first + 1
+
+
 class Notification(RuntimeEvent, tag="notification", frozen=True, kw_only=True):
     """A notification effect, published once what it speaks of is committed."""
 
@@ -358,6 +369,7 @@ AnyRuntimeEvent: TypeAlias = (
     | TurnUndone
     | TurnRedone
     | Checkpoint
+    | RecordsLost
     | Notification
 )
 

@@ -223,6 +223,30 @@ async def test_salvage_tells_what_is_whole_what_is_cut_and_what_is_lost(tmp_path
     store.close()
 
 
+async def test_a_session_that_was_cut_stays_so_however_often_its_file_is_salvaged(
+    tmp_path: Path, driver: str
+) -> None:
+    path = tmp_path / "sessions.db"
+    (session_id,) = await filled(path, driver, turns=40, sessions=1)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 8192)
+    (first,) = salvage(path).sessions
+    assert (first.fate, first.lost_before) == ("partly", 0)
+    lost = first.expected - first.records
+
+    store = SqliteStore(path, driver=driver)
+    assert fold(store.read(session_id)).lost == lost
+    journal = store.open(session_id)
+    await play(journal, Outside(tmp_path).registry(), *[f"dig {n}" for n in range(100, 140)])
+    await journal.close()
+    turns = store.meta(session_id).turns
+    assert turns > first.turns, "it is played on all the same"
+    store.close()
+    again = salvage(path)
+    assert again.damaged is None
+    assert [(one.fate, one.lost_before, one.turns) for one in again.sessions] == [("partly", lost, turns)]
+
+
 async def test_a_file_of_which_nothing_but_names_is_left_stays_where_it_is(
     tmp_path: Path, driver: str
 ) -> None:

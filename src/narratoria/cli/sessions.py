@@ -17,7 +17,7 @@ from narratoria.errors import JournalError
 from narratoria.session.fold import SessionView, fold
 from narratoria.session.portable import SUFFIX, export_session, import_session, replacing
 from narratoria.session.retention import prune, select
-from narratoria.session.salvage import Fate, salvage
+from narratoria.session.salvage import Fate, SavedSession, salvage
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import SessionMeta, is_plain_id
 from narratoria.session.transcript import to_html, to_markdown
@@ -72,6 +72,8 @@ def show(session: str, as_json: bool) -> None:
         return
     out = console()
     out.print(styled((meta.title or meta.story or meta.id, "bold magenta"), (f"  {meta.id}", "dim")))
+    if view.lost:
+        out.print(styled((f"  {counted(view.lost, 'record')} of it were lost to damage", "yellow")))
     for turn in view.turns:
         mark = " (undone)" if turn.undone else " (not finished)" if turn.outcome == "open" else ""
         out.print(styled((f"\n{turn.turn} ", "cyan"), (turn.prompt or turn.origin, "bold"), (mark, "yellow")))
@@ -96,6 +98,7 @@ def session_document(meta: SessionMeta, view: SessionView, state: dict[str, Any]
         "open": next((turn.turn for turn in view.turns if turn.outcome == "open"), None),
         "calls": msgspec.to_builtins(view.calls),
         "checkpoints": view.checkpoints,
+        "lost": view.lost,
         "assets": list(dict.fromkeys(asset.hash for asset in view.assets)),
     }
 
@@ -239,6 +242,7 @@ def salvage_(as_json: bool) -> None:
                         "turns": one.turns,
                         "records": one.records,
                         "expected": one.expected,
+                        "lostBefore": one.lost_before,
                         "whole": one.whole,
                     }
                     for one in outcome.sessions
@@ -248,17 +252,25 @@ def salvage_(as_json: bool) -> None:
         return
     out = console()
     if outcome.damaged is None:
-        out.print(
-            f"nothing is damaged: {counted(len(outcome.sessions), 'session')} can be read whole; {path} stays as it is"
-        )
+        cut = [one for one in outcome.sessions if not one.whole]
+        for one in cut:
+            _say_what_is_saved(one)
+        whole = counted(len(outcome.sessions) - len(cut), "session")
+        out.print(f"nothing is damaged: {whole} can be read whole; {path} stays as it is")
         return
     for one in outcome.sessions:
-        how = {
-            "whole": "whole",
-            "partly": f"{counted(one.turns, 'turn')}, up to record {one.records} of {one.expected}",
-            "lost": "lost: no turn of it can be read",
-        }[one.fate]
-        out.print(styled((one.id[:12], "cyan"), (f"  {one.title or 'untitled'}: {how}", "")))
+        _say_what_is_saved(one)
     fates = [one.fate for one in outcome.sessions]
     told = ", ".join(f"{fates.count(fate)} {words}" for fate, words in _FATES.items() if fate in fates)
     out.print(f"of {counted(len(fates), 'session')} {told}; the damaged file is {outcome.damaged}")
+
+
+def _say_what_is_saved(one: SavedSession) -> None:
+    cut = f", up to record {one.records} of {one.expected}" if not one.readable else ""
+    before = f"; {counted(one.lost_before, 'record')} were lost before" if one.lost_before else ""
+    how = {
+        "whole": "whole",
+        "partly": f"{counted(one.turns, 'turn')}{cut}{before}",
+        "lost": "lost: no turn of it can be read",
+    }[one.fate]
+    console().print(styled((one.id[:12], "cyan"), (f"  {one.title or 'untitled'}: {how}", "")))

@@ -29,6 +29,7 @@ from narratoria.events import (
     PlanFinished,
     PlanMade,
     PlanRefused,
+    RecordsLost,
     SessionStarted,
     StatePatch,
     TurnCommitted,
@@ -115,6 +116,7 @@ class SessionView(_View):
     calls: list[CallView] = msgspec.field(default_factory=list)  # those made outside any turn
     other_assets: list[AssetStored] = msgspec.field(default_factory=list)
     checkpoints: dict[str, int] = msgspec.field(default_factory=dict)
+    lost: int = 0  # records that damage has cost it
 
     @property
     def told(self) -> list[TurnView]:
@@ -224,6 +226,9 @@ class Fold:
         if self._turn is not None:
             self._turn.notices.append(event)
 
+    def _lost(self, record: Record, event: RecordsLost) -> None:
+        self.view.lost += event.count
+
     def _ended(self, record: Record, event: TurnCommitted) -> None:
         if self._turn is not None:
             self._turn.outcome, self._turn.ended = event.outcome, record.ts
@@ -309,6 +314,7 @@ _STEPS: Final[dict[type, Callable[[Fold, Record, Any], None]]] = {
     Narration: Fold._narration,
     Choices: Fold._choices,
     Notice: Fold._notice,
+    RecordsLost: Fold._lost,
     TurnCommitted: Fold._ended,
     CallStarted: Fold._call,
     CallEmitted: Fold._emitted,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from narratoria.errors import JournalError
-from narratoria.events import SessionStarted, TurnCommitted
+from narratoria.events import RecordsLost, SessionStarted, TurnCommitted
 from narratoria.session import chunks
 from narratoria.session.file_lease import nobody_playing
 from narratoria.session.pages import Pages
@@ -34,10 +34,16 @@ class SavedSession:
     records: int
     expected: int  # the number of its last record, before the damage
     turns: int = 0  # how many of those that stand are saved
+    lost_before: int = 0  # records that an earlier salvage could not read either
+
+    @property
+    def readable(self) -> bool:
+        """Whether everything can be read that this file should hold of it."""
+        return self.records >= self.expected
 
     @property
     def whole(self) -> bool:
-        return self.records >= self.expected
+        return self.readable and not self.lost_before
 
     @property
     def fate(self) -> Fate:
@@ -102,11 +108,11 @@ def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
             return None
         found: list[SavedSession] = []
         for meta in store.list():
-            last = 0
+            last = lost = 0
             for record in store.read(meta.id):
-                last = record.seq
-            found.append(SavedSession(meta.id, meta.title, last, meta.last_seq, meta.turns))
-        return found if all(one.whole for one in found) else None
+                last, lost = record.seq, lost + _lost_by(record)
+            found.append(SavedSession(meta.id, meta.title, last, meta.last_seq, meta.turns, lost))
+        return found if all(one.readable for one in found) else None
     except NewerVersion as error:
         raise NewerVersion(str(error).replace(str(copy), str(path))) from None
     except JournalError:
@@ -208,12 +214,20 @@ def _copy_sessions(source_path: Path, fresh: Path, assets: Path) -> list[SavedSe
             if not whole and not any(isinstance(record.event, TurnCommitted) for record in kept):
                 saved.append(SavedSession(meta.id, meta.title, 0, meta.last_seq))
                 continue
+            records, lost = kept[-1].seq, sum(map(_lost_by, kept))
+            if not whole:  # said in the session itself: nobody else will know it later
+                loss = RecordsLost(first=records + 1, last=meta.last_seq)
+                kept.append(Record(records + 1, time.time(), None, loss))
             adopted = target.adopt(meta, kept, lacking=True)  # its pictures may be lost too
-            saved.append(SavedSession(meta.id, meta.title, kept[-1].seq, meta.last_seq, adopted.turns))
+            saved.append(SavedSession(meta.id, meta.title, records, meta.last_seq, adopted.turns, lost))
     finally:
         source.close()
         target.close()
     return saved
+
+
+def _lost_by(record: Record) -> int:
+    return record.event.count if isinstance(record.event, RecordsLost) else 0
 
 
 def _readable(source: SqliteStore, session_id: str) -> list[Record]:
