@@ -344,6 +344,25 @@ async def test_an_effect_stays_while_any_session_stands_on_it_and_goes_with_the_
         await one.close()
 
 
+async def test_what_a_branch_took_back_is_not_redone_by_its_parent_however_long_ago(make_store) -> None:
+    bells, store = Bells(), make_store()
+    registry = bells.registry("a")
+    journal = new_game(store)
+    await play(journal, registry, "ring 1")
+    branch = store.open(store.branch(journal.session.id, 1).id)
+    assert not (await undo(journal, registry)).compensated, "the branch has it still"
+    assert (await undo(branch, registry)).compensated == ["bell a"]
+    await play(branch, registry, "talk", "talk again")
+    with pytest.raises(JournalError, match="that was taken back"):
+        await redo(journal)
+    await branch.close()
+    await journal.close()
+    again = make_store().open(journal.session.id)
+    with pytest.raises(JournalError, match="that was taken back"):
+        await redo(again)
+    await again.close()
+
+
 async def test_a_branch_takes_back_what_only_a_deleted_parent_shared(store: Store) -> None:
     bells = Bells()
     journal = new_game(store)

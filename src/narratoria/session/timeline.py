@@ -34,7 +34,8 @@ class Timeline(msgspec.Struct, omit_defaults=True):
     completions: dict[str, int] = msgspec.field(default_factory=dict)
     undoing: int | None = None  # the turn whose effects are being taken back
     taken_back: dict[int, list[tuple[str, int]]] = msgspec.field(default_factory=dict)
-    """By turn, the effects, as (call, number), that are undone outside while the turn may still count again."""
+    """By turn, the effects, as (call, number), that are undone outside. Kept for good: the turn may count again, if not
+    here then in a session that shares it."""
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -88,10 +89,6 @@ def _started(timeline: Timeline, event: TurnStarted) -> None:
     timeline.open = event.turn
     timeline.undone.clear()
     timeline.dropped.clear()
-    if timeline.taken_back:
-        timeline.taken_back = {
-            turn: effects for turn, effects in timeline.taken_back.items() if turn in timeline.turns
-        }
 
 
 def _committed(timeline: Timeline, event: TurnCommitted) -> None:
