@@ -22,7 +22,22 @@ from narratoria.narrator.lore import Memory, Recall
 from narratoria.narrator.vectors import Vectors, np
 
 EVALS = Path(__file__).parents[1] / "evals"
+STORIES = Path(__file__).parents[1] / "stories"
 START = "from narratoria.narrator.embedding import MiniLM; MiniLM().embed(['ready'])"
+# In no rule's words. The verb of the second is in no family, so every rule that can speak is compared with it.
+FIRST_PROMPTS = ("walk through the open doorway", "gimme a peep at the lighthouse")
+FIRST_PARAPHRASE = """
+import sys, time
+from pathlib import Path
+from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.paraphrase import ParaphraseNarrator
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.story import Story
+story = Story.load(sys.argv[1])
+narrator = ParaphraseNarrator(story.scripted_narrator(), CachedEmbedder(MiniLM(), Path(sys.argv[2])))
+assert narrator.understand(NarratorRequest(prompt=sys.argv[3], state=story.state)).actions
+print(time.process_time())
+"""
 
 
 def understanding(narrator: LocalNarrator, name: str) -> list[Row]:
@@ -45,6 +60,28 @@ def start_up() -> Row:
         subprocess.run([sys.executable, "-c", START], check=True)
         times.append(time.perf_counter() - start)
     return Row("start-up to the first vector", statistics.median(times), 1.5, unit=" s")
+
+
+def cold_story() -> list[Row]:
+    """CPU of a new process with nothing embedded yet: loading the story and the model is part of it."""
+    rows = []
+    for prompt in FIRST_PROMPTS:
+        times = []
+        for _ in range(5):
+            with tempfile.TemporaryDirectory() as folder:
+                command = [
+                    sys.executable,
+                    "-c",
+                    FIRST_PARAPHRASE,
+                    str(STORIES / "lighthouse"),
+                    folder,
+                    prompt,
+                ]
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+            times.append(float(done.stdout))
+        what = f"cold story: until the first paraphrase, CPU ({prompt!r})"
+        rows.append(Row(what, statistics.median(times), 1.5, unit=" s"))
+    return rows
 
 
 class Scattered:
@@ -80,7 +117,7 @@ def main() -> None:
             for name in ("development", "development-2", "held-out")
             for row in understanding(narrator, name)
         ]
-    report("local narrator", [*rows, start_up(), recall(model)])
+    report("local narrator", [*rows, start_up(), *cold_story(), recall(model)])
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
@@ -22,6 +24,7 @@ from narratoria.story import Story
 
 if TYPE_CHECKING:
     from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+    from narratoria.narrator.paraphrase import ParaphraseNarrator
 
 GENERATION_TIMEOUT: Final = 5.0
 NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
@@ -31,9 +34,9 @@ _GRACE: Final = (
     0.5  # seconds before a warm-up begins: a game that has just started needs the processor itself
 )
 _LATE: Final = 2  # generations that are waited for a narrator still being made
-_one_at_a_time = (
-    Lock()
-)  # a hundred games that begin at once embed their phrases one after the other, the first for all
+# A hundred games that begin at once load one model, and embed their phrases one after the other, the first for all.
+_one_at_a_time = Lock()
+_one_completes = Lock()
 
 
 def make_narrator(
@@ -117,22 +120,29 @@ def granted_time(environment: Mapping[str, str] = os.environ) -> float:
     return max(GENERATION_TIMEOUT, granted * 1.25)
 
 
-class _OnFirstNeed:
+_Made = TypeVar("_Made", bound=Narrator)
+
+
+class _OnFirstNeed(Generic[_Made]):
     """A narrator that is made in a thread of its own: its model must not delay the first page, a turn, or the exit.
 
-    `warm_up` begins early, after a moment's grace in which the game itself starts; `plan` waits for what is made.
-    The thread is a daemon, so a program that ends does not wait for it.
+    `warm_up` begins early, after a moment's grace in which the game itself starts; `plan` waits for what is made, but
+    not until it is complete, which only makes it faster. The thread is a daemon, so a program that ends does not wait.
     """
 
-    def __init__(self, name: str, make: Callable[[], Narrator]) -> None:
+    def __init__(
+        self, name: str, make: Callable[[], _Made], complete: Callable[[_Made], None] = lambda made: None
+    ) -> None:
         self.name = name
         self._make = make
+        self._complete = complete
         self._lock = Lock()
         self._asked = Event()  # somebody waits: no more grace
-        self._made: Future[Narrator] | None = None
+        self._made: Future[_Made] | None = None
+        self._is_complete = Event()
         self._late = 0
 
-    def warm_up(self) -> Future[Narrator]:
+    def warm_up(self) -> Future[_Made]:
         """Begin to make the narrator, unless that is done or under way; after a failure, begin again."""
         with self._lock:
             if self._made is None or (self._made.done() and self._made.exception() is not None):
@@ -142,7 +152,7 @@ class _OnFirstNeed:
                 work.start()
             return self._made
 
-    def hurry(self) -> Future[Narrator]:
+    def hurry(self) -> Future[_Made]:
         self._asked.set()
         return self.warm_up()
 
@@ -152,19 +162,24 @@ class _OnFirstNeed:
 
     def learns_from(self, error: BaseException) -> bool:
         """On a new machine the first prompt may come before the phrases are embedded; a generation later they are."""
-        late = self._made is not None and not self._made.done() and self._late < _LATE
+        late = self._made is not None and not self._is_complete.is_set() and self._late < _LATE
         self._late += late
         return late
 
-    def _work(self, made: Future[Narrator]) -> None:
+    def _work(self, made: Future[_Made]) -> None:
         self._asked.wait(_GRACE)
         try:
             with _one_at_a_time:
                 narrator = self._make()
         except BaseException as error:  # it belongs to whoever asks for the narrator
+            self._is_complete.set()
             made.set_exception(error)
-        else:
-            made.set_result(narrator)
+            return
+        made.set_result(narrator)
+        # A full disk or a locked cache is told when a prompt meets it; here nobody asked.
+        with _one_completes, suppress(OSError, sqlite3.Error):
+            self._complete(narrator)
+        self._is_complete.set()
 
 
 def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
@@ -182,14 +197,12 @@ def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
             )
         return None
 
-    def make() -> Narrator:
+    def make() -> ParaphraseNarrator:
         from narratoria.narrator.paraphrase import ParaphraseNarrator  # needs the extra `local`
 
-        narrator = ParaphraseNarrator(story.scripted_narrator(), _load_embedder()[1], refusal=story.refusal)
-        _ = narrator.meanings  # the seconds it takes are these phrases
-        return narrator
+        return ParaphraseNarrator(story.scripted_narrator(), _load_embedder()[1], refusal=story.refusal)
 
-    return _OnFirstNeed("paraphrase", make)
+    return _OnFirstNeed("paraphrase", make, lambda narrator: narrator.embed_all(story.state))
 
 
 def _local_narrator(*, required: bool, without: frozenset[str]) -> Narrator | None:

@@ -14,6 +14,8 @@ from typing import Any, Final
 from narratoria.errors import NarratoriaError
 from narratoria.state import MISSING, lookup
 
+SAID: Final = "said"  # where a condition finds the groups of the pattern that fitted
+
 
 class ConditionError(NarratoriaError):
     """A condition cannot be read; the message names the key."""
@@ -77,6 +79,20 @@ class Condition:
             all(test.holds(state) for test in self.tests)
             and (not self.any_of or any(option.holds(state) for option in self.any_of))
             and not any(option.holds(state) for option in self.none_of)
+        )
+
+    def may_hold(self, state: Mapping[str, Any]) -> bool:
+        """Whether it holds for some prompt: what is asked of the player's words (`said`) is not known yet."""
+        return (
+            all(test.path[0] == SAID or test.holds(state) for test in self.tests)
+            and (not self.any_of or any(option.may_hold(state) for option in self.any_of))
+            and not any(option.holds(state) for option in self.none_of if not option.reads_words)
+        )
+
+    @property
+    def reads_words(self) -> bool:
+        return any(test.path[0] == SAID for test in self.tests) or any(
+            option.reads_words for option in (*self.any_of, *self.none_of)
         )
 
 

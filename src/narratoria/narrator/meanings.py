@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from narratoria.narrator.background import REQUESTS
 from narratoria.narrator.clauses import Clause, tokenize
 from narratoria.narrator.deeds import LIGHT_VERBS, akin, is_known
-from narratoria.narrator.embedding import DIMENSIONS, Embedder
+from narratoria.narrator.embedding import Embedder
 from narratoria.narrator.entities import EntityFinder
+from narratoria.narrator.gradual import GradualVectors
 from narratoria.narrator.mood import undoes
 from narratoria.narrator.patterns import NOWHERE, bare, meaningful
 from narratoria.narrator.phrases import read
@@ -22,7 +23,6 @@ from narratoria.narrator.wording import phrases
 from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem
 
 PHRASES_PER_RULE: Final = 16
-_PORTION: Final = 256  # phrases embedded, and kept on disk, at a time
 SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
 _NO_THINGS: Final = EntityFinder(())
 _COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
@@ -87,10 +87,15 @@ class Said:
 
 
 class Meanings:
-    """The phrases of a story's rules, embedded."""
+    """The phrases of a story's rules, embedded when a prompt is first compared with them.
+
+    A prompt is compared with those rules only that may answer it: some of their cases fit the state, and their deed
+    is not plainly another. So what it is taken for does not hang on how many phrases are embedded yet.
+    """
 
     def __init__(self, rules: Rules, embedder: Embedder) -> None:
         self.tongue = rules.tongue
+        self._told = {rule.id: rule for rule in rules.rules}
         self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
         self._verbs = {rule.id: _verbs(rule) for rule in rules.rules}
         opened = Counter(
@@ -114,16 +119,16 @@ class Meanings:
             for name in dict.fromkeys(name for of in self._owners for name in of)
         }
         self._rarity = _rarity(list(self._rules.values()))
-        plain = [spoken(phrase) for phrase in self.phrases]
-        deeds = [deed(text) for text in plain]
-        texts = list(dict.fromkeys([*plain, *deeds, *REQUESTS]))
-        vectors = _embedded(texts, embedder)
-        self._vectors = _matrix(vectors, plain)
-        self._deeds = _matrix(vectors, deeds)
-        background = _matrix(vectors, REQUESTS)
-        if plain:
-            background = background[(background @ self._vectors.T).max(axis=1) < _COVERED]
-        self._background = background
+        self._spoken = [spoken(phrase) for phrase in self.phrases]
+        self._deeds = [deed(text) for text in self._spoken]
+        self._vectors = GradualVectors([*self._spoken, *self._deeds, *REQUESTS], embedder)
+
+    def embed_all(self, state: Mapping[str, Any]) -> None:
+        """Embed what is not embedded yet: first what may be meant in this state."""
+        rows = [
+            at for rule in self._told.values() if rule.may_answer(state) for at in self._rows.get(rule.id, ())
+        ]
+        self._vectors.make_all([text for at in rows for text in (self._spoken[at], self._deeds[at])])
 
     def vocabulary(self) -> set[str]:
         """Every word of the phrases, for mending typos."""
@@ -141,24 +146,33 @@ class Meanings:
         """What was said, as phrases are written: no articles, no courtesies."""
         return " ".join(bare(meaningful(text, self.tongue), self.tongue))
 
-    def nearest(self, said: Said, count: int) -> list[Meaning]:
-        """The phrases the clause most likely means, best first; none of a rule that undoes what it asks for."""
-        if not self.phrases:
+    def rules_for(self, said: Said, state: Mapping[str, Any]) -> list[str]:
+        """The rules that may answer the clause; none that undoes what it asks for."""
+        return [
+            name for name in self._rows if self._told[name].may_answer(state) and not self._bars(said, name)
+        ]
+
+    def nearest(self, said: Said, names: Sequence[str], count: int) -> list[Meaning]:
+        """The phrases of these rules the clause most likely means, best first."""
+        rows = self._rows_of(names)
+        if not rows:
             return []
-        deeds = self._deeds @ said.deed
-        aside = {name: self._aside(said, name, float(deeds[rows].max())) for name, rows in self._rows.items()}
-        likes = self._vectors @ said.vector
-        likes = likes + np.array([max(aside[name] for name in own) for own in self._owners])
+        deeds = dict(zip(rows, self._vectors.of([self._deeds[at] for at in rows]) @ said.deed, strict=True))
+        aside = {
+            name: self._aside(said, name, float(max(deeds[at] for at in self._rows[name]))) for name in names
+        }
+        owners = [self._owners[at] & aside.keys() for at in rows]
+        likes = self._vectors.of([self._spoken[at] for at in rows]) @ said.vector
+        likes = likes + np.array([max(aside[name] for name in own) for own in owners])
         words = said.stems
-        barred = {name for name in self._rules if self._bars(said, name)}
         found = []
-        for at in np.argsort(-likes)[: 4 * count]:
-            own = self._owners[at] - barred
-            if own and not is_the_other_way(said.text, self.phrases[at]):
+        for place in np.argsort(-likes)[: 4 * count]:
+            phrase, own = self.phrases[rows[place]], owners[place]
+            if not is_the_other_way(said.text, phrase):
                 known = set().union(*(self._rules[name] for name in own))
                 sure = any(self._is_sure(said, name) for name in own)
-                score = float(likes[at]) + self._in_common(words, known)
-                found.append(Meaning(self.phrases[at], score, own, sure))
+                score = float(likes[place]) + self._in_common(words, known)
+                found.append(Meaning(phrase, score, own, sure))
         return sorted(found, key=lambda meaning: -meaning.score)[:count]
 
     def score(self, said: Said, phrase: str, vectors: Sequence[Vectors]) -> float:
@@ -166,9 +180,17 @@ class Meanings:
         like = float(vectors[0] @ said.vector) + _SAME_DEED * float(vectors[1] @ said.deed)
         return like + self._in_common(said.stems, stems(phrase))
 
-    def strangeness(self, said: Said) -> float:
-        """How near the clause lies to something no rule here is for."""
-        return float((self._background @ said.vector).max()) if len(self._background) else 0.0
+    def strangeness(self, said: Said, names: Sequence[str]) -> float:
+        """How near the clause lies to something none of these rules is for."""
+        background = self._vectors.of(REQUESTS)
+        rows = self._rows_of(names)
+        if rows:
+            served = background @ self._vectors.of([self._spoken[at] for at in rows]).T
+            background = background[served.max(axis=1) < _COVERED]
+        return float((background @ said.vector).max()) if len(background) else 0.0
+
+    def _rows_of(self, names: Sequence[str]) -> list[int]:
+        return sorted({at for name in names for at in self._rows[name]})
 
     def _bars(self, said: Said, name: str) -> bool:
         """Whether a rule is out of the question: what was said takes its deed back, or is plainly another deed."""
@@ -239,22 +261,6 @@ def _phrases_wanted(rule: Rule) -> int:
 
 def _verbs(rule: Rule) -> set[str]:
     return {stem(word) for pattern in rule.patterns for word in pattern.openings}
-
-
-def _embedded(texts: Sequence[str], embedder: Embedder) -> dict[str, Vectors]:
-    """In portions, those of like length together: a first game that ends too early leaves the next one less to do."""
-    vectors: dict[str, Vectors] = {}
-    ordered = sorted(texts, key=len)
-    for start in range(0, len(ordered), _PORTION):
-        portion = ordered[start : start + _PORTION]
-        vectors.update(zip(portion, embedder.embed(portion), strict=True))
-    return vectors
-
-
-def _matrix(vectors: dict[str, Vectors], texts: Sequence[str]) -> Vectors:
-    return (
-        np.stack([vectors[text] for text in texts]) if texts else np.zeros((0, DIMENSIONS), dtype=np.float32)
-    )
 
 
 def _rarity(groups: Sequence[set[str]]) -> dict[str, float]:

@@ -120,11 +120,15 @@ class ParaphraseNarrator:
 
     @property
     def meanings(self) -> Meanings:
-        """The phrases of the rules, embedded when first needed; the vectors are kept on disk."""
+        """The phrases of the rules."""
         with self._lock:
             if self._meanings is None:
                 self._meanings = Meanings(self.scripted.rules, self._embedder)
             return self._meanings
+
+    def embed_all(self, state: Mapping[str, Any]) -> None:
+        """Embed the phrases before they are needed, those first that may be meant in this state."""
+        self.meanings.embed_all(state)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         if isinstance(self._embedder, CachedEmbedder):
@@ -159,7 +163,9 @@ class ParaphraseNarrator:
             return reminder.sorted(request.choices)[:_CHOICES]
         said = self.say(request.prompt[:_MAX_PROMPT])
         rules = {rule.id: rule for rule in self.scripted.rules.rules}
-        near = [name for meaning in self.meanings.nearest(said, 256) for name in sorted(meaning.rules)]
+        open_now = self.meanings.rules_for(said, request.state)
+        nearest = self.meanings.nearest(said, open_now, 256)
+        near = [name for meaning in nearest for name in sorted(meaning.rules)]
         offers: dict[str, None] = {}
         names = dict.fromkeys([*near, *rules])
         for name in sorted(names, key=lambda name: reminder.rank(*self.meanings.phrases_of(name))):
@@ -326,8 +332,9 @@ class _Thought:
 
     def _mean(self, text: str, reading: Reading, *, question: bool = False) -> Action | None:
         said = self.narrator.say(text)
+        names = self.meanings.rules_for(said, self.state)
         best: dict[str, _Understood] = {}
-        for meaning in self._candidates(said, reading):
+        for meaning in self._candidates(said, names, reading):
             action = self._answer(meaning.phrase)
             if action is None or (action.rule.fallback and action.rule.id not in meaning.rules):
                 continue
@@ -343,12 +350,12 @@ class _Thought:
         first = ranked[0]
         second = ranked[1].score if len(ranked) > 1 else 0.0
         least = TO_ACT if first.action.acts else TO_TELL
-        needed = max(least, self.meanings.strangeness(said) + STRANGER)
+        needed = max(least, self.meanings.strangeness(said, names) + STRANGER)
         return first.action if first.score >= needed and first.score - second >= MARGIN else None
 
-    def _candidates(self, said: Said, reading: Reading) -> Iterator[Meaning]:
+    def _candidates(self, said: Said, names: Sequence[str], reading: Reading) -> Iterator[Meaning]:
         frames = 0
-        for meaning in self.meanings.nearest(said, _CONSIDERED):
+        for meaning in self.meanings.nearest(said, names, _CONSIDERED):
             if "{" not in meaning.phrase:
                 yield meaning
             elif frames < _FRAMES:

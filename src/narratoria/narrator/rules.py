@@ -86,6 +86,10 @@ class Rule:
         """Whether this case must never be somebody's guess: it is marked so, or it ends the story."""
         return case.acts and (self.careful or "ending" in case.patch)
 
+    def may_answer(self, state: Mapping[str, Any]) -> bool:
+        """Whether there is something the player could say to it in this state."""
+        return any(case.when.may_hold(state) for case in self.cases)
+
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
         for pattern in self.patterns:
             groups = pattern.match(words)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from narratoria.events import JsonObject
+from narratoria.narrator.conditions import SAID
 from narratoria.narrator.correction import corrected
 from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.patterns import clauses, readings, with_verb
@@ -177,7 +178,7 @@ def _try(
     groups = rule.match(words)
     if groups is None:
         return None
-    situation = {**state, "said": groups}
+    situation = {**state, SAID: groups}
     fitting = [case for case in rule.cases if case.when.holds(situation)]
     if not fitting:
         return None
