@@ -63,6 +63,10 @@ class Call(msgspec.Struct, eq=False):
     committed: list[ToolEvent] = []  # those of the attempt that succeeded
     attempts: int = 0
 
+    @property
+    def retries(self) -> int:
+        return self.attempts - 1 if self.attempts else 0
+
     def note(self, draft: Draft) -> None:
         """An attempt is over."""
         self.attempts += 1
@@ -267,6 +271,13 @@ class ToolExecutor:
             )
         await pause(delay)
         return True
+
+    async def compensate(
+        self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
+    ) -> AnyResult:
+        """Run what takes an effect back. No deadline or budget of the evaluation keeps it from that."""
+        unbounded = self.registry.executor if self._bounded else self
+        return await unbounded.execute(tool, args, session=session, call=Call(call_id=call_id))
 
     async def drop(self, draft: Draft) -> None:
         """Leave nothing of a failed attempt: take back what reached outside, newest first, and discard the rest."""

@@ -270,7 +270,7 @@ def _graph_problems(calls: list[tuple[int, PlannedCall]]) -> Iterator[str]:
         for position, dependency in enumerate(call.dependencies):
             if dependency not in known:
                 yield f"$.tools[{index}].dependencies[{position}]: no call has the toolId {dependency!r}"
-        for path, reference in references(call.input):
+        for path, reference in references(call.input) if call.input else ():
             yield from _reference_problems(f"$.tools[{index}].{path}", reference, known)
     graph = {call.tool_id: call.all_dependencies for _, call in calls}
     for _ in range(MAX_CYCLES):

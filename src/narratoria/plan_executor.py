@@ -277,6 +277,7 @@ class _Run:
             result = await self.owner.executor.execute(tool, args, session=self.owner.session, call=record)
         except (PromptEvaluationError, VisibilityExpansionRequired) as error:  # in a plan they end their call
             result = ToolResult.failed(str(error), recoverable=False)
+        del self.underway[call.tool_id]  # a record kept for every call of a long plan is a fifth of its cost
         return call_result(call.tool_id, result, record, time.perf_counter() - started)
 
     def _without_running(
@@ -331,7 +332,7 @@ class _Run:
             ok=False,
             state=state,
             execution_time=round((time.perf_counter() - started) * 1000, 3),
-            retry_count=max(0, record.attempts - 1),
+            retry_count=record.retries,
             error=reason,
             error_code=code,
             events=record.events,
@@ -352,7 +353,7 @@ def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: fl
         state=state,
         output=output_of(record.committed, result.value) if result.success else {},
         execution_time=round(elapsed * 1000, 3),
-        retry_count=max(0, record.attempts - 1),
+        retry_count=record.retries,
         error=error.message if error else None,
         error_code=error.code if error else None,
         suggestions=list(error.suggestions) if error else [],
