@@ -61,8 +61,8 @@ def interleaved(contenders: Mapping[str, Callable[[], object]], rounds: int = 5)
     }
 
 
-def report(title: str, rows: Sequence[Row]) -> bool:
-    """Print measured | target | verdict; say whether all targets are met."""
+def report(title: str, rows: Sequence[Row]) -> None:
+    """Print measured | target | verdict. A target that is missed is said; only a broken benchmark is an error."""
     print(f"\n{title}")
     width = max(len(row.name) for row in rows)
     print(f"  {'':{width}}  {'measured':>12}  {'target':>12}  verdict")
@@ -72,4 +72,3 @@ def report(title: str, rows: Sequence[Row]) -> bool:
         note = f"  ({row.note})" if row.note else ""
         measured = f"{row.measured:.4g}{row.unit}"
         print(f"  {row.name:{width}}  {measured:>12}  {bound:>12}  {verdict}{note}".rstrip())
-    return all(row.met for row in rows)

@@ -6,7 +6,6 @@ Run in a virtual environment: `python bench/bench_state.py`. Needs json-merge-pa
 from __future__ import annotations
 
 import copy
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -123,11 +122,11 @@ def taking_back() -> list[Row]:
     return rows
 
 
-def main() -> int:
+def main() -> None:
     rows = merging()
     rows += taking_back()
-    return 0 if report("state: merge; snapshot + patch + rollback", rows) else 1
+    report("state: merge; snapshot + patch + rollback", rows)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
