@@ -275,3 +275,21 @@ async def test_eval_tells_an_unknown_narrator_from_one_of_a_story_and_what_a_set
     assert (code, "'rules' belongs to a story" in " ".join(err.split())) == (2, True), err
     code, out, _ = await narratoria("eval", "--help")
     assert code == 0 and "catalogues/NAME.json" in out
+
+
+async def test_eval_scores_a_set_about_a_storys_rules(tmp_path: Path) -> None:
+    lines = [
+        {"story": str(STORY), "prompt": "light the torch", "expect": ["light-torch"]},
+        {"story": str(STORY), "prompt": "order a taxi", "expect": ["still"]},
+    ]
+    file = tmp_path / "set.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    code, out, err = await narratoria("eval", str(file), "--narrator", "rules", "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    assert (report["prompts"], report["right"], report["unaskedDeeds"]) == (2, 1.0, 0)
+    assert report["parts"] == {"all": 1.0, "torch": 1.0, "#rules": 1.0, "#still": 1.0}
+    code, out, _ = await narratoria("eval", str(file))
+    assert code == 0 and "rules → paraphrase" in out and "unasked deeds" in out
+    code, _, err = await narratoria("eval", str(file), "--narrator", "llm")
+    assert (code, "'llm' knows no rules" in " ".join(err.split())) == (2, True), err

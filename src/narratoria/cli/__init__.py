@@ -32,7 +32,7 @@ UNHEARD: Final = 141
 COMMANDS: Final = {
     "call": ("narratoria.cli.call", "call"),
     "check": ("narratoria.cli.check", "check"),
-    "eval": ("narratoria.cli.narrate", "evaluate_set"),
+    "eval": ("narratoria.cli.scores", "evaluate_set"),
     "lint": ("narratoria.cli.plans", "lint"),
     "narrate": ("narratoria.cli.narrate", "narrate"),
     "new": ("narratoria.cli.new", "new"),

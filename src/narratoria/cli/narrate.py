@@ -1,12 +1,11 @@
-"""`narratoria narrate` and `eval`: what a narrator would plan, and how good its plans are. Nothing is executed."""
+"""`narratoria narrate`: what a narrator would plan. Nothing is executed."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import statistics
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,10 +17,9 @@ from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.events import JsonObject
 from narratoria.game import story_registry
-from narratoria.narrator.casting import NARRATORS, granted_time, make_narrator, ready
+from narratoria.narrator.casting import granted_time, make_narrator, ready
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.evaluation import Report, evaluate, load_set
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
+from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.recollection import Recollection
 from narratoria.plan import PlanDocument
 from narratoria.plan_executor import MAX_GENERATIONS
@@ -35,7 +33,7 @@ _WARM_UP = 60.0  # seconds for a model to make ready: nobody is reading
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _narrators(which: str) -> Callable[[Command], Command]:
+def narrators_option(which: str) -> Callable[[Command], Command]:
     return click.option(
         "--narrator",
         "narrators",
@@ -45,7 +43,7 @@ def _narrators(which: str) -> Callable[[Command], Command]:
     )
 
 
-_timeout = click.option(
+timeout_option = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=granted_time,
@@ -65,8 +63,8 @@ _timeout = click.option(
 @click.option(
     "--state", metavar="JSON", help="The world as it is: an object, or @file; else the story's beginning."
 )
-@_narrators("rules, paraphrase, local, llm or template")
-@_timeout
+@narrators_option("rules, paraphrase, local, llm or template")
+@timeout_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the plan as JSON, with its narrator and its choices."
 )
@@ -87,7 +85,7 @@ def narrate(
         raise click.UsageError("the prompts and the state cannot both come from standard input")
     if story is not None and tools is not None:
         raise click.UsageError("--story and --tools exclude each other")
-    tale = _bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
+    tale = bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
     registry = _folder_registry(tools) if tools is not None else story_registry(tale)
     world = dict(tale.state) if state is None else read_object("--state", state)
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
@@ -143,7 +141,7 @@ async def _lines() -> AsyncIterator[str]:
         yield line.decode("utf-8", "replace").rstrip("\r\n")
 
 
-def _bare_story(folder: Path) -> Story:
+def bare_story(folder: Path) -> Story:
     """Tools without a story around them: nothing is known but what they say of themselves."""
     return Story(
         root=folder.resolve(),
@@ -191,96 +189,3 @@ def _show(plan: PlanDocument, chain: ChainNarrator) -> None:
         out.print(styled(("  no calls", "dim")))
     for choice in chain.last_choices:
         out.print(styled(("  → ", "cyan"), (choice, "")))
-
-
-# --- measuring ---------------------------------------------------------------------------------------------
-
-
-@click.command("eval")
-@click.argument("file", metavar="SET.jsonl", type=click.Path(dir_okay=False, exists=True, path_type=Path))
-@_narrators("local or llm")
-@_timeout
-@click.option(
-    "--attempts",
-    type=click.IntRange(1, 5),
-    default=1,
-    show_default=True,
-    help="Generations per prompt; a turn has 5.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the totals as JSON.")
-def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempts: int, as_json: bool) -> int:
-    """Ask a narrator every prompt of SET.jsonl; print exact tool sets, slots, order, validity, latency.
-
-    Each line of SET.jsonl is an object: `catalogue` (the name of catalogues/NAME.json beside it, with tools, state and
-    premise), `prompt`, `calls` (the right ones: a list of {"tool", "input"}, empty where nothing should happen), and
-    if you like `order` (pairs of indices into calls), `alternatives` (other lists as good) and `tags`.
-    """
-    for name in narrators:
-        if name not in ("local", "llm"):
-            why = "belongs to a story" if name in NARRATORS else "is no narrator"
-            raise click.BadParameter(f"{name!r} {why}; use local or llm", param_hint="--narrator")
-    cases = load_set(file)
-    chain = make_narrator(_bare_story(file.parent), narrators or ("local",), time_limit=timeout)
-    asked = Persistent(chain.narrators, attempts=attempts, time_limit=timeout)
-    report = asyncio.run(evaluate(asked, cases))
-    if as_json:
-        print_json(
-            {**report.to_data(), **_latency(report), "noPlan": len(asked.failures), "attempts": attempts}
-        )
-        return 0
-    wall = _latency(report)
-    out = console()
-    out.print(styled((f"{asked.name}: {file}", "bold")))
-    out.print(styled((report.render(), "")))
-    out.print(
-        styled(
-            (
-                f"latency {wall['wallMsMedian']:g} ms median, {wall['wallMs95']:g} ms at the 95th percentile",
-                "",
-            )
-        )
-    )
-    if asked.failures:
-        out.print(styled((f"no plan for {len(asked.failures)} prompts", "yellow")))
-        for prompt, why in list(asked.failures.items())[:5]:
-            out.print(styled((f"  {prompt[:60]}: ", "dim"), (why[:200], "")))
-    return 0
-
-
-class Persistent:
-    """A chain asked as often as a turn would ask it. What failed to the end is counted, not hidden."""
-
-    def __init__(self, narrators: Sequence[Narrator], *, attempts: int, time_limit: float) -> None:
-        self.chain = ChainNarrator(narrators, time_limit=time_limit)
-        self.attempts = attempts
-        self.name = " → ".join(narrator.name for narrator in narrators)
-        self.failures: dict[str, str] = {}
-
-    async def plan(self, request: NarratorRequest) -> PlanDocument:
-        why = ""
-        for attempt in range(1, self.attempts + 1):
-            again = NarratorRequest(
-                request.prompt,
-                state=request.state,
-                tools=request.tools,
-                premise=request.premise,
-                attempt=attempt,
-                generations=self.attempts,
-            )
-            try:
-                plan = await self.chain.plan(again)
-            except (NoMatch, PlanRejected) as error:
-                why = str(error)
-            else:
-                self.failures.pop(request.prompt, None)
-                return plan
-        self.failures[request.prompt] = why
-        raise NoMatch(why)
-
-
-def _latency(report: Report) -> dict[str, Any]:
-    times = sorted(outcome.wall_seconds * 1000 for outcome in report.outcomes)
-    if not times:
-        return {"wallMsMedian": 0.0, "wallMs95": 0.0}
-    late = times[int(0.95 * (len(times) - 1))]
-    return {"wallMsMedian": round(statistics.median(times), 2), "wallMs95": round(late, 2)}

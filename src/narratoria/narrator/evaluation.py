@@ -81,11 +81,11 @@ class Report:
 
     @property
     def valid(self) -> float:
-        return _share([not outcome.problems for outcome in self.outcomes])
+        return share([not outcome.problems for outcome in self.outcomes])
 
     @property
     def exact_tools(self) -> float:
-        return _share([outcome.tools_exact for outcome in self.outcomes])
+        return share([outcome.tools_exact for outcome in self.outcomes])
 
     @property
     def slots(self) -> float:
@@ -99,18 +99,18 @@ class Report:
 
     @property
     def exact_plans(self) -> float:
-        return _share([outcome.exact for outcome in self.outcomes])
+        return share([outcome.exact for outcome in self.outcomes])
 
     @property
     def refusals(self) -> float:
         """Of the prompts nothing can serve, the share that led to no call."""
-        return _share([not outcome.got for outcome in self.outcomes if "nothing" in outcome.case.tags])
+        return share([not outcome.got for outcome in self.outcomes if "nothing" in outcome.case.tags])
 
     @property
     def false_refusals(self) -> float:
         """Of the prompts that can be served, the share that led to no call."""
         served = [outcome for outcome in self.outcomes if outcome.case.calls]
-        return _share([not outcome.got for outcome in served]) if served else 0.0
+        return share([not outcome.got for outcome in served]) if served else 0.0
 
     @property
     def cpu_ms(self) -> tuple[float, float]:
@@ -185,19 +185,13 @@ def load_set(path: Path) -> list[Case]:
     """The cases of a JSON Lines file; their catalogues lie in `catalogues/` beside it."""
     catalogues: dict[str, Catalogue] = {}
     cases = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        data = _json(line, where)
+    for where, data in read_lines(path):
         missing = {"catalogue", "prompt", "calls"} - data.keys()
         if missing:
-            rules = (
-                "; this set is about a story's rules, which eval does not know; see evals/README.md"
-                if "rules" in data
-                else ""
+            other = "; it is about a story's rules: narratoria.narrator.story_sets" if "story" in data else ""
+            raise EvaluationSetInvalid(
+                f"{where}: no {', '.join(sorted(missing))}{other}; see evals/README.md"
             )
-            raise EvaluationSetInvalid(f"{where}: no {', '.join(sorted(missing))}{rules}")
         name = data["catalogue"]
         if name not in catalogues:
             file = path.parent / "catalogues" / f"{name}.json"
@@ -214,11 +208,20 @@ def load_set(path: Path) -> list[Case]:
                 frozenset(data.get("tags", ())),
             )
         )
-    if not cases:
+    return cases
+
+
+def read_lines(path: Path, most: int | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """The objects of a JSON Lines file, at most so many, each with the words for where it stands."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.strip() and (most is None or len(found) < most):
+            found.append((f"{path}, line {number}", _json(line, f"{path}, line {number}")))
+    if not found:
         raise EvaluationSetInvalid(
             f"{path}: no prompts; write one JSON object per line, as evals/README.md tells"
         )
-    return cases
+    return found
 
 
 def _json(text: str, where: str) -> dict[str, Any]:
@@ -381,5 +384,6 @@ def _precedes(plan: PlanDocument, first: int, second: int) -> bool:
     return False
 
 
-def _share(hits: Sequence[bool]) -> float:
+def share(hits: Sequence[bool]) -> float:
+    """How many of them, from 0 to 1; of none, all."""
     return sum(hits) / len(hits) if hits else 1.0
