@@ -1,4 +1,4 @@
-"""The modules of the page become one script that means the same."""
+"""The modules of the page become two scripts that mean the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def test_what_is_imported_comes_first_and_once() -> None:
         "a.js": 'import { b } from "./b.js";\nexport function a(x) { return x + b; }\n',
         "b.js": "const secret = 1;\nexport const b = secret;\n",
     }
-    packed = pack_modules(sources, "main.js")
+    packed, later = pack_modules(sources, "main.js", "/later.js")
+    assert later == ""
     assert [line for line in packed.split("\n") if line.startswith("modules")] == [
         'modules["b.js"] = (() => {',
         'modules["a.js"] = (() => {',
@@ -30,7 +31,7 @@ def test_what_is_imported_comes_first_and_once() -> None:
 def test_modules_in_a_circle_are_refused() -> None:
     sources = {"a.js": 'import { b } from "./b.js";', "b.js": 'import { a } from "./a.js";'}
     with pytest.raises(ValueError, match=r"a\.js → b\.js → a\.js"):
-        pack_modules(sources, "a.js")
+        pack_modules(sources, "a.js", "/later.js")
 
 
 @pytest.mark.parametrize(
@@ -38,11 +39,28 @@ def test_modules_in_a_circle_are_refused() -> None:
 )
 def test_what_is_not_understood_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"a\.js: .* is not understood"):
-        pack_modules({"a.js": line, "b.js": ""}, "a.js")
+        pack_modules({"a.js": line, "b.js": ""}, "a.js", "/later.js")
 
 
-def test_every_module_of_the_page_is_in_the_document(server: RunningServer) -> None:
+def test_what_is_asked_for_later_is_apart_and_shares_what_is_there() -> None:
+    sources = {
+        "main.js": 'import { b } from "./b.js";\nconst more = () => import("./later.js");\n',
+        "later.js": 'import { b } from "./b.js";\nimport { c } from "./c.js";\nexport const d = b + c;\n',
+        "b.js": "export const b = 1;\n",
+        "c.js": "export const c = 2;\n",
+    }
+    first, later = pack_modules(sources, "main.js", "/static/later.js")
+    assert 'import("/static/later.js").then(() => modules["later.js"])' in first
+    assert 'modules["c.js"] =' not in first
+    assert [line for line in later.split("\n") if line.startswith("modules")] == [
+        'modules["c.js"] = (() => {',
+        'modules["later.js"] = (() => {',
+    ]
+
+
+def test_every_module_of_the_page_is_in_one_of_its_scripts(server: RunningServer) -> None:
     with server.client() as client:
-        script = client.get("/").text
+        first, later = client.get("/").text, client.get("/static/later.js").text
     for path in (ROOT / "js").glob("*.js"):
-        assert (f'modules["{path.name}"] = ' in script) == (path.name != "early.js"), path.name
+        found = [f'modules["{path.name}"] = ' in script for script in (first, later)]
+        assert sum(found) == (path.name != "early.js"), path.name

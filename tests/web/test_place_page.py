@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import RunningServer
+from conftest import RunningServer, write_long_session
+
+from narratoria.web.games import MOST_BYTES_AT_FIRST
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -75,13 +77,14 @@ def test_a_story_that_has_not_come_yet_does_not_look_unwritten(
     page = open_page(server.at("/"))
     held: list[Any] = []
     page.route("**/events?**", lambda route: held.append(route))
-    page.goto(f"{server.origin}/play/{server.new_session()}")
+    session = write_long_session(server.home, 1, {"book": "x" * MOST_BYTES_AT_FIRST})
+    page.goto(f"{server.origin}/play/{session}")
     expect(page.get_by_role("status")).to_have_text("Opening the story…")
     shoot(page, "story-on-its-way")
     assert story(page).inner_text() == ""
     for route in held:
         route.continue_()
-    expect(button(page, "Paint a picture")).to_be_visible()
+    expect(story(page).get_by_text("You take step 1.")).to_be_visible()
 
 
 @pytest.mark.parametrize("height", [860, 500])

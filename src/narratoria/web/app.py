@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Collection
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from narratoria.errors import NarratoriaError
@@ -28,8 +31,15 @@ def create_app(games: Games, *, token: str, key: bytes, port: int, hosts: Collec
         async with games:
             yield
 
+    async def story_page(request: Request) -> Response:
+        return files.page.response(request, partial(games.first_look, request.path_params["id"]))
+
     routes = [Route(one.path, getattr(api, one.name), methods=[one.method]) for one in OPERATIONS]
-    pages = [Route(path, files.page) for path in ("/", "/settings", "/play/{id}")]
+    pages = [
+        Route("/", files.library),
+        Route("/settings", files.library),
+        Route("/play/{id}", story_page),
+    ]
     return Starlette(
         routes=[
             *routes,

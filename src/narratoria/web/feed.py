@@ -78,6 +78,18 @@ class Batch(NamedTuple):
     texts: dict[Key, str]
 
 
+class Snapshot(NamedTuple):
+    """The story up to the record `seq`, as a server-sent event whose bytes all viewers share."""
+
+    seq: int
+    message: bytes
+
+    @property
+    def body(self) -> bytes:
+        """The JSON text in it."""
+        return self.message.partition(b"\ndata: ")[2].rstrip()
+
+
 class Feed:
     """The sink of one session that viewers read from."""
 
@@ -97,7 +109,7 @@ class Feed:
         self._timer: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None
         self._viewers: set[Viewer] = set()
-        self._snapshots: dict[tuple[int | None, int], tuple[int, bytes]] = {}
+        self._snapshots: dict[tuple[int | None, int], Snapshot] = {}
         self._condensing = asyncio.Lock()
         self.seq = seq
         self.closed = False
@@ -236,16 +248,26 @@ class Feed:
             yield await asyncio.to_thread(_told, Batch(part, texts))
 
     async def _snapshot(self, viewer: Viewer, turns: int | None, lines: int) -> bytes:
-        """The story so far. Viewers that come together share one; what happens meanwhile waits in the queue."""
+        """The story so far. What happens meanwhile waits in the viewer's queue."""
         async with self._condensing:
-            seq = self._begin_at(viewer)
+            self._begin_at(viewer)
             viewer.clear()
-            known = self._snapshots.get((turns, lines))
-            if known is None or known[0] != seq:
-                tail, texts = list(self._tail), self._telling.texts()
-                known = seq, await asyncio.to_thread(self._condense, turns, lines, seq, tail, texts)
-                self._snapshots = {(turns, lines): known}
-            return known[1]
+            return (await self._condensed(turns, lines)).message
+
+    async def so_far(self, turns: int) -> Snapshot:
+        """The same for one who takes up the stream later, after the record it ends with."""
+        async with self._condensing:
+            return await self._condensed(turns, FIRST_LOG_LINES)
+
+    async def _condensed(self, turns: int | None, lines: int) -> Snapshot:
+        """Those who come together share one."""
+        known = self._snapshots.get((turns, lines))
+        if known is None or known.seq != self.seq:
+            seq, tail, texts = self.seq, list(self._tail), self._telling.texts()
+            message = await asyncio.to_thread(self._condense, turns, lines, seq, tail, texts)
+            known = Snapshot(seq, message)
+            self._snapshots = {(turns, lines): known}
+        return known
 
     def _condense(
         self, turns: int | None, lines: int, until: int, tail: list[Record], texts: dict[Key, str]

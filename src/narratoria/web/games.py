@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
+import msgspec
+
 from narratoria import history
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import MemoryChange, Notice
@@ -49,6 +51,9 @@ OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
 SETTINGS_KEY: Final = "player settings"
 GRACE_SECONDS: Final = 2.0
 SHELF_SECONDS: Final = 2.0
+FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`
+PATIENCE_SECONDS: Final = 0.1
+MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the stream, beside the page
 
 
 class NotFound(NarratoriaError):
@@ -268,6 +273,26 @@ class Games:
                 self._restore_settings(seat)
                 self._start(seat, seat.game.resume())
             return seat
+
+    async def first_look(self, session_id: str) -> bytes | None:
+        """What a page begins with, as JSON; nothing where that would keep its reader before an empty window."""
+        looking = self._tasks.create_task(self._look(session_id))
+        await asyncio.wait([looking], timeout=PATIENCE_SECONDS)
+        return looking.result() if looking.done() else None
+
+    async def _look(self, session_id: str) -> bytes | None:
+        try:
+            seat = await self.open(session_id)
+            meta = await asyncio.to_thread(self._meta, session_id)
+        except NarratoriaError:  # the page asks again, and says why it cannot be opened
+            return None
+        past = (await seat.feed.so_far(FIRST_TURNS)).body
+        if len(past) > MOST_BYTES_AT_FIRST:
+            return None
+        story = seat.game.story
+        return msgspec.json.encode(
+            {"title": _title(meta, story), "language": story.language, "past": msgspec.Raw(past)}
+        )
 
     def _seat(self, game: Game, journal: Journal) -> Seat:
         session = game.session

@@ -1,27 +1,43 @@
-"""The page's modules in one file. Thirty requests of a first visit cost more than all the code in them.
+"""The page's modules in two scripts: what a story is shown and played with, and what is asked for later.
 
-Ours are few and plain, so this reads only what they use: `import { a, b } from "./x.js";` and `export` before a
-declaration or a list of names. Anything else is refused when the server starts.
+Thirty requests of a first visit cost more than all the code in them. Our modules are few and plain, so this reads
+only what they use: `import { a, b } from "./x.js";`, `import("./later.js")` for what may come later, and `export`
+before a declaration or a list of names. Anything else is refused when the server starts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 _IMPORT: Final = re.compile(r'^import \{ ([\w$, ]+) \} from "\./([\w.]+)";$', re.MULTILINE)
+LATER: Final = "later.js"
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([\w$]+))", re.MULTILINE)
 _EXPORT_LIST: Final = re.compile(r"^export \{ ([\w$, ]+) \};$", re.MULTILINE)
 _OTHER: Final = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
 
-def pack_modules(sources: Mapping[str, str], entry: str) -> str:
-    """One script that does what importing the module `entry` would do."""
-    packed: dict[str, str] = {}
-    _pack(entry, sources, packed, ())
+class Packed(NamedTuple):
+    """Both are classic scripts in one world; `later` needs what `first` has defined."""
+
+    first: str
+    later: str
+
+
+def pack_modules(sources: Mapping[str, str], entry: str, later_at: str) -> Packed:
+    """What importing the module `entry` would do, and what it imports only when it needs it, from `later_at`."""
+    first: dict[str, str] = {}
+    _pack(entry, sources, first, ())
+    everything = dict(first)
+    if LATER in sources:
+        _pack(LATER, sources, everything, ())
+    later = [script for name, script in everything.items() if name not in first]
+    script = "".join(first.values()).replace(
+        f'import("./{LATER}")', f'import("{later_at}").then(() => modules["{LATER}"])'
+    )
     # Not a module itself: those wait until the empty page has been laid out and painted.
-    return '"use strict";\nconst modules = {};\n' + "".join(packed.values())
+    return Packed(f'"use strict";\nconst modules = {{}};\n{script}', "".join(later))
 
 
 def _pack(name: str, sources: Mapping[str, str], packed: dict[str, str], importers: tuple[str, ...]) -> None:

@@ -27,13 +27,21 @@ export class Composer {
     this.node.addEventListener("submit", (event) => { event.preventDefault(); this.#send(); });
     this.field.addEventListener("keydown", (event) => this.#key(event));
     this.field.addEventListener("input", () => { this.back = 0; this.#changed(); });
-    this.field.value = recall(this.#draftKey) ?? "";
     document.addEventListener("keydown", (event) => this.#stray(event));
-    new ResizeObserver(() => document.documentElement.style.setProperty("--composer-height", `${this.node.offsetHeight}px`)).observe(this.node);
+    setTimeout(() => this.#recallDraft());
+    // on what needs it alone: a property of the root is inherited by everything, which is all styled again
+    const { style } = document.getElementById("snackbar");
+    new ResizeObserver(() => style.setProperty("--composer-height", `${this.node.offsetHeight}px`)).observe(this.node);
   }
 
   get #draftKey() {
     return `draft ${this.game.id}`;
+  }
+
+  /** Words that were not sent outlive a reload. What a tab keeps is slow to ask for at first, and nobody waits for it. */
+  #recallDraft() {
+    this.field.value ||= recall(this.#draftKey) ?? "";
+    this.#enable();
   }
 
   /** What is typed beside the field is meant for it. The letter itself lands there, once the field has the focus. */
@@ -56,7 +64,6 @@ export class Composer {
     this.#enable();
   }
 
-  /** Words that were not sent outlive a reload. */
   #changed() {
     remember(this.#draftKey, this.field.value);
     this.#enable();

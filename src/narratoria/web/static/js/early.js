@@ -23,10 +23,14 @@
   }
   window.browserName = name;
 
-  // The story is asked for while the page's own code is still on its way; `stream.js` takes this connection over.
+  // The story so far stands in the page, unless it is long. What follows is asked for while the page's own code is
+  // still being read; `stream.js` takes this connection over.
   const session = /^\/play\/([^/]+)\/?$/.exec(location.pathname)?.[1];
   if (session) {
-    const source = new EventSource(`/sessions/${session}/events?turns=50&browser=${name}${document.hidden ? "&once=1" : ""}`);
+    const block = document.getElementById("story-so-far");
+    window.storySoFar = block ? JSON.parse(block.textContent) : null;
+    const seen = window.storySoFar ? `&after=${window.storySoFar.past.seq}` : "";
+    const source = new EventSource(`/sessions/${session}/events?turns=50${seen}&browser=${name}${document.hidden ? "&once=1" : ""}`);
     const [missed, taken] = [[], new AbortController()];
     for (const type of ["open", "message", "snapshot", "later", "error"]) {
       source.addEventListener(type, (event) => missed.push(event), { signal: taken.signal });

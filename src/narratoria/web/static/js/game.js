@@ -39,7 +39,9 @@ export class Game {
     this.shownAt = -Infinity;
   }
 
-  start() {
+  /** @param {{past: any}|null} [first] what the page came with */
+  start(first) {
+    if (first) this.#begin(first.past);
     this.stream = new Stream(this.id, {
       after: () => this.world.seq,
       turns: () => this.turns,
@@ -48,17 +50,21 @@ export class Game {
         this.#take(records);
         if (this.world.stale || this.#runsDry()) this.stream.restart();
       },
-      snapshot: ({ records, earlier }) => {
-        this.world = newWorld(this.world.rev + 1);
-        this.earlier = earlier;
-        this.#take(records);
-        this.world.stale = false;
-      },
+      snapshot: (snapshot) => this.#begin(snapshot),
       status: (status) => {
         this.connection = status;
         this.changed();
       },
     });
+  }
+
+  /** From a snapshot, forgetting whatever was there. */
+  #begin({ seq, records, earlier }) {
+    this.world = newWorld(this.world.rev + 1);
+    this.earlier = earlier;
+    this.#take(records);
+    this.world.seq = Math.max(this.world.seq, seq);
+    this.world.stale = false;
   }
 
   #take(records) {

@@ -2,8 +2,6 @@
 import { decodePart, h } from "./dom.js";
 import { Game } from "./game.js";
 import { icon } from "./icons.js";
-import { LibraryView } from "./library.js";
-import { openSettings } from "./settings.js";
 import { Shell } from "./shell.js";
 
 const root = document.getElementById("app");
@@ -11,9 +9,13 @@ const session = /^\/play\/([^/]+)\/?$/.exec(location.pathname)?.[1];
 
 if (session) {
   const game = new Game(decodePart(session));
-  new Shell(game).mount(root);
-  game.start();
-} else {
+  const shell = new Shell(game);
+  game.start(window.storySoFar);
+  shell.mount(root, window.storySoFar);
+} else openLibrary();
+
+async function openLibrary() {
+  const { LibraryView, openSettings } = await import("./later.js");
   const library = new LibraryView();
   const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(null) } }, icon("sliders"));
   root.classList.add("no-rail");

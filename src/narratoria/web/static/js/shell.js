@@ -1,19 +1,31 @@
 /** The frame around a story: navigation, title, banner; and which view is shown. */
-import { api } from "./api.js";
-import { AssetsView } from "./assets.js";
+import { api, ApiError } from "./api.js";
 import { Composer } from "./composer.js";
+import { attempt } from "./dialogs.js";
 import { coded, decodePart, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
-import { openSettings } from "./settings.js";
-import { StateView } from "./stateview.js";
 import { StoryView } from "./story.js";
-import { ToolsView } from "./tools.js";
 
 const VIEWS = [["narrative", "Narrative", "book"], ["tools", "Tools", "wrench"], ["assets", "Assets", "image"], ["state", "State", "tree"]];
 const BANNERS = {
   offline: "The server does not answer. Your story is safe; this page goes on by itself as soon as the server is back.",
   expired: "This page is no longer signed in. Open the address that `narratoria play` printed when it started.",
 };
+
+/** Milliseconds. By then what a story can begin without is asked for, however busy the page is. */
+const SOON = 2000;
+
+/** @type {Promise<any>|null} */
+let laterParts = null;
+
+/** The rest of the page's code. */
+function later() {
+  laterParts ??= import("./later.js").catch(() => {
+    laterParts = null;
+    throw new ApiError("This part of the page has not come: the server does not answer. Is `narratoria play` still running?", 0);
+  });
+  return laterParts;
+}
 
 export class Shell {
   /** @param {import("./game.js").Game} game */
@@ -22,40 +34,40 @@ export class Shell {
     this.story = new StoryView(game);
     this.composer = new Composer(game);
     const narrative = h("div", { class: "narrative" }, this.story.node, this.composer.node);
+    /** Those that have been asked for, by name. @type {Object<string, {node: HTMLElement, update: () => void, show?: (id: string) => void}>} */
     this.views = {
       narrative: { node: narrative, update: () => { this.composer.update(); this.story.update(); } }, // the story last: it settles the focus
-      tools: new ToolsView(game),
-      assets: new AssetsView(game),
-      state: new StateView(game),
     };
     this.title = h("h1", { class: "bar-title", dir: "auto" });
     this.banner = h("div", { class: "banner", role: "alert", hidden: true });
     this.links = VIEWS.map(([name, label, symbol]) => h("a", { class: "nav-link", href: `#${name}` }, h("span", { class: "nav-icon" }, icon(symbol), h("i", { class: "badge", hidden: true, "aria-hidden": "true" })), h("span", { text: label })));
-    this.main = h("main", { id: "main", tabindex: "-1" }, ...Object.values(this.views).map((view) => view.node));
+    this.main = h("main", { id: "main", tabindex: "-1" }, narrative);
     addEventListener("hashchange", () => {
       this.#route();
       this.main.parentElement?.scrollTo(0, 0); // where height is scarce, the frame scrolls
     });
-    game.views.push(() => this.update());
   }
 
-  mount(root) {
-    const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => openSettings(this.gone ? null : this.game) } }, icon("sliders"));
+  /** @param {HTMLElement} root @param {{title: string, language: string}|null} first what the page came with */
+  mount(root, first) {
+    const settings = h("button", { class: "icon-button", "aria-label": "Settings", on: { click: () => this.#openSettings() } }, icon("sliders"));
     const home = h("a", { class: "icon-button home", href: "/", "aria-label": "Library" }, icon("home"));
     this.rail = h("nav", { class: "rail", "aria-label": "Views" }, ...this.links);
     root.replaceChildren(
       this.rail,
       h("div", { class: "stage" }, h("header", { class: "bar" }, home, this.title, settings), this.banner, this.main));
+    if (first) this.#name(first);
+    this.game.views.push(() => this.update());
     this.#route();
     // the story itself comes first
-    setTimeout(() => this.#readTitle());
+    if (!first) setTimeout(() => this.#readTitle());
+    requestIdleCallback(() => later().catch(() => {}), { timeout: SOON }); // who asks for it later hears why it is not there
   }
 
   async #readTitle() {
     try {
       const { title, storyTitle, language } = await api.session(this.game.id);
-      this.named = title || storyTitle;
-      this.story.node.lang = this.title.lang = language; // hyphens, voices and fonts are those of the story
+      this.#name({ title: title || storyTitle, language });
       this.update();
     } catch (error) {
       if (error.status === 404) this.game.connection = "gone";
@@ -63,13 +75,37 @@ export class Shell {
     }
   }
 
+  #name({ title, language }) {
+    this.named = title;
+    this.story.node.lang = this.title.lang = language; // hyphens, voices and fonts are those of the story
+  }
+
+  async #openSettings() {
+    const parts = await attempt(later);
+    parts?.openSettings(this.gone ? null : this.game);
+  }
+
   #route() {
     const [name, rest] = location.hash.slice(1).split("/");
-    this.current = Object.hasOwn(this.views, name) ? name : "narrative";
+    this.current = VIEWS.some(([key]) => key === name) ? name : "narrative";
     this.argument = rest ? decodePart(rest) : null;
-    for (const [key, view] of Object.entries(this.views)) view.node.hidden = key !== this.current;
     VIEWS.forEach(([key], index) => (key === this.current ? this.links[index].setAttribute("aria-current", "page") : this.links[index].removeAttribute("aria-current")));
+    if (!this.views[this.current]) this.#make(this.current);
+    this.#reveal();
+  }
+
+  #reveal() {
+    for (const [key, view] of Object.entries(this.views)) view.node.hidden = key !== this.current;
     this.update();
+  }
+
+  async #make(name) {
+    const parts = await attempt(later);
+    if (!parts || this.views[name]) return;
+    const kinds = { tools: parts.ToolsView, assets: parts.AssetsView, state: parts.StateView };
+    this.views[name] = new kinds[name](this.game);
+    this.main.append(this.views[name].node);
+    this.#reveal();
   }
 
   update() {
@@ -78,16 +114,17 @@ export class Shell {
       this.#showGone();
       return;
     }
-    this.views[this.current].update();
-    if (this.argument && world.calls.has(this.argument)) {
-      this.views[this.current].show?.(this.argument);
+    const view = this.views[this.current];
+    view?.update();
+    if (view && this.argument && world.calls.has(this.argument)) {
+      view.show?.(this.argument);
       this.argument = null;
     }
     const title = this.named || world.session?.title || world.session?.story || "";
     setText(this.title, title);
     this.title.hidden = !title;
-    const view = VIEWS.find(([key]) => key === this.current)[1];
-    document.title = title ? `${title} · ${view} · Narratoria` : "Narratoria";
+    const label = VIEWS.find(([key]) => key === this.current)[1];
+    document.title = title ? `${title} · ${label} · Narratoria` : "Narratoria";
     const banner = BANNERS[connection];
     this.banner.hidden = !banner;
     if (this.announced !== banner) this.banner.replaceChildren(h("span", {}, ...coded(banner ?? "")));

@@ -35,7 +35,8 @@ export class StoryView {
     this.following = true;
     this.#hold(true);
     this.lastTop = this.lastHeight = 0;
-    this.dismissed = new Set(recall(this.#dismissedKey));
+    /** Ids of notices; read when the first notice is shown. @type {Set<string>|null} */
+    this.dismissed = null;
     this.scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     const sizes = new ResizeObserver(() => this.following && this.follow());
     sizes.observe(this.page);
@@ -47,6 +48,13 @@ export class StoryView {
 
   get #dismissedKey() {
     return `dismissed ${this.game.id}`;
+  }
+
+  /** @param {{id: string, kind: string}} item */
+  isDismissed({ id, kind }) {
+    if (kind !== "notice" && kind !== "failure") return false;
+    this.dismissed ??= new Set(recall(this.#dismissedKey));
+    return this.dismissed.has(id);
   }
 
   /** A notice that was put away stays away, in this tab. @param {string} id */
@@ -73,6 +81,12 @@ export class StoryView {
     const parts = blank ? [] : [...this.turns.parts.values()];
     for (const part of parts) part.setLast(part.turn === last, busy, !this.ending.hidden);
     this.#setNewest(parts.at(-1));
+    this.frame ||= requestAnimationFrame(() => this.#settle());
+  }
+
+  /** What has to know where things are waits for the frame: asked before, the browser would lay out everything twice. */
+  #settle() {
+    this.frame = 0;
     if (this.following) this.follow();
     this.#enter();
     settleFocus();

@@ -76,7 +76,7 @@ export class TurnPart {
     if (this.drawn === turn.rev) return;
     this.drawn = turn.rev;
     this.turn = turn; // another object after a snapshot
-    const items = turn.items.filter((item) => !this.view.dismissed.has(item.id) && !this.#stoppedByPlayer(item));
+    const items = turn.items.filter((item) => !this.view.isDismissed(item) && !this.#stoppedByPlayer(item));
     this.items.show(items, (item) => item.id, (item) => this.#make(item));
     const narrating = turn.outcome === null && items.some((item) => item.kind === "narration" && !item.final);
     this.node.classList.toggle("narrating", narrating);
@@ -116,11 +116,8 @@ export class TurnPart {
   }
 
   #choice(text, index) {
-    const take = () => {
-      this.focus(); // the button goes: the keyboard stays here, with the next turn before it
-      this.view.game.send(text, "choice");
-    };
-    return h("button", { class: "choice", on: { click: take } },
+    // the button goes; the story gives its focus to this turn (`offerRefuge`), with the next one before it
+    return h("button", { class: "choice", on: { click: () => this.view.game.send(text, "choice") } },
       h("span", { class: "key", "aria-hidden": "true", text: index < 9 ? String(index + 1) : "·" }), h("span", { class: "choice-text", dir: "auto", text }), icon("chevron"));
   }
 

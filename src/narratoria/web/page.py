@@ -1,0 +1,109 @@
+"""The document a browser gets: everything a story is first shown with, the story so far included.
+
+A first visit is one request. Scripts and styles stand in the document itself; the policy that comes with it names
+their hashes, so nothing else that looks like script can run. What the story is at that moment stands between its
+head and its body, as data: the page shows it without asking again, and takes up the stream from there.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from narratoria.web.access import PAGE_POLICY
+from narratoria.web.packing import LATER, pack_modules
+
+STYLES: Final = ("theme", "page", "story", "views")  # in the order in which they may override each other
+HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
+Story = Callable[[], Awaitable[bytes | None]]
+GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What does not change of the document, as it is and compressed."""
+
+    head: bytes
+    body: bytes
+    packed_head: bytes
+    packed_body: bytes
+    later: str
+    policy: str
+
+    @classmethod
+    def of(cls, files: Mapping[str, bytes]) -> Self:
+        """Made of `index.html` and what its marks stand for."""
+        modules = {
+            name.removeprefix("js/"): content.decode()
+            for name, content in files.items()
+            if name.startswith("js/") and name != "js/early.js"
+        }
+        early, packed = files["js/early.js"].decode(), pack_modules(modules, "main.js", f"/static/{LATER}")
+        styles = "".join(files[f"css/{name}.css"].decode() for name in STYLES)
+        page = files["index.html"].decode()
+        for mark, tag, content in (
+            ("<!--early-->", "script", early),
+            ("<!--styles-->", "style", styles),
+            ("<!--script-->", "script", packed.first),
+        ):
+            page = page.replace(mark, _element(tag, content))
+        head, body = (part.encode() for part in page.split("<!--story-->"))
+        policy = PAGE_POLICY.replace(
+            "script-src 'self'", f"script-src 'self' {_hash(early)} {_hash(packed.first)}"
+        ).replace("style-src 'self'", f"style-src 'self' {_hash(styles)}")
+        return cls(head, body, _deflate(head), _deflate(body), packed.later, policy)
+
+    def response(self, request: Request, story: Story) -> Response:
+        """The document with what `story` brings, a JSON text. Until it is there the browser works on the head."""
+        packed = "gzip" in request.headers.get("accept-encoding", "")
+        headers = HEADERS | {"Content-Security-Policy": self.policy}
+        if packed:
+            headers["Content-Encoding"] = "gzip"
+        parts = self._packed(story) if packed else self._plain(story)
+        return StreamingResponse(parts, headers=headers, media_type="text/html; charset=utf-8")
+
+    async def _plain(self, story: Story) -> AsyncIterator[bytes]:
+        yield self.head
+        yield _data(await story()) + self.body
+
+    async def _packed(self, story: Story) -> AsyncIterator[bytes]:
+        """One gzip member of parts that know nothing of each other, so that two of them are compressed only once."""
+        yield GZIP_HEADER + self.packed_head
+        data = _data(await story())
+        checked = zlib.crc32(self.body, zlib.crc32(data, zlib.crc32(self.head)))
+        size = len(self.head) + len(data) + len(self.body)
+        end = zlib.compressobj(wbits=-zlib.MAX_WBITS).flush()
+        trailer = checked.to_bytes(4, "little") + size.to_bytes(4, "little")
+        yield _deflate(data, level=1) + self.packed_body + end + trailer
+
+
+def _deflate(content: bytes, level: int = 9) -> bytes:
+    """Ends at a whole byte, and refers to nothing before it: such parts can be put one after another."""
+    packing = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packing.compress(content) + packing.flush(zlib.Z_FULL_FLUSH)
+
+
+def _data(story: bytes | None) -> bytes:
+    """A block that no browser runs. Without `<` nothing in it can end it."""
+    if story is None:
+        return b""
+    escaped = story.replace(b"<", b"\\u003c")
+    return b'<script type="application/json" id="story-so-far">' + escaped + b"</script>"
+
+
+def _element(tag: str, content: str) -> str:
+    if f"</{tag}" in content:
+        raise ValueError(f"the page's {tag} holds its own end tag; write it in two parts")
+    return f"<{tag}>{content}</{tag}>"
+
+
+def _hash(content: str) -> str:
+    """As a Content-Security-Policy names what may stand in the document."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
