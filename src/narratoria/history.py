@@ -41,24 +41,68 @@ logger = logging.getLogger("narratoria")
 NOT_HERE: Final = "its tool is not here"
 
 
+@dataclass(frozen=True, slots=True)
+class StayingEffect:
+    """What a tool did outside that an undo leaves as it is."""
+
+    tool: str
+    description: str
+    reason: str
+    tried: bool = False  # whether its compensation ran, and failed
+
+    def __str__(self) -> str:
+        said = f"{self.tool}: {self.description}"
+        return f"{said} was not taken back: {self.reason}" if self.tried else f"{said} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class SentNotification:
+    """A notification that went out: nobody can unsend it."""
+
+    event: str
+
+    def __str__(self) -> str:
+        return f"notification {self.event!r} (it was sent)"
+
+
+Staying = StayingEffect | SentNotification
+
+
 @dataclass(slots=True)
 class UndoPreview:
     """What an undo of `turn` would do outside the session, and what it cannot do."""
 
     turn: int
     prompt: str = ""
-    irreversible: list[str] = field(default_factory=list)
+    staying: list[Staying] = field(default_factory=list)
     compensated: list[str] = field(default_factory=list)
-    tools_missing: bool = False  # whether more could be taken back with the story's tools at hand
+
+    @property
+    def irreversible(self) -> list[str]:
+        """What stays, a line each."""
+        return [str(one) for one in self.staying]
+
+    @property
+    def tools_missing(self) -> bool:
+        """Whether more could be taken back with the story's tools at hand."""
+        return any(isinstance(one, StayingEffect) and one.reason == NOT_HERE for one in self.staying)
 
 
 @dataclass(slots=True)
 class Undone:
     turn: int
     prompt: str
-    irreversible: list[str] = field(default_factory=list)  # stays as it is outside the session
+    staying: list[Staying] = field(default_factory=list)  # as it is, outside the session
     compensated: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)  # a compensation that did not work, with the reason
+    not_taken_back: list[StayingEffect] = field(default_factory=list)  # by a compensation that did not work
+
+    @property
+    def irreversible(self) -> list[str]:
+        return [str(one) for one in self.staying]
+
+    @property
+    def failed(self) -> list[str]:
+        return [str(one) for one in self.not_taken_back]
 
 
 async def preview_undo(journal: Journal, registry: ToolRegistry | None = None) -> UndoPreview:
@@ -94,11 +138,10 @@ async def _preview(journal: Journal, turn: int, registry: ToolRegistry | None) -
         if reason is None:
             preview.compensated.append(applied.description)
         else:
-            preview.irreversible.append(f"{applied.tool}: {applied.description} ({reason})")
-            preview.tools_missing |= reason == NOT_HERE
+            preview.staying.append(StayingEffect(applied.tool, applied.description, reason))
     for record in records:
         if isinstance(record.event, Notification):
-            preview.irreversible.append(f"notification {record.event.event!r} (it was sent)")
+            preview.staying.append(SentNotification(record.event.event))
     return preview
 
 
@@ -119,7 +162,7 @@ async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
         await _abandon(journal)
     preview = await preview_undo(journal, registry)
     records = journal.store.read_turn(journal.session.id, preview.turn)
-    outcome = Undone(preview.turn, preview.prompt, preview.irreversible)
+    outcome = Undone(preview.turn, preview.prompt, preview.staying)
     resumed = journal.timeline.undoing == preview.turn
     done = tuple(journal.timeline.taken_back.get(preview.turn, ()))
     if preview.compensated and not resumed:
@@ -361,7 +404,9 @@ async def _compensate(
         await effect.roll_back(context, applied.receipt)
     except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
         draft.discard()
-        outcome.failed.append(f"{applied.tool}: {applied.description} was not taken back: {error}")
+        outcome.not_taken_back.append(
+            StayingEffect(applied.tool, applied.description, str(error), tried=True)
+        )
         return
     draft.operations.clear()  # the session itself goes back by the turn's inverses; only resources are kept
     draft.effects.clear()

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 
 from narratoria.contract import NotificationEffect
+from narratoria.history import SentNotification, Staying, StayingEffect
 from narratoria.registry import ToolRegistry
 
 
-def in_words(lines: Sequence[str], tools: ToolRegistry) -> list[str]:
-    """The lines of `history`, which name tools and events as a program does; one that is not known stays as it is."""
-    names = {tool.name: tool.title or tool.name for tool in tools}
-    sent = {
-        f"notification {effect.event!r} (it was sent)": f"{names[tool.name]}: what it has sent"
-        for tool in tools
-        for effect in tool.effects
-        if isinstance(effect, NotificationEffect)
-    }
-    return [sent.get(line) or _named(line, names) for line in lines]
+def in_words(staying: Iterable[Staying], tools: ToolRegistry) -> list[str]:
+    """A line for each. A tool that is not here any more goes by its id, and a notification by its name."""
+    return [
+        _effect(one, tools) if isinstance(one, StayingEffect) else _notification(one, tools)
+        for one in staying
+    ]
 
 
-def _named(line: str, names: dict[str, str]) -> str:
-    tool, colon, rest = line.partition(":")
-    return names.get(tool, tool) + colon + rest
+def _effect(one: StayingEffect, tools: ToolRegistry) -> str:
+    tool = tools.get(one.tool)
+    return str(replace(one, tool=tool.title)) if tool is not None and tool.title else str(one)
+
+
+def _notification(one: SentNotification, tools: ToolRegistry) -> str:
+    for tool in tools:
+        for effect in tool.effects:
+            if isinstance(effect, NotificationEffect) and effect.event == one.event:
+                return f"{tool.title or tool.name}: what it has sent"
+    return str(one)

@@ -105,28 +105,12 @@ class Api:
 
     async def preview_undo(self, request: HttpRequest) -> Response:
         given = request.query_params.get("to")
-        previews = await self.games.preview_undo(
-            _id(request), None if given is None else _number("to", given)
-        )
-        return _json(
-            documents.UndoPreview(
-                turns=[one.turn for one in previews],
-                irreversible=[line for one in previews for line in one.irreversible],
-                compensated=[line for one in previews for line in one.compensated],
-            )
-        )
+        turn = None if given is None else _number("to", given)
+        return _json(await self.games.preview_undo(_id(request), turn))
 
     async def undo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Undo, documents.Undo())
-        undone = await self.games.undo(_id(request), asked.to)
-        return _json(
-            documents.Undone(
-                turn=undone[-1].turn,
-                turns=[one.turn for one in undone],
-                irreversible=[line for one in undone for line in one.irreversible + one.failed],
-                compensated=[line for one in undone for line in one.compensated],
-            )
-        )
+        return _json(await self.games.undo(_id(request), asked.to))
 
     async def redo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Redo, documents.Redo())

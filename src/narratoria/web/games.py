@@ -22,6 +22,7 @@ from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryI
 from narratoria.events import MemoryChange, Notice
 from narratoria.game import Game, folder_of, story_of
 from narratoria.narrator.casting import NARRATORS, make_narrator, what_is_missing
+from narratoria.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.portable import SUFFIX, export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
@@ -38,6 +39,8 @@ from narratoria.web.documents import (
     Skill,
     StoryCard,
     ToolName,
+    Undone,
+    UndoPreview,
 )
 from narratoria.web.feed import Feed
 from narratoria.web.past import JournalPast
@@ -374,32 +377,34 @@ class Games:
 
     async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
         """Take the turn `to`, or the newest, again, with the same words or with others."""
-        undone = await self.undo(session_id, to)
+        undone = await self._undo(await self._idle(session_id), to)
         return self._begin(await self._idle(session_id), text or undone[-1].prompt, "retry")
 
-    async def preview_undo(self, session_id: str, to: int | None = None) -> list[history.UndoPreview]:
+    async def preview_undo(self, session_id: str, to: int | None = None) -> UndoPreview:
+        """What taking back the newest turn, or `to` and every later one, would mean."""
         seat = await self._idle(session_id)
+        registry = seat.game.registry
         with _refusing():
             if to is None:
-                previews = [await history.preview_undo(seat.journal, seat.game.registry)]
+                previews = [await history.preview_undo(seat.journal, registry)]
             else:
-                previews = await history.preview_undo_to(seat.journal, to, seat.game.registry)
-        for one in previews:
-            one.irreversible = in_words(one.irreversible, seat.game.registry)
-        return previews
+                previews = await history.preview_undo_to(seat.journal, to, registry)
+        return UndoPreview(
+            turns=[one.turn for one in previews],
+            irreversible=[line for one in previews for line in in_words(one.staying, registry)],
+            compensated=[line for one in previews for line in one.compensated],
+        )
 
-    async def undo(self, session_id: str, to: int | None = None) -> list[history.Undone]:
-        """Take back the newest turn, or `to` and every later one; what each came to, the newest first."""
+    async def undo(self, session_id: str, to: int | None = None) -> Undone:
+        """Take back the newest turn, or `to` and every later one."""
         seat = await self._idle(session_id)
+        return _told(await self._undo(seat, to), seat.game.registry)
+
+    async def _undo(self, seat: Seat, to: int | None) -> list[history.Undone]:
         with _refusing():
             if to is None:
-                undone = [await history.undo(seat.journal, seat.game.registry)]
-            else:
-                undone = await history.undo_to(seat.journal, to, seat.game.registry)
-        for one in undone:
-            one.irreversible = in_words(one.irreversible, seat.game.registry)
-            one.failed = in_words(one.failed, seat.game.registry)
-        return undone
+                return [await history.undo(seat.journal, seat.game.registry)]
+            return await history.undo_to(seat.journal, to, seat.game.registry)
 
     async def redo(self, session_id: str, to: int | None = None) -> list[int]:
         """Bring back the turn undone last, or all up to `to`; their numbers, the oldest first."""
@@ -498,6 +503,17 @@ class Games:
         for name, enabled in skills.items():
             (seat.disabled.discard if enabled else seat.disabled.add)(name)
         seat.game.settings = replace(seat.game.settings, disabled_skills=frozenset(seat.disabled))
+
+
+def _told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
+    return Undone(
+        turn=undone[-1].turn,
+        turns=[one.turn for one in undone],
+        irreversible=[
+            line for one in undone for line in in_words([*one.staying, *one.not_taken_back], registry)
+        ],
+        compensated=[line for one in undone for line in one.compensated],
+    )
 
 
 def _is_there(folder: str | None) -> bool:
