@@ -55,6 +55,10 @@ class Pipeline(Protocol):
         self, name: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
     ) -> ToolResult[Any]: ...
 
+    async def compensate(
+        self, tool: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]: ...
+
     async def drop(self, draft: Draft) -> None: ...
 
 

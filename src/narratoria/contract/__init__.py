@@ -9,6 +9,7 @@ from narratoria.contract.conditions import matches
 from narratoria.contract.effects import (
     AppliedEffect,
     CascadeEffect,
+    Compensation,
     Effect,
     EffectFailed,
     MemoryEffect,
@@ -40,6 +41,7 @@ __all__ = [
     "PRECONDITIONS_SCHEMA",
     "AppliedEffect",
     "CascadeEffect",
+    "Compensation",
     "CustomPrecondition",
     "DependencyPrecondition",
     "Effect",

@@ -22,7 +22,7 @@ from narratoria.events import JsonObject
 from narratoria.state import StateChange, lookup, plain
 
 if TYPE_CHECKING:
-    from narratoria.tool import ToolContext, ToolResult
+    from narratoria.tool import Tool, ToolContext, ToolResult
 
 MemoryScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic"]
 Cascade: TypeAlias = Callable[[str, JsonObject], Awaitable["ToolResult[Any]"]]
@@ -61,6 +61,31 @@ class _Call:
         return schema.dump(self.result.value if source == "$result" else self.params)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Compensation:
+    """A rollback that is data: a call of `tool`, through the pipeline, with an `input` taken from the call it undoes.
+
+    `tool` is the name of one in the catalogue, or a tool itself. A manifest may name an `operation` of its executable
+    instead, which `process_tool` makes a tool of.
+    """
+
+    tool: str | Tool[Any, Any] | None = None
+    operation: str | None = None
+    input: Any = None
+
+    def __post_init__(self) -> None:
+        if (self.tool is None) == (self.operation is None):
+            raise ToolValidationError("rollback: expected either a tool or an operation")
+        check_templates(self.input, "rollback: input")
+
+    async def run(self, context: ToolContext, arguments: JsonObject) -> None:
+        if self.tool is None:
+            raise NarratoriaError(f"the operation {self.operation!r} is of no executable")
+        result = await context.executor.compensate(self.tool, arguments, session=context.session)
+        if not result.success:
+            raise NarratoriaError(result.message)
+
+
 # --- the four kinds ------------------------------------------------------------------------------------
 
 
@@ -69,20 +94,21 @@ class _Effect:
     """What the four share. `apply` takes (context, result, params) or fewer, `rollback` (context) or nothing.
 
     What `apply` returns is the receipt: JSON data that `rollback` finds in `context.receipt`, also in a later
-    run of the program. Without `apply`, the effect is part of the call's draft and goes with it.
+    run of the program. Without `apply`, the effect is part of the call's draft and goes with it. A `rollback` that is a
+    `Compensation` takes back what the handler itself did outside; its receipt is the input it will be called with.
     """
 
     description: str = ""
     reversible: bool = True
     apply: Callable[..., Any] | None = None
-    rollback: Callable[..., Any] | None = None
+    rollback: Callable[..., Any] | Compensation | None = None
 
     type: ClassVar[str]
 
     def __post_init__(self) -> None:
         for name, most in (("apply", 3), ("rollback", 1)):
             function = getattr(self, name)
-            if function is not None:
+            if function is not None and not isinstance(function, Compensation):
                 object.__setattr__(
                     self, f"_{name}_takes", arity(function, most, f"{self.type} effect: {name}")
                 )
@@ -106,6 +132,13 @@ class _Effect:
         """Take back what `perform` did."""
 
     async def apply_to(self, a_call: _Call) -> Any:
+        if isinstance(self.rollback, Compensation):
+            arguments = a_call.fill(self.rollback.input or {})
+            await self._apply_to(a_call)
+            return arguments
+        return await self._apply_to(a_call)
+
+    async def _apply_to(self, a_call: _Call) -> Any:
         if self.apply is None:
             return await self.perform(a_call)
         takes: int = getattr(self, "_apply_takes", 3)
@@ -113,7 +146,9 @@ class _Effect:
         return await call(self.apply, *arguments, within=a_call.context.tool.timeout)
 
     async def roll_back(self, context: ToolContext, receipt: Any) -> None:
-        if self.rollback is not None:
+        if isinstance(self.rollback, Compensation):
+            await self.rollback.run(context, receipt)
+        elif self.rollback is not None:
             context.receipt = receipt
             takes: int = getattr(self, "_rollback_takes", 1)
             await call(self.rollback, *(context,)[:takes], within=context.tool.timeout or ROLLBACK_TIMEOUT)

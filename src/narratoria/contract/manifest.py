@@ -51,15 +51,28 @@ _PRECONDITIONS: Final[Mapping[str, tuple[type[Any], Schema]]] = {
     ),
 }  # fmt: skip
 
+_ROLLBACK: Final[Schema] = {
+    "description": "What takes back what the tool did outside: a call of another tool, or of the same executable with "
+    "another operation.",
+    "type": "object",
+    "properties": {
+        "tool": _TEXT,
+        "operation": _TEXT,
+        "input": {"type": "object", "additionalProperties": True},
+    },
+    "additionalProperties": False,
+    "oneOf": [{"required": ["tool"]}, {"required": ["operation"]}],
+}
+
 _EFFECTS: Final[Mapping[str, tuple[type[Any], Schema]]] = {
     "state_change": (
         e.StateChangeEffect,
-        _kind("state_change", ("state",), reversible=_FLAG, state=_TEXT, value={},
+        _kind("state_change", ("state",), reversible=_FLAG, rollback=_ROLLBACK, state=_TEXT, value={},
               change={"enum": ["set", "clear", "increment", "decrement"]}),
     ),
     "memory": (
         e.MemoryEffect,
-        _kind("memory", ("scope", "key"), reversible=_FLAG, key=_TEXT, value={},
+        _kind("memory", ("scope", "key"), reversible=_FLAG, rollback=_ROLLBACK, key=_TEXT, value={},
               scope={"enum": ["working", "short-term", "long-term", "episodic"]},
               operation={"enum": ["write", "delete", "update"]}),
     ),
@@ -69,7 +82,7 @@ _EFFECTS: Final[Mapping[str, tuple[type[Any], Schema]]] = {
     ),
     "cascade": (
         e.CascadeEffect,
-        _kind("cascade", ("triggerTool",), reversible=_FLAG, triggerTool=_TEXT,
+        _kind("cascade", ("triggerTool",), reversible=_FLAG, rollback=_ROLLBACK, triggerTool=_TEXT,
               triggerCondition={"type": "object", "additionalProperties": True},
               input={"type": "object", "additionalProperties": True}),
     ),
@@ -106,7 +119,15 @@ def preconditions_from_data(
 
 def effects_from_data(data: Any, *, name: str = "") -> tuple[e.Effect, ...]:
     """Effects from a manifest."""
-    return tuple(_each(data, "effects", name, _EFFECTS, lambda cls, fields: cls(**fields)))
+
+    def make(cls: type[Any], fields: dict[str, Any]) -> Any:
+        if "rollback" in fields:
+            if not fields.setdefault("reversible", True):
+                raise ToolValidationError("it has a rollback, but says that it is not reversible")
+            fields["rollback"] = e.Compensation(**fields["rollback"])
+        return cls(**fields)
+
+    return tuple(_each(data, "effects", name, _EFFECTS, make))
 
 
 def _each(

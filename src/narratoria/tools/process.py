@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from narratoria.contract import PermissionPrecondition, effects_from_data, preconditions_from_data
+from narratoria.contract import (
+    Compensation,
+    Effect,
+    PermissionPrecondition,
+    effects_from_data,
+    preconditions_from_data,
+)
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, ToolFailure
 from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.retry import RetryPolicies, policy_from_data
@@ -61,7 +68,10 @@ def process_tool(
             *permissions,
             *preconditions_from_data(manifest.preconditions, name=manifest.name, checks=checks),
         ),
-        effects=effects_from_data(manifest.effects, name=manifest.name),
+        effects=[
+            _bound(effect, manifest, command, process.limits, permissions)
+            for effect in effects_from_data(manifest.effects, name=manifest.name)
+        ],
         timeout=manifest.timeout,
         retry=RetryPolicies.NONE
         if manifest.retry is None
@@ -73,6 +83,31 @@ def process_tool(
         ends_itself=True,
     )
     return tool
+
+
+def _bound(
+    effect: Effect,
+    manifest: Manifest,
+    command: list[str],
+    limits: Limits,
+    permissions: Sequence[PermissionPrecondition],
+) -> Effect:
+    """An effect whose rollback is an operation of the same executable gets a tool that runs it."""
+    rollback = effect.rollback
+    if not isinstance(rollback, Compensation) or rollback.operation is None:
+        return effect
+    undoing = _Process(msgspec.structs.replace(manifest, operation=rollback.operation), command, limits)
+    tool: Tool[Any, JsonObject] = Tool(
+        manifest.name,
+        f"Takes back: {effect.description}"[:200],
+        undoing.run,
+        parameters={"type": "object", "additionalProperties": True},
+        preconditions=permissions,
+        timeout=manifest.timeout,
+        kind="process",
+        ends_itself=True,
+    )
+    return replace(effect, rollback=Compensation(tool=tool, input=rollback.input))
 
 
 class _Process:
