@@ -35,6 +35,7 @@ from narratoria.events import (
 from narratoria.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.session.journal import Journal
+from narratoria.session.restoration import FetchTurn
 from narratoria.tool import CallScope, Tool, ToolContext
 
 logger = logging.getLogger("narratoria")
@@ -105,9 +106,29 @@ class Undone:
         return [str(one) for one in self.not_taken_back]
 
 
+class _Reader:
+    """The turns that one move looks at: an undo needs its turn, and the one before it, several times.
+
+    It keeps the last two, as a turn may be large and a move may go over many.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._known: dict[int, list[Record]] = {}
+
+    def __call__(self, turn: int) -> list[Record]:
+        known = self._known.pop(turn, None)
+        if known is None:
+            known = self._journal.store.read_turn(self._journal.session.id, turn)
+        self._known[turn] = known
+        if len(self._known) > 2:
+            del self._known[next(iter(self._known))]
+        return known
+
+
 async def preview_undo(journal: Journal, registry: ToolRegistry | None = None) -> UndoPreview:
     """What undoing the newest turn means, without doing it."""
-    return await _preview(journal, _newest(journal), registry)
+    return await _preview(journal, _newest(journal), registry, _Reader(journal))
 
 
 async def preview_return(
@@ -116,19 +137,21 @@ async def preview_return(
     """What returning to a checkpoint means, for each turn that would be undone, the newest first."""
     marked = _marked(journal, name)
     later = [turn for turn in reversed(journal.timeline.turns) if turn > marked]
-    return [await _preview(journal, turn, registry) for turn in later]
+    return [await _preview(journal, turn, registry, _Reader(journal)) for turn in later]
 
 
 async def preview_undo_to(
     journal: Journal, turn: int, registry: ToolRegistry | None = None
 ) -> list[UndoPreview]:
     """What undoing `turn` and every later one means, the newest first."""
-    return [await _preview(journal, one, registry) for one in _from(journal, turn)]
+    return [await _preview(journal, one, registry, _Reader(journal)) for one in _from(journal, turn)]
 
 
-async def _preview(journal: Journal, turn: int, registry: ToolRegistry | None) -> UndoPreview:
+async def _preview(
+    journal: Journal, turn: int, registry: ToolRegistry | None, read: FetchTurn
+) -> UndoPreview:
     await journal.flush()
-    records = journal.store.read_turn(journal.session.id, turn)
+    records = read(turn)
     preview = UndoPreview(turn, _prompt(records))
     done = journal.timeline.taken_back.get(turn, ())
     for applied in _effects(records):
@@ -148,20 +171,21 @@ async def _preview(journal: Journal, turn: int, registry: ToolRegistry | None) -
 async def undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone:
     """Take the newest turn back. `registry` has the tools whose effects are to be compensated."""
     async with journal.session.turn_lock:
-        return await _undo(journal, registry)
+        return await _undo(journal, registry, _Reader(journal))
 
 
 async def undo_to(journal: Journal, turn: int, registry: ToolRegistry | None = None) -> list[Undone]:
     """Take `turn` and every later one back, the newest first."""
     async with journal.session.turn_lock:
-        return [await _undo(journal, registry) for _ in _from(journal, turn)]
+        read = _Reader(journal)
+        return [await _undo(journal, registry, read) for _ in _from(journal, turn)]
 
 
-async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
+async def _undo(journal: Journal, registry: ToolRegistry | None, read: FetchTurn) -> Undone:
     if journal.timeline.open is not None:
         await _abandon(journal)
-    preview = await preview_undo(journal, registry)
-    records = journal.store.read_turn(journal.session.id, preview.turn)
+    preview = await _preview(journal, _newest(journal), registry, read)
+    records = read(preview.turn)
     outcome = Undone(preview.turn, preview.prompt, preview.staying)
     resumed = journal.timeline.undoing == preview.turn
     done = tuple(journal.timeline.taken_back.get(preview.turn, ()))
@@ -174,7 +198,7 @@ async def _undo(journal: Journal, registry: ToolRegistry | None) -> Undone:
         elif _obstacle(journal, preview.turn, applied, registry) is None:
             assert registry is not None  # noqa: S101 - without one there is an obstacle
             await _compensate(journal, registry, preview.turn, applied, outcome)
-    before, restoration = journal.timeline.copy(), journal.restoration()
+    before, restoration = journal.timeline.copy(), journal.restoration(read)
     restoration.take_back(preview.turn)
 
     def revert() -> None:
@@ -200,7 +224,7 @@ async def finish_undo(journal: Journal, registry: ToolRegistry | None = None) ->
         timeline = journal.timeline
         if timeline.undoing is None or timeline.open is not None or timeline.undoing != timeline.last:
             return None
-        return await _undo(journal, registry)
+        return await _undo(journal, registry, _Reader(journal))
 
 
 def _refuse_while_undoing(journal: Journal) -> None:
@@ -297,8 +321,9 @@ async def return_to(journal: Journal, name: str, registry: ToolRegistry | None =
     undone: list[Undone] = []
     async with journal.session.turn_lock:
         turn = _marked(journal, name)
+        read = _Reader(journal)
         while journal.timeline.last is not None and journal.timeline.last > turn:
-            undone.append(await _undo(journal, registry))
+            undone.append(await _undo(journal, registry, read))
     return undone
 
 

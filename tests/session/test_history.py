@@ -502,3 +502,26 @@ async def test_an_undo_that_cannot_be_saved_takes_nothing_back_outside(tmp_path:
     said = next(n for n, event in enumerate(events) if isinstance(event, UndoStarted))
     assert said < next(n for n, event in enumerate(events) if isinstance(event, TurnUndone))
     store.close()
+
+
+class ReadingCounted(SqliteStore):
+    """A store that knows which turns were read from it."""
+
+    turns_read: list[int]
+
+    def read_turn(self, session_id: str, turn: int) -> list[Record]:
+        self.turns_read.append(turn)
+        return super().read_turn(session_id, turn)
+
+
+async def test_a_turn_that_is_taken_back_is_read_once(tmp_path: Path) -> None:
+    registry = Outside(tmp_path).registry()
+    store = ReadingCounted(tmp_path / "sessions.db")
+    journal = new_game(store)
+    for _ in range(6):
+        await play(journal, registry, "dig 1")
+    store.turns_read = []
+    await undo_to(journal, 2, registry)
+    assert store.turns_read == [6, 5, 4, 3, 2, 1]
+    await journal.close()
+    store.close()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
-from narratoria.session.restoration import Restoration, SnapshotTaken, take_snapshot
+from narratoria.session.restoration import FetchTurn, Restoration, SnapshotTaken, take_snapshot
 from narratoria.session.session import Record, Run, Session, Sink
 from narratoria.session.timeline import Timeline
 from narratoria.session.writer import ConnectionLost, Database
@@ -209,10 +209,10 @@ class Journal:
             for record in self.open_records
         )
 
-    def restoration(self) -> Restoration:
-        """What takes turns of this session back and makes them again."""
+    def restoration(self, fetch: FetchTurn | None = None) -> Restoration:
+        """What takes turns of this session back and makes them again, read by `fetch` where there is one."""
         return Restoration(
-            self.session, self.timeline, lambda turn: self.store.read_turn(self.session.id, turn)
+            self.session, self.timeline, fetch or (lambda turn: self.store.read_turn(self.session.id, turn))
         )
 
     # --- writing -----------------------------------------------------------------------------------------
