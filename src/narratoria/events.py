@@ -375,4 +375,3 @@ AnyRuntimeEvent: TypeAlias = (
 
 encode: Final = msgspec.json.Encoder().encode
 decode_tool_event: Final = msgspec.json.Decoder(ToolEvent).decode
-decode_runtime_event: Final = msgspec.json.Decoder(AnyRuntimeEvent).decode

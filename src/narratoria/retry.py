@@ -197,7 +197,7 @@ def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
     )
 
 
-class _PolicyData(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class RetryData(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The `retry` of a manifest. Waits are in seconds there too."""
 
     max_retries: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETRIES)] = 0
@@ -210,7 +210,7 @@ def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
     """The policy a manifest describes; a `ToolValidationError` names the key that is wrong."""
     where = f"tool {name!r}: retry" if name else "retry"
     try:
-        parsed: _PolicyData = _parse_policy(data)
+        parsed: RetryData = _parse_policy(data)
         return RetryPolicy(
             parsed.max_retries,
             parsed.backoff,
@@ -221,8 +221,7 @@ def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
         raise ToolValidationError(f"{where}: {error}") from None
 
 
-_parse_policy = schema.parser_for(_PolicyData)
-RETRY_SCHEMA: Final = schema.schema_for(_PolicyData)  # for the contract of a manifest
+_parse_policy = schema.parser_for(RetryData)
 
 
 # --- waiting -------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import msgspec
 from narratoria.contracts import rules, words, yaml
 from narratoria.events import Asset, Done, JsonObject, Log, StatePatch, ToolErrorEvent, UiEvent
 from narratoria.plan import ExecutionResult, PlanDocument
-from narratoria.retry import _PolicyData
+from narratoria.retry import RetryData
 from narratoria.tools.manifest import Manifest
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -27,7 +27,7 @@ _NAMES: Final = {
     "UiEvent": "UiEvent",
     "ToolErrorEvent": "ErrorEvent",
     "Done": "DoneEvent",
-    "_PolicyData": "Retry",
+    "RetryData": "Retry",
     "ManifestExample": "Example",
 }
 _EVENTS: Final = (Log, StatePatch, Asset, UiEvent, ToolErrorEvent, Done)
@@ -80,7 +80,7 @@ def execution_result() -> JsonObject:
 
 def tool_manifest() -> JsonObject:
     document = _document("tool-manifest", Manifest)
-    document["$defs"].update(_components([_PolicyData], "#/$defs/"))
+    document["$defs"].update(_components([RetryData], "#/$defs/"))
     rules.restrict_manifest(document)
     document["examples"] = [words.MANIFEST_EXAMPLE]
     return document
