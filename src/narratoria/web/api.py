@@ -48,7 +48,7 @@ class Api:
     # --- library -------------------------------------------------------------------------------------------
 
     async def list_stories(self, request: HttpRequest) -> Response:
-        return _json(await self.games.stories())
+        return _json(await self.games.shelf.cards())
 
     async def list_sessions(self, request: HttpRequest) -> Response:
         return _json(await self.games.sessions())

@@ -1,59 +1,46 @@
-"""The games this server has open, and how each of them is found, begun and brought to an end."""
+"""The games this server has open: how each is begun, opened, played, left and brought to an end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import math
 import tempfile
-import time
 import zipfile
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Awaitable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import msgspec
 
 from narratoria import history
-from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
-from narratoria.events import MemoryChange, Notice
-from narratoria.game import Game, folder_of, story_of
-from narratoria.narrator.casting import NARRATORS, make_narrator, what_is_missing
+from narratoria.errors import JournalError, NarratoriaError, SessionBusy
+from narratoria.events import Notice
+from narratoria.game import Game, folder_of
 from narratoria.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.portable import SUFFIX, export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
-from narratoria.story import Story, ending_of, find_stories
+from narratoria.story import Story
 from narratoria.turn import Origin
 from narratoria.web.aftermath import in_words
-from narratoria.web.cards import branch_title, excerpt
-from narratoria.web.covers import draw_cover
+from narratoria.web.cards import branch_title
 from narratoria.web.documents import (
-    Permission,
     SessionCard,
     Settings,
     SettingsChange,
-    Skill,
-    StoryCard,
     ToolName,
     Undone,
     UndoPreview,
 )
 from narratoria.web.feed import Feed
 from narratoria.web.past import JournalPast
+from narratoria.web.seat import Seat
+from narratoria.web.shelf import Shelf, title_of
 
 if TYPE_CHECKING:
     from narratoria.session.journal import Journal
 
-logger = logging.getLogger("narratoria")
-
-OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
-SETTINGS_KEY: Final = "player settings"
 GRACE_SECONDS: Final = 2.0
-SHELF_SECONDS: Final = 2.0
 FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`
 PATIENCE_SECONDS: Final = 0.1
 MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the stream, beside the page
@@ -75,22 +62,6 @@ def _refusing() -> Iterator[None]:
         raise Refused(str(error)) from None
 
 
-@dataclass(slots=True)
-class Seat:
-    """A game that is open here: one writer, any number of viewers."""
-
-    game: Game
-    journal: Journal
-    feed: Feed
-    narrator: str = OWN_CHAIN
-    disabled: set[str] = field(default_factory=set)
-    turn: asyncio.Task[None] | None = None
-
-    @property
-    def session(self) -> Session:
-        return self.game.session
-
-
 class Games:
     """Every session by its id. Turns run in its task group, so none outlives the server."""
 
@@ -98,18 +69,15 @@ class Games:
         self, store: Store, *, narrators: Sequence[str] | None = None, extra: Sequence[Story] = ()
     ) -> None:
         self.store = store
+        self.shelf = Shelf(store, extra)
         self._narrators = narrators
-        self._extra = tuple(extra)  # stories that lie on no shelf
         self._seats: dict[str, Seat] = {}
         self._opening: dict[str, asyncio.Lock] = {}
-        self._shelf: tuple[float, list[Story]] = (-math.inf, [])
-        self._covers: dict[str, str | None] = {}
-        self._glimpses: dict[str, tuple[int, SessionCard]] = {}
         self._tasks = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
-        self._tasks.create_task(self._draw_covers())
+        self._tasks.create_task(self.shelf.draw_covers())
         return self
 
     async def __aexit__(
@@ -148,93 +116,22 @@ class Games:
         for seat in self._seats.values():
             seat.feed.close()
 
-    # --- the library ---------------------------------------------------------------------------------------
-
-    async def stories(self) -> list[StoryCard]:
-        return [
-            StoryCard(
-                id=story.id,
-                title=story.title,
-                description=story.premise,
-                author=story.author,
-                note=story.note,
-                language=story.language,
-                cover=self._covers.get(story.id),
-                cover_alt=story.cover.alt,
-            )
-            for story in await asyncio.to_thread(self._stories)
-        ]
-
-    def _stories(self) -> list[Story]:
-        """Read again after a moment: a page asks several times as it opens, and an author tries things out."""
-        read, stories = self._shelf
-        if time.monotonic() - read > SHELF_SECONDS:
-            found = {story.id: story for story in (*find_stories(), *self._extra)}
-            stories = sorted(found.values(), key=lambda story: story.title)
-            self._shelf = time.monotonic(), stories
-        return stories
-
-    def _story(self, story_id: str) -> Story:
-        for story in self._stories():
-            if story.id == story_id:
-                return story
-        raise StoryInvalid(f"there is no story {story_id!r}; the library lists those there are")
-
-    def _story_of(self, meta: SessionMeta) -> Story:
-        return story_of(meta, next((story for story in self._extra if story.id == meta.story), None))
-
-    async def check_story(self, meta: SessionMeta, given: Story | None) -> None:
-        """See that a session can be played, with the story `given` if there is one, before a page opens on it."""
-        if given is None:
-            await asyncio.to_thread(self._story_of, meta)
-            return
-        folder = folder_of(story_of(meta, given))
-        if folder != meta.folder:
-            await asyncio.to_thread(self.store.relocate, meta.id, folder)
-
-    async def _draw_covers(self) -> None:
-        for story in await asyncio.to_thread(self._stories):
-            self._covers[story.id] = await draw_cover(story, self.store.assets)
+    # --- saved sessions ------------------------------------------------------------------------------------
 
     async def sessions(self) -> list[SessionCard]:
-        stories = {story.id: story for story in await asyncio.to_thread(self._stories)}
         cards = []
         for meta in await asyncio.to_thread(self.store.list):
             if meta.begun:
                 with contextlib.suppress(SessionUnknown):  # deleted since it was listed
-                    cards.append(await asyncio.to_thread(self._card, meta, stories.get(meta.story or "")))
+                    cards.append(await self._card(meta))
         return cards
 
     async def card(self, session_id: str) -> SessionCard:
-        meta = await asyncio.to_thread(self._meta, session_id)
-        stories = {story.id: story for story in await asyncio.to_thread(self._stories)}
-        return await asyncio.to_thread(self._card, meta, stories.get(meta.story or ""))
+        return await self._card(await asyncio.to_thread(self._meta, session_id))
 
-    def _card(self, meta: SessionMeta, story: Story | None) -> SessionCard:
-        """What the library shows of a session. It is folded once for each change, not at each visit."""
-        known = self._glimpses.get(meta.id)
-        if known is not None and known[0] == meta.last_seq and known[1].title == _title(meta, story):
-            return known[1]
+    async def _card(self, meta: SessionMeta) -> SessionCard:
         seat = self._seats.get(meta.id)
-        session = seat.session if seat else self.store.restore(meta.id)
-        told = session.past[-1][1] if session.past else story.opening.narrative if story else ""
-        pictures = [one.hash for one in session.asset_records.values() if one.media_type.startswith("image/")]
-        ending = ending_of(session.state)
-        card = SessionCard(
-            id=meta.id,
-            title=_title(meta, story),
-            story=meta.story,
-            story_title=story.title if story else meta.story or "",
-            updated=meta.updated,
-            turns=meta.turns,
-            excerpt=excerpt(told),
-            picture=pictures[-1] if pictures else None,
-            parent=meta.parent,
-            ending=ending[1] if ending else None,
-            language=story.language if story else "en",
-        )
-        self._glimpses[meta.id] = (meta.last_seq, card)
-        return card
+        return await asyncio.to_thread(self.shelf.card, meta, seat.session if seat else None)
 
     def _meta(self, session_id: str) -> SessionMeta:
         try:
@@ -242,18 +139,11 @@ class Games:
         except SessionUnknown as error:
             raise NotFound(error.args[0]) from None
 
-    async def newest(self) -> str | None:
-        """The session played last that can still be played."""
-        known = {story.id for story in await asyncio.to_thread(self._stories)}
-        metas = await asyncio.to_thread(self.store.list)
-        metas = [meta for meta in metas if meta.begun]
-        return next((meta.id for meta in metas if meta.story in known or _is_there(meta.folder)), None)
-
     # --- opening and leaving -------------------------------------------------------------------------------
 
     async def create(self, story_id: str) -> str:
         """Begin a story and return the id of its session."""
-        story = await asyncio.to_thread(self._story, story_id)
+        story = await asyncio.to_thread(self.shelf.story, story_id)
         session = Session(state=story.state, permissions=story.permissions, assets=self.store.assets)
         game = Game(story, session, narrators=self._narrators)  # first: what cannot be played is not kept
         journal = await asyncio.to_thread(
@@ -270,10 +160,10 @@ class Games:
             seat = self._seats.get(session_id)
             if seat is None:
                 meta = await asyncio.to_thread(self._meta, session_id)
-                story = await asyncio.to_thread(self._story_of, meta)
+                story = await asyncio.to_thread(self.shelf.story_of, meta)
                 journal = await asyncio.to_thread(self.store.open, session_id)
                 seat = self._seat(Game(story, journal.session, narrators=self._narrators), journal)
-                self._restore_settings(seat)
+                seat.restore()
                 self._start(seat, seat.game.resume())
             return seat
 
@@ -294,13 +184,13 @@ class Games:
             return None
         story = seat.game.story
         return msgspec.json.encode(
-            {"title": _title(meta, story), "language": story.language, "past": msgspec.Raw(past)}
+            {"title": title_of(meta, story), "language": story.language, "past": msgspec.Raw(past)}
         )
 
     def _seat(self, game: Game, journal: Journal) -> Seat:
         session = game.session
         past = JournalPast(self.store, session.id, journal.timeline)
-        seat = Seat(game, journal, Feed(past, session.seq))
+        seat = Seat(game, journal, Feed(past, session.seq), self._narrators)
         journal.attach(seat.feed)  # not to the session: a viewer never knows more than a restarted server
         self._seats[session.id] = seat
         return seat
@@ -319,7 +209,7 @@ class Games:
         async with self._opening.setdefault(session_id, asyncio.Lock()):
             await asyncio.to_thread(self._meta, session_id)
             await self._leave(session_id)
-            self._glimpses.pop(session_id, None)
+            self.shelf.forget(session_id)
             await asyncio.to_thread(self.store.delete, session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
@@ -447,62 +337,12 @@ class Games:
     # --- settings ------------------------------------------------------------------------------------------
 
     async def settings(self, session_id: str) -> Settings:
-        seat = await self.open(session_id)
-        registry = seat.game.registry
-        skills: dict[str, str] = {}
-        asked: set[str] = set(seat.game.story.permissions)
-        for tool in registry:
-            skills.setdefault(tool.skill or tool.name, tool.description)
-            asked.update(tool.permissions)
-        granted = seat.session.permissions
-        health = seat.session.health
-        return Settings(
-            narrator=seat.narrator,
-            narrators=[OWN_CHAIN, *NARRATORS],
-            missing={name: what for name in NARRATORS if (what := what_is_missing(seat.game.story, name))},
-            skills=[
-                Skill(
-                    name=name,
-                    description=description,
-                    enabled=name not in seat.disabled,
-                    health=health[name].health if name in health else "healthy",
-                )
-                for name, description in sorted(skills.items())
-            ],
-            permissions=[Permission(name=name, granted=name in granted) for name in sorted(asked | granted)],
-        )
+        return (await self.open(session_id)).settings()
 
     async def change_settings(self, session_id: str, change: SettingsChange) -> Settings:
         seat = await self.open(session_id)
-        async with seat.session.turn_lock:
-            if change.narrator is not None:
-                self._use_narrator(seat, change.narrator)
-            self._switch_skills(seat, change.skills)
-            seat.session.grant(*[name for name, granted in change.permissions.items() if granted])
-            seat.session.revoke(*[name for name, granted in change.permissions.items() if not granted])
-            kept = {"narrator": seat.narrator, "disabled": sorted(seat.disabled)}
-            seat.session.commit("", [MemoryChange("long-term", "write", SETTINGS_KEY, kept)])
-        return await self.settings(session_id)
-
-    def _restore_settings(self, seat: Seat) -> None:
-        kept: Any = seat.session.memory.read("long-term", SETTINGS_KEY)
-        if not isinstance(kept, dict):
-            return
-        self._switch_skills(seat, dict.fromkeys(kept.get("disabled", ()), False))
-        try:
-            self._use_narrator(seat, kept.get("narrator", OWN_CHAIN))
-        except NarratoriaError as error:  # installed then, not now: the story's own chain speaks
-            logger.warning("session %s: %s", seat.session.id, error)
-
-    def _use_narrator(self, seat: Seat, name: str) -> None:
-        names = self._narrators if name == OWN_CHAIN else [name]
-        seat.game.narrator = make_narrator(seat.game.story, names)
-        seat.narrator = name
-
-    def _switch_skills(self, seat: Seat, skills: Mapping[str, bool]) -> None:
-        for name, enabled in skills.items():
-            (seat.disabled.discard if enabled else seat.disabled.add)(name)
-        seat.game.settings = replace(seat.game.settings, disabled_skills=frozenset(seat.disabled))
+        await seat.change(change)
+        return seat.settings()
 
 
 def _told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
@@ -514,11 +354,3 @@ def _told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
         ],
         compensated=[line for one in undone for line in one.compensated],
     )
-
-
-def _is_there(folder: str | None) -> bool:
-    return folder is not None and (Path(folder) / "story.toml").is_file()
-
-
-def _title(meta: SessionMeta, story: Story | None) -> str:
-    return meta.title or (story.title if story else meta.id)

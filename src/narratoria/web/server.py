@@ -79,12 +79,12 @@ async def first_page(store: Store, story: Story | None, session_id: str | None, 
     """Where the browser opens."""
     if session_id is not None:
         meta = await asyncio.to_thread(store.find, session_id)
-        await games.check_story(meta, story)
+        await games.shelf.check(meta, story)
         session_id = meta.id
     elif story is not None:
         session_id = await games.create(story.id)
     else:
-        session_id = await games.newest() or await games.create(DEFAULT_STORY)
+        session_id = await asyncio.to_thread(games.shelf.newest) or await games.create(DEFAULT_STORY)
     return f"/play/{quote(session_id)}"
 
 
