@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -69,7 +71,37 @@ class Floods:
     status: int = 200
 
 
-Behaviour: TypeAlias = Says | Fails | Hangs | Writes | Floods
+@dataclass(frozen=True, slots=True)
+class Drips:
+    """A streamed reply byte by byte, with a pause of so many seconds after each."""
+
+    text: str
+    pause: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Babbles:
+    """A stream of good events that never ends."""
+
+    text: str = "and "
+
+
+@dataclass(frozen=True, slots=True)
+class Resets:
+    """Headers, some text, then a connection that is torn down."""
+
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Redirects:
+    """Sends the caller to another address."""
+
+    to: str
+    status: int = 307
+
+
+Behaviour: TypeAlias = Says | Fails | Hangs | Writes | Floods | Drips | Babbles | Resets | Redirects
 
 
 class ScriptedModel:
@@ -144,6 +176,29 @@ class ScriptedModel:
                     await writer.drain()
                 await reader.read()  # ends when the caller closes the connection
                 self.left_alone.set()
+            case Drips(text, pause):
+                _begin(writer)
+                for byte in b"".join(b"data: " + event + b"\n\n" for event in _events(Says(text))):
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                    await asyncio.sleep(pause)
+            case Babbles(text):
+                _begin(writer)
+                while True:
+                    writer.write(b"data: " + _chunk({"content": text}) + b"\n\n")
+                    await writer.drain()
+            case Resets(after):
+                _begin(writer)
+                writer.write(b"data: " + _chunk({"content": after}) + b"\n\n")
+                await writer.drain()
+                linger = struct.pack("ii", 1, 0)  # on, for no time: close() sends RST instead of FIN
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                writer.transport.abort()
+            case Redirects(to, status):
+                writer.write(
+                    f"HTTP/1.1 {status} -\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+                )
+                await writer.drain()
             case Writes(raw, content_type, status):
                 _begin(writer, status, content_type)
                 writer.write(raw)

@@ -24,7 +24,7 @@ from narratoria.adapters import (
 from narratoria.adapters.discretion import Discreet
 from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.errors import NarratoriaError
-from narratoria.testing import Fails, Floods, Hangs, Says, ScriptedModel, Writes
+from narratoria.testing import Fails, Floods, Hangs, Redirects, Says, ScriptedModel, Writes
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -298,6 +298,24 @@ async def test_a_key_that_a_server_echoes_is_not_passed_on(message: str) -> None
                 await adapter.complete(ModelRequest(HELLO))
             assert "key-of-mine" not in str(failed.value)
             assert "AbCdEf" not in str(failed.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_what_was_meant_for_one_server_is_not_carried_to_another(status: int) -> None:
+    async with ScriptedModel(Says("mine now")) as other:
+        elsewhere = other.url.replace("http://", "http://me:secret@") + "/chat/completions"
+        async with ScriptedModel(Redirects(elsewhere, status)) as server:
+            with pytest.raises(ModelRefused, match=rf"{status}.*would have us go to {other.url}") as refused:
+                await to(server).complete(ModelRequest(HELLO))
+        assert other.requests == []
+    assert "secret" not in str(refused.value)
+
+
+async def test_a_redirection_to_nowhere_is_a_refusal_too() -> None:
+    async with ScriptedModel(Redirects("http://[bad"), Redirects("")) as server:
+        for _ in range(2):
+            with pytest.raises(ModelRefused, match="would have us go to"):
+                await to(server).complete(ModelRequest(HELLO))
 
 
 def test_what_stands_before_the_host_of_an_address_is_not_shown() -> None:

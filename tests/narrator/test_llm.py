@@ -28,7 +28,19 @@ from narratoria.narrator.receipts import CONTRADICTION
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.session import Record
 from narratoria.story import Story
-from narratoria.testing import Behaviour, Fails, Floods, Hangs, Says, ScriptedModel, Writes
+from narratoria.testing import (
+    Babbles,
+    Behaviour,
+    Drips,
+    Fails,
+    Floods,
+    Hangs,
+    Redirects,
+    Resets,
+    Says,
+    ScriptedModel,
+    Writes,
+)
 from narratoria.turn import NOTE, TurnSettings, take_turn
 
 LIGHT = ToolCard(
@@ -343,12 +355,24 @@ BAD_SERVERS: list[Behaviour] = [
     Writes(b'data: {"choices": [{"index": 0, "del'),
     Says('{"narrative": "You light'),
     Floods(),
+    Drips(reply(), pause=1.0),
+    Babbles(),
+    Babbles('{"narrative": "and on '),
+    Resets(),
+    Resets('{"narrative": "You'),
+    Writes(b"\x89PNG\r\n\x1a\n" * 100, "image/png"),
+    Writes(b"It burns.", "text/plain"),
+    Writes(b"<html>Welcome</html>", "text/html"),
+    Redirects("http://127.0.0.1:9/v1/chat/completions"),
+    Redirects("http://localhost.invalid/", status=301),
 ]
+BAD_NAMES = """
+    hangs, hangs midway, 500, half an event, half a JSON, 200 MB, one byte a second, no end, no end of the narrative,
+    reset, reset midway, a picture, plain text, a page, redirected, moved for good
+"""
 
 
-@pytest.mark.parametrize(
-    "bad", BAD_SERVERS, ids=["hangs", "hangs midway", "500", "half an event", "half a JSON", "200 MB"]
-)
+@pytest.mark.parametrize("bad", BAD_SERVERS, ids=[name.strip() for name in BAD_NAMES.split(",")])
 async def test_a_bad_server_costs_one_attempt_not_the_turn(bad: Behaviour) -> None:
     session = Session(state={"lamp": {"lit": False}})
     async with narrator(bad, reply("It burns.", ("light", {"item": "lamp"})), time_limit=2.0) as (
@@ -370,18 +394,27 @@ async def test_a_bad_server_costs_one_attempt_not_the_turn(bad: Behaviour) -> No
     assert server.sent < 20_000_000
 
 
-async def test_a_chain_goes_on_to_the_next_narrator_when_the_server_hangs() -> None:
-    async with narrator(Hangs()) as (llm, _):
-        chain = ChainNarrator([llm], last_resort=TemplateNarrator(), time_limit=0.5)
+@pytest.mark.parametrize("bad", BAD_SERVERS, ids=[name.strip() for name in BAD_NAMES.split(",")])
+async def test_a_chain_goes_on_to_the_next_narrator_when_the_server_is_bad_for_good(bad: Behaviour) -> None:
+    session = Session()
+    recorder = Recorder(session)
+    async with narrator(*[bad] * 5, time_limit=1.0) as (llm, server):
+        chain = ChainNarrator([llm], last_resort=TemplateNarrator(), time_limit=2)
         result = await take_turn(
-            Session(),
+            session,
             "look",
             narrator=chain,
             registry=ToolRegistry(),
-            settings=TurnSettings(generation_timeout=0.5),
+            settings=TurnSettings(generation_timeout=3),
         )
+        assert len(server.requests) <= 5
     assert result.narrator == "template"
     assert result.outcome == "completed"
+    assert result.problems
+    shown = ""
+    for delta in recorder.of(NarrationDelta):
+        shown = delta.text if delta.anew else shown + delta.text
+    assert shown == result.narrative
 
 
 async def test_streamed_narration_is_recorded_once() -> None:

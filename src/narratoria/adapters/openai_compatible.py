@@ -91,6 +91,7 @@ class OpenAIAdapter:
             default_headers={"Accept-Encoding": "identity"},
             http_client=openai.DefaultAsyncHttpxClient(
                 event_hooks={"response": [bound(max_reply_bytes)]},
+                follow_redirects=False,  # a player's words go to the address that was set, and nowhere else
                 # No connection outlives its reply: an adapter may be used from one event loop after another.
                 limits=httpx2.Limits(max_keepalive_connections=0),
                 timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
@@ -260,6 +261,12 @@ class OpenAIAdapter:
         message = str(detail or error.message)
         if error.status_code in (400, 413, 422):
             return self._judged(message, request, status=error.status_code)
+        if 300 <= error.status_code < 400:
+            goal = _shown(error.response.headers.get("location", "nowhere"))
+            return ModelRefused(
+                f"{self.address} answered {error.status_code} and would have us go to {_clip(goal)}; "
+                "if that is the API, set its address"
+            )
         answered = f"{self.address} answered {error.status_code}: {_clip(message)}"
         wait = _retry_after(error.response.headers.get("retry-after", ""))
         if error.status_code == 429 or (error.status_code == 503 and wait is not None):
@@ -380,7 +387,10 @@ def _retry_after(value: str) -> float | None:
 
 def _shown(address: str) -> str:
     """An address without the name and password that may stand in it."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "an address that is none"
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
