@@ -14,16 +14,20 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import Final
 
-from narratoria.contract import Effect
+from narratoria.compensation import (
+    NOT_HERE,
+    SentNotification,
+    Staying,
+    StayingEffect,
+    compensate,
+    effects_of,
+    obstacle,
+)
 from narratoria.errors import JournalError
 from narratoria.events import (
     AnyRuntimeEvent,
     Checkpoint,
-    Committed,
-    EffectApplied,
-    EffectTakenBack,
     Notice,
     Notification,
     TurnCommitted,
@@ -36,37 +40,8 @@ from narratoria.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.session.journal import Journal
 from narratoria.session.restoration import FetchTurn
-from narratoria.tool import CallScope, Tool, ToolContext
 
 logger = logging.getLogger("narratoria")
-NOT_HERE: Final = "its tool is not here"
-
-
-@dataclass(frozen=True, slots=True)
-class StayingEffect:
-    """What a tool did outside that an undo leaves as it is."""
-
-    tool: str
-    description: str
-    reason: str
-    tried: bool = False  # whether its compensation ran, and failed
-
-    def __str__(self) -> str:
-        said = f"{self.tool}: {self.description}"
-        return f"{said} was not taken back: {self.reason}" if self.tried else f"{said} ({self.reason})"
-
-
-@dataclass(frozen=True, slots=True)
-class SentNotification:
-    """A notification that went out: nobody can unsend it."""
-
-    event: str
-
-    def __str__(self) -> str:
-        return f"notification {self.event!r} (it was sent)"
-
-
-Staying = StayingEffect | SentNotification
 
 
 @dataclass(slots=True)
@@ -154,10 +129,10 @@ async def _preview(
     records = read(turn)
     preview = UndoPreview(turn, _prompt(records))
     done = journal.timeline.taken_back.get(turn, ())
-    for applied in _effects(records):
+    for applied in effects_of(records):
         if (applied.call, applied.effect) in done:
             continue
-        reason = _obstacle(journal, turn, applied, registry)
+        reason = obstacle(journal, turn, applied, registry)
         if reason is None:
             preview.compensated.append(applied.description)
         else:
@@ -191,13 +166,17 @@ async def _undo(journal: Journal, registry: ToolRegistry | None, read: FetchTurn
     done = tuple(journal.timeline.taken_back.get(preview.turn, ()))
     if preview.compensated and not resumed:
         await _keep(journal, UndoStarted(turn=preview.turn))
-    for applied in reversed(_effects(records)):
+    for applied in reversed(effects_of(records)):
         if (applied.call, applied.effect) in done:
             if resumed:
                 outcome.compensated.append(applied.description)
-        elif _obstacle(journal, preview.turn, applied, registry) is None:
+        elif obstacle(journal, preview.turn, applied, registry) is None:
             assert registry is not None  # noqa: S101 - without one there is an obstacle
-            await _compensate(journal, registry, preview.turn, applied, outcome)
+            failed = await compensate(journal, registry, preview.turn, applied)
+            if failed is None:
+                outcome.compensated.append(applied.description)
+            else:
+                outcome.not_taken_back.append(failed)
     before, restoration = journal.timeline.copy(), journal.restoration(read)
     restoration.take_back(preview.turn)
 
@@ -272,7 +251,7 @@ async def _refuse_what_was_taken_back(journal: Journal, turn: int) -> None:
     records = journal.store.read_turn(journal.session.id, turn)
     timelines = [journal.timeline, *journal.store.sharing(journal.session.id, turn).values()]
     gone = {effect for timeline in timelines for effect in timeline.taken_back.get(turn, ())}
-    outside = [one for one in _effects(records) if (one.call, one.effect) in gone]
+    outside = [one for one in effects_of(records) if (one.call, one.effect) in gone]
     if outside:
         done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
         raise JournalError(
@@ -353,7 +332,7 @@ async def _abandon(journal: Journal) -> None:
         journal.open_records = []
 
 
-# --- what reached outside ---------------------------------------------------------------------------------
+# --- which turns -------------------------------------------------------------------------------------------
 
 
 def _newest(journal: Journal) -> int:
@@ -372,72 +351,5 @@ def _from(journal: Journal, turn: int) -> list[int]:
     return [one for one in reversed(there) if one >= turn]
 
 
-def _effects(records: list[Record]) -> list[EffectApplied]:
-    return [one for record in records if isinstance(record.event, Committed) for one in record.event.effects]
-
-
 def _prompt(records: list[Record]) -> str:
     return next((record.event.prompt for record in records if isinstance(record.event, TurnStarted)), "")
-
-
-def _obstacle(
-    journal: Journal, turn: int, applied: EffectApplied, registry: ToolRegistry | None
-) -> str | None:
-    """Why an effect cannot be compensated now, or None."""
-    if not applied.reversible:
-        return "irreversible"
-    for other, timeline in journal.store.sharing(journal.session.id, turn).items():
-        if turn in timeline.turns:
-            parent = journal.store.meta(journal.session.id).parent
-            return (
-                "shared with the session this one branched from"
-                if other == parent
-                else (f"session {other[:12]} shares it")
-            )
-    tool = registry.get(applied.tool) if registry is not None else None
-    if tool is None:
-        return NOT_HERE
-    return None if _effect_of(tool, applied) is not None else "its tool has changed since"
-
-
-def _effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | None:
-    """The tool's effect that is the recorded one: the same words in the same place, or the only one of those words.
-
-    A tool may have been edited since; another effect's compensation must not run with this one's receipt.
-    """
-    same = [
-        (place, one)
-        for place, one in enumerate(tool.effects)
-        if one.description == applied.description and one.reversible and one.reaches_outside
-    ]
-    for place, one in same:
-        if place == applied.effect or len(same) == 1:
-            return one
-    return None
-
-
-async def _compensate(
-    journal: Journal, registry: ToolRegistry, turn: int, applied: EffectApplied, outcome: Undone
-) -> None:
-    tool = registry.get(applied.tool)
-    effect = _effect_of(tool, applied) if tool is not None else None
-    if tool is None or effect is None:
-        raise JournalError(f"{applied.tool} was unregistered while its effects were being taken back")
-    draft = journal.session.draft()
-    context = ToolContext(tool, draft, applied.call, registry.executor, CallScope())
-    try:
-        await effect.roll_back(context, applied.receipt)
-    except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
-        draft.discard()
-        outcome.not_taken_back.append(
-            StayingEffect(applied.tool, applied.description, str(error), tried=True)
-        )
-        return
-    draft.operations.clear()  # the session itself goes back by the turn's inverses; only resources are kept
-    draft.effects.clear()
-    draft.commit(applied.call)
-    journal.session.record(
-        EffectTakenBack(turn=turn, call=applied.call, effect=applied.effect, description=applied.description)
-    )
-    await journal.commit_turn()
-    outcome.compensated.append(applied.description)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from narratoria.compensation import SentNotification, Staying, StayingEffect
 from narratoria.contract import NotificationEffect
-from narratoria.history import SentNotification, Staying, StayingEffect
 from narratoria.registry import ToolRegistry
 
 

@@ -1,0 +1,108 @@
+"""What a turn did outside the session: whether it can be taken back, by what, and taking it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from narratoria.contract import Effect
+from narratoria.errors import JournalError
+from narratoria.events import Committed, EffectApplied, EffectTakenBack
+from narratoria.registry import ToolRegistry
+from narratoria.session import Record
+from narratoria.session.journal import Journal
+from narratoria.tool import CallScope, Tool, ToolContext
+
+NOT_HERE: Final = "its tool is not here"
+
+
+@dataclass(frozen=True, slots=True)
+class StayingEffect:
+    """What a tool did outside that an undo leaves as it is."""
+
+    tool: str
+    description: str
+    reason: str
+    tried: bool = False  # whether its compensation ran, and failed
+
+    def __str__(self) -> str:
+        said = f"{self.tool}: {self.description}"
+        return f"{said} was not taken back: {self.reason}" if self.tried else f"{said} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class SentNotification:
+    """A notification that went out: nobody can unsend it."""
+
+    event: str
+
+    def __str__(self) -> str:
+        return f"notification {self.event!r} (it was sent)"
+
+
+Staying = StayingEffect | SentNotification
+
+
+def effects_of(records: list[Record]) -> list[EffectApplied]:
+    return [one for record in records if isinstance(record.event, Committed) for one in record.event.effects]
+
+
+def obstacle(
+    journal: Journal, turn: int, applied: EffectApplied, registry: ToolRegistry | None
+) -> str | None:
+    """Why an effect cannot be compensated now, or None."""
+    if not applied.reversible:
+        return "irreversible"
+    for other, timeline in journal.store.sharing(journal.session.id, turn).items():
+        if turn in timeline.turns:
+            parent = journal.store.meta(journal.session.id).parent
+            return (
+                "shared with the session this one branched from"
+                if other == parent
+                else (f"session {other[:12]} shares it")
+            )
+    tool = registry.get(applied.tool) if registry is not None else None
+    if tool is None:
+        return NOT_HERE
+    return None if effect_of(tool, applied) is not None else "its tool has changed since"
+
+
+def effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | None:
+    """The tool's effect that is the recorded one: the same words in the same place, or the only one of those words.
+
+    A tool may have been edited since; another effect's compensation must not run with this one's receipt.
+    """
+    same = [
+        (place, one)
+        for place, one in enumerate(tool.effects)
+        if one.description == applied.description and one.reversible and one.reaches_outside
+    ]
+    for place, one in same:
+        if place == applied.effect or len(same) == 1:
+            return one
+    return None
+
+
+async def compensate(
+    journal: Journal, registry: ToolRegistry, turn: int, applied: EffectApplied
+) -> StayingEffect | None:
+    """Take an effect back, and say so on the disk; returns it, with the reason, if that did not work."""
+    tool = registry.get(applied.tool)
+    effect = effect_of(tool, applied) if tool is not None else None
+    if tool is None or effect is None:
+        raise JournalError(f"{applied.tool} was unregistered while its effects were being taken back")
+    draft = journal.session.draft()
+    context = ToolContext(tool, draft, applied.call, registry.executor, CallScope())
+    try:
+        await effect.roll_back(context, applied.receipt)
+    except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
+        draft.discard()
+        return StayingEffect(applied.tool, applied.description, str(error), tried=True)
+    draft.operations.clear()  # the session itself goes back by the turn's inverses; only resources are kept
+    draft.effects.clear()
+    draft.commit(applied.call)
+    journal.session.record(
+        EffectTakenBack(turn=turn, call=applied.call, effect=applied.effect, description=applied.description)
+    )
+    await journal.commit_turn()
+    return None
