@@ -177,6 +177,46 @@ def test_several_turns_are_undone_in_one_request_and_brought_back_in_one(server:
         assert client.post(f"/sessions/{session}/redo").json()["turns"] == [3]
 
 
+def test_a_moment_is_named_listed_and_returned_to(server: RunningServer) -> None:
+    session = server.new_session()
+    at = f"/sessions/{session}"
+    assert get(server, f"{at}/checkpoints") == []
+    play(server, session, "shake")
+    made = post(server, f"{at}/checkpoints", {"name": "  before the\npaint "})
+    assert (made.status_code, made.json()) == (201, {"name": "before the paint", "turn": 1})
+    for prompt in ("paint", "siren"):
+        play(server, session, prompt)
+    post(server, f"{at}/checkpoints", {"name": "the siren"})
+    marked = {"name": "before the paint", "turn": 1}
+    assert get(server, f"{at}/checkpoints") == [marked, {"name": "the siren", "turn": 3}]
+    preview = get(server, f"{at}/restore?checkpoint=before%20the%20paint")
+    assert preview["turns"] == [3, 2]
+    assert preview["irreversible"] == ["The siren: what it has sent"]
+    restored = post(server, f"{at}/restore", {"checkpoint": "before the paint"}).json()
+    assert (restored["turn"], restored["turns"]) == (1, [3, 2])
+    assert restored["irreversible"] == preview["irreversible"]
+    assert get(server, f"{at}/state")["state"]["bench"] == {"tidy": True}
+    assert get(server, f"{at}/checkpoints") == [marked], "a moment goes with its turn"
+    again = post(server, f"{at}/restore", {"checkpoint": "before the paint"})
+    assert (again.status_code, again.json()["turns"]) == (200, [])
+    with stream(server, session) as events:
+        assert events.until("checkpoint", name="the siren")[-1]["event"]["turn"] == 3
+
+
+def test_a_moment_that_cannot_be_named_or_found_says_why(server: RunningServer) -> None:
+    at = f"/sessions/{server.new_session()}"
+    post(server, f"{at}/checkpoints", {"name": "here"})
+    for name in (" ", "x" * 201):
+        refused = post(server, f"{at}/checkpoints", {"name": name})
+        assert (refused.status_code, refused.json()["error"]) == (400, "bad_request")
+    missing = post(server, f"{at}/restore", {"checkpoint": "there"})
+    assert (missing.status_code, missing.json()["error"]) == (404, "no_checkpoint")
+    assert "'here'" in missing.json()["message"]
+    with server.client() as client:
+        assert client.get(f"{at}/restore?checkpoint=there").status_code == 404
+        assert client.get(f"{at}/restore").status_code == 400
+
+
 def test_an_older_turn_is_retried_here_or_in_a_branch(server: RunningServer) -> None:
     session = server.new_session()
     for prompt in ("shake", "paint"):

@@ -194,6 +194,39 @@ def test_a_message_lies_above_the_field_and_is_gone_with_the_next_action(
     expect(message).to_have_count(0)
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
+def test_a_moment_is_given_a_name_and_returned_to(
+    server: RunningServer, open_page: Open, shoot: Shoot, theme: str
+) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"), theme=theme)
+    play(page, "shake")
+    act(page, 1, "Name this moment…")
+    dialog = page.get_by_role("dialog", name="Name this moment")
+    expect(dialog.get_by_label("A name to come back to")).to_be_focused()
+    shoot(page, f"story-name-moment-{theme}")
+    page.keyboard.type("Before the paint")
+    page.keyboard.press("Enter")
+    turn = page.get_by_role("article", name="Turn 1")
+    expect(turn).to_contain_text("Before the paint")
+    back = button(page, "Return to “Before the paint”")
+    expect(back).to_have_count(0)  # one is there already
+    play(page, "paint", "paint")
+    expect(back).to_be_visible()
+    page.get_by_role("button", name="Actions for turn 1").click()
+    expect(page.get_by_role("menuitem", name="Name this moment…")).to_have_count(0)
+    page.keyboard.press("Escape")
+    shoot(page, f"story-moment-{theme}")
+    assert not Axe().run(page).response["violations"]
+    page.reload()
+    back.click()
+    expect(page.locator(".prompt")).to_have_count(1)
+    expect(turn).to_contain_text("Before the paint")
+    assert turns_on(server, session) == 1
+    button(page, "Bring all back").click()
+    expect(page.locator(".prompt")).to_have_count(3)
+
+
 def test_the_prologue_can_be_branched_from(server: RunningServer, open_page: Open) -> None:
     session = server.new_session()
     page = open_page(server.at(f"/play/{session}"))

@@ -49,6 +49,8 @@ def test_nothing_a_player_says_ends_the_block_it_stands_in(server: RunningServer
     said = "</script><script>document.title = 'ours'</script><!-- <script>"
     with server.client() as client:
         client.post(f"/sessions/{session}/prompt", json={"prompt": said}).raise_for_status()
+        with client.stream("GET", f"/sessions/{session}/events") as stream:
+            next(line for line in stream.iter_lines() if '"type":"turn_committed","turn":1' in line)
         document = client.get(f"/play/{session}").text
     told = [record["event"] for record in story_in(document)["past"]["records"]]
     assert said in [event.get("prompt") for event in told]

@@ -17,12 +17,13 @@ from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryI
 from narratoria.events import PlanFinished, PlanMade
 from narratoria.session.portable import SUFFIX
 from narratoria.session.store import SessionUnknown
-from narratoria.web import documents, openapi
+from narratoria.web import documents, moves, openapi
 from narratoria.web.assets import asset_response
 from narratoria.web.cards import LONGEST_TITLE
 from narratoria.web.documents import Problem
 from narratoria.web.feed import Feed
-from narratoria.web.games import Games, NotFound, Refused
+from narratoria.web.games import Games, NotFound
+from narratoria.web.moves import NoCheckpoint, Refused
 from narratoria.web.openapi import BINARY, STREAM, Operation
 from narratoria.web.windows import Windows
 
@@ -63,7 +64,7 @@ class Api:
     async def change_session(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.SessionChange)
         if asked.title is not None:
-            await self.games.rename(_id(request), _title(asked.title))
+            await self.games.rename(_id(request), _line("a title", asked.title))
         if asked.settings is not None:
             await self.games.change_settings(_id(request), asked.settings)
         return _json(await self.games.card(_id(request)))
@@ -106,15 +107,16 @@ class Api:
     async def preview_undo(self, request: HttpRequest) -> Response:
         given = request.query_params.get("to")
         turn = None if given is None else _number("to", given)
-        return _json(await self.games.preview_undo(_id(request), turn))
+        return _json(await moves.preview_undo(await self.games.idle(_id(request)), turn))
 
     async def undo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Undo, documents.Undo())
-        return _json(await self.games.undo(_id(request), asked.to))
+        seat = await self.games.idle(_id(request))
+        return _json(moves.told(await moves.undo(seat, asked.to), seat.game.registry))
 
     async def redo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Redo, documents.Redo())
-        turns = await self.games.redo(_id(request), asked.to)
+        turns = await moves.redo(await self.games.idle(_id(request)), asked.to)
         return _json(documents.Redone(turn=turns[-1], turns=turns))
 
     async def retry(self, request: HttpRequest) -> Response:
@@ -127,6 +129,24 @@ class Api:
         if asked.turn is not None and asked.before is not None:
             raise BadRequest("name the last turn to share, or the first not to, but not both")
         return _json(documents.Made(id=await self.games.branch(_id(request), asked.turn, asked.before)), 201)
+
+    async def list_checkpoints(self, request: HttpRequest) -> Response:
+        return _json(moves.checkpoints(await self.games.open(_id(request))))
+
+    async def make_checkpoint(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.NewCheckpoint)
+        name = _line("the name of a checkpoint", asked.name)
+        return _json(await moves.mark(await self.games.idle(_id(request)), name), 201)
+
+    async def preview_restore(self, request: HttpRequest) -> Response:
+        name = request.query_params.get("checkpoint")
+        if name is None:
+            raise BadRequest("name the checkpoint, as in ?checkpoint=before%20the%20door")
+        return _json(await moves.preview_restore(await self.games.idle(_id(request)), name))
+
+    async def restore(self, request: HttpRequest) -> Response:
+        asked = await _body(request, documents.Restore)
+        return _json(await moves.restore(await self.games.idle(_id(request)), asked.checkpoint))
 
     # --- looking -------------------------------------------------------------------------------------------
 
@@ -204,14 +224,14 @@ def _id(request: HttpRequest) -> str:
     return str(request.path_params["id"])
 
 
-def _title(given: str) -> str:
+def _line(what: str, given: str) -> str:
     """One line that can be read: a title stands on cards, in menus and in the names of files."""
     seen = "".join(
         " " if unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} else letter for letter in given
     )
     title = " ".join(seen.split())
     if not title or len(title) > LONGEST_TITLE:
-        raise BadRequest(f"a title has 1 to {LONGEST_TITLE} letters in one line; this one has {len(title):,}")
+        raise BadRequest(f"{what} has 1 to {LONGEST_TITLE} letters in one line; this one has {len(title):,}")
     return title
 
 
@@ -262,6 +282,7 @@ _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     NotFound: (404, "not_found"),
     SessionUnknown: (404, "not_found"),  # deleted while it was asked for
     StoryInvalid: (404, "no_story"),
+    NoCheckpoint: (404, "no_checkpoint"),
     SessionBusy: (409, "busy"),
     Refused: (409, "refused"),
     JournalError: (500, "journal"),
@@ -310,6 +331,23 @@ OPERATIONS: Final = (
     Operation(
         "POST", "/sessions/{id}/branch", "branch", "A new session that shares the past up to a turn",
         documents.BranchPoint, documents.Made, 201,
+    ),
+    Operation(
+        "GET", "/sessions/{id}/checkpoints", "list_checkpoints", "Turns that have been given names",
+        answer=list[documents.CheckpointCard],
+    ),
+    Operation(
+        "POST", "/sessions/{id}/checkpoints", "make_checkpoint", "Give the newest turn a name to come back to",
+        documents.NewCheckpoint, documents.CheckpointCard, 201,
+    ),
+    Operation(
+        "GET", "/sessions/{id}/restore", "preview_restore",
+        "What going back to a checkpoint would take back, and what it could not",
+        answer=documents.UndoPreview, query={"checkpoint": "string"},
+    ),
+    Operation(
+        "POST", "/sessions/{id}/restore", "restore", "Take back every turn after a checkpoint",
+        documents.Restore, documents.Restored,
     ),
     Operation(
         "GET", "/sessions/{id}/events", "events", "Everything that happens, as it happens", answer=STREAM,

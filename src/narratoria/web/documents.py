@@ -59,6 +59,18 @@ class BranchPoint(Request, frozen=True, kw_only=True):
     before: int | None = None
 
 
+class NewCheckpoint(Request, frozen=True, kw_only=True):
+    """Give the newest turn a name to come back to. A name used before moves here."""
+
+    name: str
+
+
+class Restore(Request, frozen=True, kw_only=True):
+    """Take back every turn after this checkpoint."""
+
+    checkpoint: str
+
+
 class SettingsChange(Request, frozen=True, kw_only=True):
     """Only what is named changes."""
 
@@ -139,6 +151,23 @@ class Redone(Document, frozen=True, kw_only=True):
     turn: int
     """The newest that was brought back."""
     turns: list[int] = []
+
+
+class CheckpointCard(Document, frozen=True, kw_only=True):
+    """A turn with a name."""
+
+    name: str
+    turn: int
+
+
+class Restored(Document, frozen=True, kw_only=True):
+    turn: int
+    """The newest that counts now."""
+    turns: list[int] = []
+    """Those that were taken back, the newest first; none, where the story stood there already."""
+    irreversible: list[str] = []
+    """What reached outside and cannot be taken back."""
+    compensated: list[str] = []
 
 
 class ToolName(Document, frozen=True, kw_only=True):

@@ -6,33 +6,29 @@ import asyncio
 import contextlib
 import tempfile
 import zipfile
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import msgspec
 
-from narratoria import history
-from narratoria.errors import JournalError, NarratoriaError, SessionBusy
+from narratoria.errors import NarratoriaError, SessionBusy
 from narratoria.events import Notice
 from narratoria.game import Game, folder_of
-from narratoria.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.portable import SUFFIX, export_session, import_session
 from narratoria.session.store import SessionMeta, SessionUnknown, Store
 from narratoria.story import Story
 from narratoria.turn import Origin
-from narratoria.web.aftermath import in_words
 from narratoria.web.cards import branch_title
 from narratoria.web.documents import (
     SessionCard,
     Settings,
     SettingsChange,
     ToolName,
-    Undone,
-    UndoPreview,
 )
 from narratoria.web.feed import Feed
+from narratoria.web.moves import Refused, refusing, undo
 from narratoria.web.past import JournalPast
 from narratoria.web.seat import Seat
 from narratoria.web.shelf import Shelf, title_of
@@ -48,18 +44,6 @@ MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the s
 
 class NotFound(NarratoriaError):
     """There is no such session or story."""
-
-
-class Refused(NarratoriaError):
-    """It cannot be done as things stand."""
-
-
-@contextlib.contextmanager
-def _refusing() -> Iterator[None]:
-    try:
-        yield
-    except JournalError as error:
-        raise Refused(str(error)) from None
 
 
 class Games:
@@ -229,7 +213,7 @@ class Games:
         if turn is None:
             raise Refused("there is no turn to branch from yet")
         title = branch_title((await self.card(session_id)).title, turn)
-        with _refusing():
+        with refusing():
             meta = await asyncio.to_thread(self.store.branch, session_id, turn, title=title)
         return meta.id
 
@@ -255,56 +239,23 @@ class Games:
                 f"Choose a file whose name ends in {SUFFIX}, as it was saved."
             )
         file.seek(0)
-        with _refusing():
+        with refusing():
             return (await asyncio.to_thread(import_session, self.store, file)).id
 
     # --- playing -------------------------------------------------------------------------------------------
 
     async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
         """Begin a turn and return its number; what comes of it is on the stream."""
-        seat = await self._idle(session_id)
+        seat = await self.idle(session_id)
         return self._begin(seat, text, origin)
 
     async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
         """Take the turn `to`, or the newest, again, with the same words or with others."""
-        undone = await self._undo(await self._idle(session_id), to)
-        return self._begin(await self._idle(session_id), text or undone[-1].prompt, "retry")
+        undone = await undo(await self.idle(session_id), to)
+        return self._begin(await self.idle(session_id), text or undone[-1].prompt, "retry")
 
-    async def preview_undo(self, session_id: str, to: int | None = None) -> UndoPreview:
-        """What taking back the newest turn, or `to` and every later one, would mean."""
-        seat = await self._idle(session_id)
-        registry = seat.game.registry
-        with _refusing():
-            if to is None:
-                previews = [await history.preview_undo(seat.journal, registry)]
-            else:
-                previews = await history.preview_undo_to(seat.journal, to, registry)
-        return UndoPreview(
-            turns=[one.turn for one in previews],
-            irreversible=[line for one in previews for line in in_words(one.staying, registry)],
-            compensated=[line for one in previews for line in one.compensated],
-        )
-
-    async def undo(self, session_id: str, to: int | None = None) -> Undone:
-        """Take back the newest turn, or `to` and every later one."""
-        seat = await self._idle(session_id)
-        return _told(await self._undo(seat, to), seat.game.registry)
-
-    async def _undo(self, seat: Seat, to: int | None) -> list[history.Undone]:
-        with _refusing():
-            if to is None:
-                return [await history.undo(seat.journal, seat.game.registry)]
-            return await history.undo_to(seat.journal, to, seat.game.registry)
-
-    async def redo(self, session_id: str, to: int | None = None) -> list[int]:
-        """Bring back the turn undone last, or all up to `to`; their numbers, the oldest first."""
-        seat = await self._idle(session_id)
-        with _refusing():
-            if to is None:
-                return [await history.redo(seat.journal)]
-            return await history.redo_to(seat.journal, to)
-
-    async def _idle(self, session_id: str) -> Seat:
+    async def idle(self, session_id: str) -> Seat:
+        """The seat of a session in which no turn runs; refused while one does."""
         seat = await self.open(session_id)
         if seat.game.busy or seat.session.turn_lock.locked():
             raise SessionBusy("a turn is running; wait for its end, or cancel it")
@@ -343,14 +294,3 @@ class Games:
         seat = await self.open(session_id)
         await seat.change(change)
         return seat.settings()
-
-
-def _told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
-    return Undone(
-        turn=undone[-1].turn,
-        turns=[one.turn for one in undone],
-        irreversible=[
-            line for one in undone for line in in_words([*one.staying, *one.not_taken_back], registry)
-        ],
-        compensated=[line for one in undone for line in one.compensated],
-    )

@@ -6,6 +6,8 @@ import { icon } from "./icons.js";
 
 /** Letters in what a player says, wherever it is typed. */
 export const LONGEST_PROMPT = 8000;
+/** Of stories and of moments. */
+export const LONGEST_TITLE = 200;
 const SNACKBAR_MS = 8000;
 
 /**
@@ -29,8 +31,8 @@ export function ask(title, content, actions) {
 }
 
 /** @returns {Promise<string|null>} */
-export async function askText(title, label, value, action) {
-  const field = h("textarea", { class: "field", rows: 3, id: "ask-field", maxlength: LONGEST_PROMPT });
+export async function askText(title, label, value, action, rows = 3) {
+  const field = h("textarea", { class: "field", rows, id: "ask-field", maxlength: rows > 1 ? LONGEST_PROMPT : LONGEST_TITLE });
   field.value = value;
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;

@@ -39,6 +39,7 @@ export function newWorld(rev = 0) {
     assets: new Map(),
     skills: new Map(),
     permissions: new Set(),
+    /** turns that have names, by name @type {Map<string, number>} */ checkpoints: new Map(),
     initial: {},
     state: {},
     /** patches of calls that have not committed, by sequence number */ pending: new Map(),
@@ -69,6 +70,11 @@ export function activeTurns(world) {
 /** @param {World} world @returns {Turn|null} */
 export function lastTurn(world) {
   return activeTurns(world).findLast((turn) => turn.turn > 0 || turn.items.length) ?? null;
+}
+
+/** What a turn is called, by whoever plays. @param {World} world @param {Turn} turn @returns {string[]} */
+export function namesOf(world, turn) {
+  return [...world.checkpoints].filter(([, marked]) => marked === turn.turn).map(([name]) => name);
 }
 
 /** A story says that it is over by `ending` in its state. @param {World} world @returns {string} its title, or "" */
@@ -347,6 +353,10 @@ const handlers = {
     for (const [seq, pending] of world.pending) if (pending.turn === turn.turn) world.pending.delete(seq);
     for (const id of turn.calls) endOpenCall(world, world.calls.get(id), record);
     world.sessionRev = world.stateRev = world.rev;
+  },
+  checkpoint(world, event) {
+    world.checkpoints.delete(event.name); // the newest name last
+    world.checkpoints.set(event.name, event.turn);
   },
   turn_undone(world, event) {
     markUndone(world, event.turn, true);

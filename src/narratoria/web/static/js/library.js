@@ -1,6 +1,6 @@
 /** The library: stories to begin, stories to go on with. */
 import { api, ApiError } from "./api.js";
-import { ask, attempt, confirm, openMenu, snackbar } from "./dialogs.js";
+import { ask, attempt, confirm, LONGEST_TITLE, openMenu, snackbar } from "./dialogs.js";
 import { cover } from "./cover.js";
 import { ago, coded, h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -12,7 +12,6 @@ import { icon } from "./icons.js";
 
 /** Stories under way that are shown at first: what to begin must not be pushed out of sight. */
 const FIRST_SAVED = 4;
-const LONGEST_TITLE = 200;
 
 const open = (id) => location.assign(`/play/${encodeURIComponent(id)}#narrative`);
 

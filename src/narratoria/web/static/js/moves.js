@@ -44,6 +44,25 @@ export function redo(game, to) {
   });
 }
 
+/** Give the newest turn a name to come back to. @param {Game} game */
+export function nameMoment(game) {
+  return game.move(async () => {
+    const name = await askText("Name this moment", "A name to come back to", "", "Keep it", 1);
+    const kept = name && (await attempt(() => api.checkpoint(game.id, name)));
+    if (kept) snackbar(`This moment is kept as “${kept.name}”.`);
+  });
+}
+
+/** Take back everything after the moment of that name. @param {Game} game @param {string} name */
+export function returnTo(game, name) {
+  return game.move(async () => {
+    const preview = await attempt(() => api.previewRestore(game.id, name));
+    if (!preview || !(await agreed(preview, "Return"))) return;
+    const restored = await attempt(() => api.restore(game.id, name));
+    if (restored?.turns.length) tellUndone(game, restored, preview);
+  });
+}
+
 /** Take a turn again, with the same words or others. @param {Game} game @param {Turn|null} turn @param {string} [prompt] */
 export function retry(game, turn = lastTurn(game.world), prompt = undefined) {
   if (!turn) return undefined;

@@ -1,9 +1,10 @@
 /** One turn on the page: what was said, the narration, pictures, cards, notices and, at its end, the choices. */
 import { openMenu } from "./dialogs.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
+import { namesOf } from "./fold.js";
 import { icon } from "./icons.js";
 import { kindOf, media, openLightbox, titleOf } from "./media.js";
-import { branch, editAndRetry, retry, undo } from "./moves.js";
+import { branch, editAndRetry, nameMoment, retry, returnTo, undo } from "./moves.js";
 import { showProse } from "./prose.js";
 
 /** Characters from which a text can carry an initial over two lines. */
@@ -32,9 +33,10 @@ export class TurnPart {
     this.pulse = h("div", { class: "pulse", "aria-hidden": "true" }, h("i"), h("i"), h("i"), h("span"));
     this.ending = h("p", { class: "turn-ending quiet", hidden: true });
     this.choices = h("div", { class: "choices", role: "group", "aria-label": "Choices", hidden: true });
+    this.moments = h("div", { class: "moments", hidden: true });
     this.teller = h("span", { class: "teller quiet" });
     this.node = h("article", { class: "turn", tabindex: "-1", "aria-label": turn.turn ? `Turn ${turn.turn}` : "Prologue" },
-      this.#head(), this.body, this.pulse, this.ending, this.choices);
+      this.#head(), this.body, this.pulse, this.ending, this.moments, this.choices);
   }
 
   focus() {
@@ -61,8 +63,9 @@ export class TurnPart {
       { label: "Undo to before this", icon: "undo", disabled, run: () => undo(game, this.turn) },
     ];
     const fork = { label: "Branch from here", icon: "branch", disabled: turn.outcome === null && game.busy, run: () => branch(game, this.turn) };
+    const name = this.node.classList.contains("last") ? [{ label: "Name this moment…", icon: "flag", disabled, run: () => nameMoment(game) }] : [];
     const teller = turn.narrator && turn.turn ? [{ label: `Told ${manner(turn.narrator)}`, icon: "info" }] : [];
-    return [...(turn.turn ? actions : []), fork, ...teller];
+    return [...(turn.turn ? actions : []), fork, ...name, ...teller];
   }
 
   /** Who spoke is in the menu of every turn; before everyone's eyes only when the first narrator did not. */
@@ -109,10 +112,26 @@ export class TurnPart {
     choices.hidden = !show || !turn.choices.length;
     this.node.classList.toggle("last", last);
     for (const button of this.body.querySelectorAll(".again")) button.disabled = busy;
+    this.#showMoments(last);
     const offered = choices.hidden ? [] : turn.choices;
     if (this.offered?.join("\n") === offered.join("\n")) return;
     this.offered = offered;
     choices.replaceChildren(...offered.map((text, index) => this.#choice(text, index)));
+  }
+
+  /** What this turn is called; where the story has gone on, a way back to it. */
+  #showMoments(last) {
+    const { game } = this.view;
+    const names = namesOf(game.world, this.turn);
+    const key = JSON.stringify([last, names]);
+    if (this.named === key || (!this.named && !names.length)) return;
+    this.named = key;
+    this.moments.hidden = !names.length;
+    this.moments.replaceChildren(...names.map((name) => {
+      const label = [icon("flag"), h("span", { dir: "auto", text: name })];
+      return last ? h("span", { class: "moment" }, ...label)
+        : h("button", { class: "moment", "aria-label": `Return to “${name}”`, title: "Return to this moment", on: { click: () => returnTo(game, name) } }, ...label);
+    }));
   }
 
   #choice(text, index) {
