@@ -9,10 +9,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from narratoria.contract import StateChangeEffect
+from narratoria.events import JsonObject
 from narratoria.game import Game, story_registry
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.registry import ToolRegistry
 from narratoria.replay import verify
 from narratoria.session import Session
 from narratoria.session.fold import fold
@@ -20,6 +26,7 @@ from narratoria.session.portable import export_session
 from narratoria.session.sqlite import SqliteStore
 from narratoria.story import Story
 from narratoria.testing import cassette
+from narratoria.tool import Tool, ToolContext, ToolResult
 from narratoria.turn import take_turn
 
 MILL = Path(__file__).parent / "session" / "mill"
@@ -76,6 +83,52 @@ def test_verifying_finds_no_difference_when_nothing_changed(home: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{3 * TURNS} calls of {TURNS} turns came out as recorded" in done.stdout
     assert "what they do outside is done again" in done.stderr
+
+
+class Scribes:
+    """Two that write at the same time; number `late` always ends after the other."""
+
+    def __init__(self, late: int) -> None:
+        self.late = late
+        self.ended: list[int] = []
+        self.other_is_through = asyncio.Event()
+
+    async def write(self, params: JsonObject, *, context: ToolContext) -> ToolResult[None]:
+        n = params["n"]
+        if n == self.late:
+            await self.other_is_through.wait()
+        context.memory.write("episodic", "written", n)
+        context.memory.write("long-term", "last", n)
+        context.session.notify("wrote", {"n": n})
+        context.session.grant(f"page:{n}")
+        context.patch({"pages": {str(n): True}})
+        self.ended.append(n)
+        self.other_is_through.set()
+        return ToolResult.ok(None, message=f"{n} is written")
+
+    def registry(self) -> ToolRegistry:
+        tally = StateChangeEffect(state="count", change="increment")
+        tool = Tool[Any, Any]("write", "Writes.", self.write, parameters={"type": "object"}, effects=[tally])
+        return ToolRegistry([tool])
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        calls = [PlannedCall(tool_id=f"s{n}", tool_path="write", input={"n": n}, async_=True) for n in (1, 2)]
+        return PlanDocument(request_id="scribes", narrative="", parallel=True, tools=calls)
+
+    name = "scribes"
+
+
+@pytest.mark.parametrize("late", [1, 2])
+async def test_calls_that_ran_at_the_same_time_may_end_in_another_order(tmp_path: Path, late: int) -> None:
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.create(Session("game", assets=store.assets))
+    then, now = Scribes(late), Scribes(3 - late)
+    await take_turn(journal.session, "write", narrator=then, registry=then.registry())
+    await journal.close()
+    outcome = await verify(store, "game", now.registry())
+    assert (outcome.calls, outcome.differences) == (2, [])
+    assert then.ended == now.ended[::-1] == [3 - late, late]
+    store.close()
 
 
 async def test_verifying_shows_where_a_changed_tool_differs(home: Path, tmp_path: Path) -> None:
