@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-slow bench lint types contracts clean
+.PHONY: setup play test test-slow bench contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -43,6 +43,10 @@ bench: setup ## every measured figure beside its target
 
 contracts: setup ## write contracts/ from the types
 	$(BIN)/python -m narratoria.contracts contracts
+
+constraints: setup ## write constraints.txt from pyproject.toml; ARGS=--upgrade takes the newest versions that fit
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python scripts/make_constraints.py $(ARGS)
 
 clean:
 	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,7 +5,7 @@
 
 The dark scheme equals Flutter's `ColorScheme.fromSeed(seedColor: Colors.deepPurple, brightness: dark)`
 (000 §12.4), which is the 2021 specification of the tonal spot scheme; the library's default of 2025 differs.
-Needs `materialyoucolor`, which only this script uses.
+Needs what the dependency group `theme` names, which only this script uses.
 """
 
 from __future__ import annotations
