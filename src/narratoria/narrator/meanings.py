@@ -23,6 +23,10 @@ from narratoria.narrator.wording import phrases
 from narratoria.narrator.words import OPPOSITES, STOPWORDS, stem
 
 PHRASES_PER_RULE: Final = 16
+_SHORTLIST: Final = (
+    20  # rules a clause is compared with in full; equal to all of them on the development files, as 12 are
+)
+_SAMPLE: Final = 3  # phrases that show whether a rule is one of them
 SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
 _NO_THINGS: Final = EntityFinder(())
 _COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
@@ -90,7 +94,7 @@ class Meanings:
     """The phrases of a story's rules, embedded when a prompt is first compared with them.
 
     A prompt is compared with those rules only that may answer it: some of their cases fit the state, and their deed
-    is not plainly another. So what it is taken for does not hang on how many phrases are embedded yet.
+    is not plainly another. What it is taken for does not hang on how many phrases are embedded yet.
     """
 
     def __init__(self, rules: Rules, embedder: Embedder) -> None:
@@ -147,10 +151,26 @@ class Meanings:
         return " ".join(bare(meaningful(text, self.tongue), self.tongue))
 
     def rules_for(self, said: Said, state: Mapping[str, Any]) -> list[str]:
-        """The rules that may answer the clause; none that undoes what it asks for."""
-        return [
+        """The rules that may answer the clause, none that undoes what it asks for; of many, those that look likeliest.
+
+        Most of a story is about something else than the clause, and a few phrases of a rule show it.
+        """
+        names = [
             name for name in self._rows if self._told[name].may_answer(state) and not self._bars(said, name)
         ]
+        if len(names) <= _SHORTLIST:
+            return names
+        samples = {name: _sample(self._rows[name]) for name in names}
+        rows = sorted({at for own in samples.values() for at in own})
+        likes = dict(
+            zip(rows, self._vectors.of([self._spoken[at] for at in rows]) @ said.vector, strict=True)
+        )
+        words = said.stems
+        looks = {
+            name: max(likes[at] for at in own) + self._in_common(words, self._rules[name])
+            for name, own in samples.items()
+        }
+        return sorted(names, key=lambda name: -looks[name])[:_SHORTLIST]
 
     def nearest(self, said: Said, names: Sequence[str], count: int) -> list[Meaning]:
         """The phrases of these rules the clause most likely means, best first."""
@@ -180,14 +200,13 @@ class Meanings:
         like = float(vectors[0] @ said.vector) + _SAME_DEED * float(vectors[1] @ said.deed)
         return like + self._in_common(said.stems, stems(phrase))
 
-    def strangeness(self, said: Said, names: Sequence[str]) -> float:
-        """How near the clause lies to something none of these rules is for."""
-        background = self._vectors.of(REQUESTS)
-        rows = self._rows_of(names)
-        if rows:
-            served = background @ self._vectors.of([self._spoken[at] for at in rows]).T
-            background = background[served.max(axis=1) < _COVERED]
-        return float((background @ said.vector).max()) if len(background) else 0.0
+    def is_strange(self, said: Said, likeness: float) -> bool:
+        """Whether the clause is liker than this to an everyday request that no rule here is for."""
+        requests = self._vectors.of(REQUESTS)
+        near = requests[requests @ said.vector > likeness]
+        if not len(near):  # as with most that is said: the other phrases need not be known
+            return False
+        return bool(((near @ self._vectors.of(self._spoken).T).max(axis=1, initial=-1.0) < _COVERED).any())
 
     def _rows_of(self, names: Sequence[str]) -> list[int]:
         return sorted({at for name in names for at in self._rows[name]})
@@ -257,6 +276,10 @@ def _phrases_wanted(rule: Rule) -> int:
     """Each costs a moment when a story is first played: where only words hang on it, half as many will do."""
     acts = any(case.acts for case in rule.cases)
     return PHRASES_PER_RULE if acts else PHRASES_PER_RULE // 2
+
+
+def _sample(rows: Sequence[int]) -> Sequence[int]:
+    return rows[:: -(-len(rows) // _SAMPLE)]
 
 
 def _verbs(rule: Rule) -> set[str]:

@@ -350,8 +350,9 @@ class _Thought:
         first = ranked[0]
         second = ranked[1].score if len(ranked) > 1 else 0.0
         least = TO_ACT if first.action.acts else TO_TELL
-        needed = max(least, self.meanings.strangeness(said, names) + STRANGER)
-        return first.action if first.score >= needed and first.score - second >= MARGIN else None
+        if first.score < least or first.score - second < MARGIN:
+            return None
+        return None if self.meanings.is_strange(said, first.score - STRANGER) else first.action
 
     def _candidates(self, said: Said, names: Sequence[str], reading: Reading) -> Iterator[Meaning]:
         frames = 0
