@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
-from narratoria.contract import Effect
+from narratoria.contract import Compensation, Effect
 from narratoria.errors import JournalError
 from narratoria.events import Committed, EffectApplied, EffectTakenBack
+from narratoria.executor import ToolExecutor
 from narratoria.registry import ToolRegistry
-from narratoria.session import Record
+from narratoria.session import Draft, Record
 from narratoria.session.journal import Journal
-from narratoria.tool import CallScope, Tool, ToolContext
+from narratoria.tool import CallScope, Tool, ToolContext, ToolResult
 
 NOT_HERE: Final = "its tool is not here"
 
@@ -24,6 +27,7 @@ class StayingEffect:
     description: str
     reason: str
     tried: bool = False  # whether its compensation ran, and failed
+    lacks_tool: bool = False  # whether it could be taken back with the story's tools at hand
 
     def __str__(self) -> str:
         said = f"{self.tool}: {self.description}"
@@ -49,22 +53,26 @@ def effects_of(records: list[Record]) -> list[EffectApplied]:
 
 def obstacle(
     journal: Journal, turn: int, applied: EffectApplied, registry: ToolRegistry | None
-) -> str | None:
-    """Why an effect cannot be compensated now, or None."""
+) -> StayingEffect | None:
+    """Why an effect cannot be taken back now, or None."""
+    stays = partial(StayingEffect, applied.tool, applied.description)
     if not applied.reversible:
-        return "irreversible"
+        return stays("irreversible")
     for other, timeline in journal.store.sharing(journal.session.id, turn).items():
         if turn in timeline.turns:
-            parent = journal.store.meta(journal.session.id).parent
-            return (
-                "shared with the session this one branched from"
-                if other == parent
-                else (f"session {other[:12]} shares it")
-            )
+            if other == journal.store.meta(journal.session.id).parent:
+                return stays("shared with the session this one branched from")
+            return stays(f"session {other[:12]} shares it")
     tool = registry.get(applied.tool) if registry is not None else None
-    if tool is None:
-        return NOT_HERE
-    return None if effect_of(tool, applied) is not None else "its tool has changed since"
+    if registry is None or tool is None:
+        return stays(NOT_HERE, lacks_tool=True)
+    effect = effect_of(tool, applied)
+    if effect is None:
+        return stays("its tool has changed since")
+    by = effect.rollback.tool if isinstance(effect.rollback, Compensation) else None
+    if isinstance(by, str) and not registry.has(by):
+        return stays(f"the tool that takes it back, {by!r}, is not here", lacks_tool=True)
+    return None
 
 
 def effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | None:
@@ -83,6 +91,31 @@ def effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | No
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class _Undoing:
+    """The pipeline as an undone effect sees it: what takes it back has one id, also when a crash cut it short."""
+
+    pipeline: ToolExecutor
+    call_id: str
+
+    @property
+    def scope(self) -> CallScope:
+        return self.pipeline.scope
+
+    async def execute(
+        self, name: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]:
+        return await self.pipeline.execute(name, args, session=session)
+
+    async def compensate(
+        self, tool: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]:
+        return await self.pipeline.compensate(tool, args, session=session, call_id=self.call_id)
+
+    async def drop(self, draft: Draft) -> None:
+        await self.pipeline.drop(draft)
+
+
 async def compensate(
     journal: Journal, registry: ToolRegistry, turn: int, applied: EffectApplied
 ) -> StayingEffect | None:
@@ -92,7 +125,8 @@ async def compensate(
     if tool is None or effect is None:
         raise JournalError(f"{applied.tool} was unregistered while its effects were being taken back")
     draft = journal.session.draft()
-    context = ToolContext(tool, draft, applied.call, registry.executor, CallScope())
+    pipeline = _Undoing(registry.executor, f"{applied.call}:undo:{applied.effect}")
+    context = ToolContext(tool, draft, applied.call, pipeline, CallScope())
     try:
         await effect.roll_back(context, applied.receipt)
     except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"

@@ -16,7 +16,6 @@ import logging
 from dataclasses import dataclass, field
 
 from narratoria.compensation import (
-    NOT_HERE,
     SentNotification,
     Staying,
     StayingEffect,
@@ -61,7 +60,7 @@ class UndoPreview:
     @property
     def tools_missing(self) -> bool:
         """Whether more could be taken back with the story's tools at hand."""
-        return any(isinstance(one, StayingEffect) and one.reason == NOT_HERE for one in self.staying)
+        return any(isinstance(one, StayingEffect) and one.lacks_tool for one in self.staying)
 
 
 @dataclass(slots=True)
@@ -132,11 +131,11 @@ async def _preview(
     for applied in effects_of(records):
         if (applied.call, applied.effect) in done:
             continue
-        reason = obstacle(journal, turn, applied, registry)
-        if reason is None:
+        stays = obstacle(journal, turn, applied, registry)
+        if stays is None:
             preview.compensated.append(applied.description)
         else:
-            preview.staying.append(StayingEffect(applied.tool, applied.description, reason))
+            preview.staying.append(stays)
     for record in records:
         if isinstance(record.event, Notification):
             preview.staying.append(SentNotification(record.event.event))

@@ -123,6 +123,34 @@ def test_what_stays_as_it_is_is_said_also_where_nobody_is_asked(narratoria, loud
     assert (back.code, back.err.count(f"stays as it is: {SENT}")) == (0, 2)
 
 
+def test_undo_runs_the_process_that_a_manifest_names(narratoria, tmp_path: Path) -> None:
+    folder = tmp_path / "mill"
+    shutil.copytree(MILL, folder)
+    tool, manifest = folder / "tools" / "grind", folder / "tools" / "grind.tool.json"
+    undoing = f"""
+if request["operation"] == "pour back":
+    open({str(tmp_path / "poured")!r}, "a").write(f"{{request['input']['n']}}\\n")
+    emit("done", ok=True)
+    sys.exit()
+emit("log","""
+    tool.write_text(tool.read_text().replace('\nemit("log",', undoing, 1))
+    document = json.loads(manifest.read_text())
+    document["effects"][0] |= {
+        "description": "a sack is emptied",
+        "rollback": {"operation": "pour back", "input": {"n": {"$input": "n"}}},
+    }
+    manifest.write_text(json.dumps(document))
+    played = narratoria("play", folder, "--terminal", "--narrator", "rules", "--json", stdin="grind a sack\n")
+    session = json.loads(played.out.splitlines()[0])["session"]
+    done = narratoria("sessions", "undo", session, "--json")
+    assert (done.code, done.json) == (
+        0,
+        {"session": session, "turn": 1, "prompt": "grind a sack", "irreversible": [],
+         "compensated": ["a sack is emptied"] * 2, "failed": []},
+    )  # fmt: skip
+    assert len((tmp_path / "poured").read_text().split()) == 2
+
+
 def test_a_script_gets_what_stays_as_it_is_as_a_list(narratoria, loud_mill: Path) -> None:
     ask = ("play", loud_mill, "--terminal", "--narrator", "rules", "--json")
     played = narratoria(*ask, stdin="grind a sack\n/undo\n/undo!\n")

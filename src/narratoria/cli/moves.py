@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from narratoria import history
 from narratoria.cli.output import console, print_json, styled
@@ -74,6 +73,16 @@ def _say(text: str, failed: Sequence[str] = ()) -> None:
         console(stderr=True).print(styled((line, "yellow")))
 
 
+def _document(undone: history.Undone) -> dict[str, Any]:
+    return {
+        "turn": undone.turn,
+        "prompt": undone.prompt,
+        "irreversible": undone.irreversible,
+        "compensated": undone.compensated,
+        "failed": undone.failed,
+    }
+
+
 # --- backwards and forwards ------------------------------------------------------------------------------
 
 
@@ -94,7 +103,7 @@ def undo_(session: str, story: str | None, yes: bool, as_json: bool) -> None:
 
     meta, outcome = _within(session, act)
     if as_json:
-        print_json({"session": meta.id, **msgspec.to_builtins(outcome)})
+        print_json({"session": meta.id, **_document(outcome)})
     else:
         _say(f"turn {outcome.turn} is undone: {outcome.prompt}", outcome.failed)
 
@@ -245,7 +254,7 @@ def restore(session: str, name: str, story: str | None, yes: bool, as_json: bool
     meta, (turn, undone) = _within(session, act)
     if as_json:
         print_json(
-            {"session": meta.id, "name": name.strip(), "turn": turn, "undone": msgspec.to_builtins(undone)}
+            {"session": meta.id, "name": name.strip(), "turn": turn, "undone": [*map(_document, undone)]}
         )
     else:
         failed = [line for one in undone for line in one.failed]
