@@ -75,6 +75,7 @@ class Story:
     tools: tuple[StoryTool, ...] = ()
     free_tools: tuple[str, ...] = ()  # what a narrator may call although rules call it too
     lore: Mapping[str, str] = field(default_factory=dict)
+    skills: Mapping[str, str] = field(default_factory=dict)  # guidance for a model, by skill
 
     @classmethod
     def load(cls, path: Path | str) -> Story:
@@ -104,7 +105,8 @@ class Story:
             permissions=reader.strings("permissions"),
             tools=tools,
             free_tools=reader.free_tools({tool.name for tool in tools}),
-            lore=_lore(root / "lore"),
+            lore=_texts(root / "lore"),
+            skills=_skills(root / "skills", tools),
         )
 
     def scripted_narrator(self, *, defers: bool = False) -> ScriptedNarrator:
@@ -370,7 +372,17 @@ def _manifest(path: Path) -> JsonObject:
     return data
 
 
-def _lore(folder: Path) -> dict[str, str]:
+def _skills(folder: Path, tools: Sequence[StoryTool]) -> dict[str, str]:
+    """How a skill is to be used: `skills/NAME.md`, for tools whose manifest names that skill, or the tool NAME."""
+    known = {str(tool.manifest.get("skill") or tool.name) for tool in tools}
+    found = _texts(folder)
+    for name in sorted(found.keys() - known):
+        there = ", ".join(sorted(known)) or "none"
+        raise StoryInvalid(f"{folder / name}.md: no tool belongs to the skill {name!r}; there are: {there}")
+    return found
+
+
+def _texts(folder: Path) -> dict[str, str]:
     try:
         return {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
     except (OSError, UnicodeDecodeError) as error:

@@ -17,6 +17,7 @@ from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.session import Record, Session
 from narratoria.session.store import default_store
 from narratoria.story import Story
+from narratoria.testing import Says, ScriptedModel
 
 STORY = Path(__file__).parents[2] / "stories" / "torch"
 PICTURE = b"\x89PNG\r\n\x1a\n" + b"\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -135,3 +136,27 @@ async def test_receipts_of_a_session_opened_again_know_the_turns_before(tmp_path
     [receipt] = result.receipts
     assert receipt.source is not None
     assert (receipt.verdict, receipt.source.turn) == ("held", 1)
+
+
+async def test_a_storys_guidance_for_a_skill_reaches_its_model(
+    lore: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skills = lore.parent / "skills"
+    skills.mkdir()
+    (skills / "torch-lighter.md").write_text("Light it only when asked to.\n")
+    answer = Says(json.dumps({"narrative": "You wait.", "calls": [], "order": "together"}))
+    async with ScriptedModel(answer) as server:
+        monkeypatch.setenv("NARRATORIA_LLM_URL", server.url)
+        game = Game.new(Story.load(lore.parent), narrators=["llm"], generation_timeout=20)
+        game.begin()
+        await game.prompt("wait")
+        [request] = server.requests
+    assert "torch-lighter: Light it only when asked to." in request["messages"][0]["content"]
+
+
+def test_guidance_for_a_skill_no_tool_has_is_a_mistake_that_is_said(lore: Path) -> None:
+    skills = lore.parent / "skills"
+    skills.mkdir()
+    (skills / "torch-lihgter.md").write_text("Light it only when asked to.\n")
+    with pytest.raises(StoryInvalid, match=r"torch-lihgter\.md: no tool belongs to the skill.*torch-lighter"):
+        Story.load(lore.parent)

@@ -55,7 +55,7 @@ def make_narrator(
         "rules": lambda: story.scripted_narrator(defers=defers) if story.rules is not None else None,
         "paraphrase": lambda: paraphrase,
         "local": lambda: _local_narrator(required=names is not None, without=reserved),
-        "llm": lambda: _llm_narrator(required=names is not None, withheld=withheld),
+        "llm": lambda: _llm_narrator(story, required=names is not None, withheld=withheld),
         "template": TemplateNarrator,
     }
     chosen: list[Narrator] = []
@@ -215,13 +215,15 @@ def _local_narrator(*, required: bool, without: frozenset[str]) -> Narrator | No
     return Reserved(narrator, without) if without else narrator
 
 
-def _llm_narrator(*, required: bool, withheld: Withheld) -> Narrator | None:
+def _llm_narrator(story: Story, *, required: bool, withheld: Withheld) -> Narrator | None:
     if not required and not any(os.environ.get(name) for name in _MODEL_SERVER):
         return None
     try:
         from narratoria.narrator.llm import LLMNarrator
+        from narratoria.narrator.prompting import Prompting
 
-        return LLMNarrator.from_environment(withheld=withheld)  # needs the extra `llm`
+        prompting = Prompting(skills=story.skills)
+        return LLMNarrator.from_environment(prompting=prompting, withheld=withheld)  # needs the extra `llm`
     except ImportError as error:
         if required:
             raise NarratoriaError(f"the LLM narrator needs the extra 'llm' ({error})") from None

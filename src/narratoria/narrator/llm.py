@@ -98,6 +98,7 @@ class LLMNarrator:
         cls,
         environment: Mapping[str, str] | None = None,
         *,
+        prompting: Prompting | None = None,
         withheld: Withheld = Withheld(),  # noqa: B008 (frozen)
     ) -> LLMNarrator:
         """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
@@ -113,6 +114,7 @@ class LLMNarrator:
             )
         return cls(
             OpenAIAdapter.from_environment(env),
+            prompting=prompting,
             budget=Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
             if bounded
             else None,

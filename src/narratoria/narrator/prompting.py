@@ -44,6 +44,7 @@ class Bounds:
     tools: int = 64
     tool_characters: int = 700
     prompt_characters: int = 4_000
+    skill_characters: int = 1_200
 
     def halved(self, times: int) -> Bounds:
         return Bounds(
@@ -140,6 +141,16 @@ def _input(parameters: Mapping[str, Any]) -> str:
         said = f" ({part['description']})" if isinstance(part.get("description"), str) else ""
         parts.append(f'"{name}"{"" if name in required else "?"}: {kind}{said}')
     return "{" + ", ".join(parts) + "}"
+
+
+def _guidance(skills: Mapping[str, str], cards: Sequence[ToolCard], bounds: Bounds) -> str:
+    """How the skills of the tools at hand are to be used: their author's orders, so between no fences, but harmless."""
+    at_hand = {card.skill or card.name for card in cards[: bounds.tools]}
+    return "\n\n".join(
+        f"{neutral(name, _MAX_NAME)}: {neutral(text.strip(), bounds.skill_characters)}"
+        for name, text in skills.items()
+        if name in at_hand and text.strip()
+    )
 
 
 def _turns(history: Sequence[PastTurn], bounds: Bounds) -> str:
@@ -241,16 +252,21 @@ SITUATION: Final = Prompt(
 
 
 class Prompting:
-    """Makes the messages for a request. `sections` are added to the system message, after our own."""
+    """Makes the messages for a request. `sections` are added to the system message, after our own.
+
+    `skills` has guidance by the name of a skill; it is told while a tool of that skill can be called.
+    """
 
     def __init__(
         self,
         *,
         guidance: str = "",
+        skills: Mapping[str, str] | None = None,
         sections: Sequence[Section[Any]] = (),
         bounds: Bounds = Bounds(),  # noqa: B008
     ) -> None:
         self.guidance = guidance
+        self.skills = dict(skills or {})
         self.bounds = bounds
         self._setting = Prompt(ns="narratoria", key="narrator", sections=[*SETTING, *sections])
 
@@ -263,10 +279,11 @@ class Prompting:
     ) -> list[JsonObject]:
         """`smaller` halves every bound that many times."""
         bounds = self.bounds.halved(smaller)
+        guidance = [self.guidance, _guidance(self.skills, request.tools, bounds)]
         setting = Setting(
             premise=fenced("premise", request.premise, 2_000 >> smaller) if request.premise else "",
             tools=fenced("tools", _tools(request.tools, bounds)) if request.tools else "",
-            guidance=self.guidance,
+            guidance="\n\n".join(part for part in guidance if part),
         )
         return [
             {"role": "system", "content": self._setting.bind(setting).render().text},
