@@ -7,7 +7,7 @@ The package, from the bottom up; each layer imports only from those below it:
 2  session, registry                        the world, and the catalogue of tools
 3  executor, outcomes, threads, tools       the pipeline, and the kinds of tool
 4  plan_executor                            runs plans
-5  prompt, adapters, narrator, planning, story, turn, game    makes plans, takes turns
+5  prompt, adapters, narrator, planning, skills, story, turn, game    makes plans, takes turns
 6  cli, web                                 faces
 
 Importing the package names its public parts and does nothing else.

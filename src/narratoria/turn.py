@@ -14,15 +14,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from narratoria.errors import (
-    INVALID_ARGUMENTS,
-    NOT_EXECUTABLE,
-    TOOL_NOT_FOUND,
-    JournalError,
-    NarratoriaError,
-    PlanRejected,
-    SessionBusy,
-)
+from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy
 from narratoria.events import (
     Choices,
     Done,
@@ -32,7 +24,6 @@ from narratoria.events import (
     Notice,
     PlanMade,
     PlanRefused,
-    SkillHealth,
     ToolEvent,
     TurnCommitted,
     TurnStarted,
@@ -49,9 +40,9 @@ from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.schema import dump
 from narratoria.session import Session
+from narratoria.skills import Skills
 from narratoria.story import ending_of
 from narratoria.tool import Tool
-from narratoria.tools.resolve import ToolRefused, ToolResolver
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
@@ -62,7 +53,6 @@ NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own
 Origin = Literal["player", "choice", "opening", "retry"]
 Outcome = Literal["completed", "fallback", "cancelled"]
 _AUTHORED: Final = frozenset({"rules", "paraphrase"})  # where these say nothing, nothing was to be said
-_PERMANENT: Final = frozenset({TOOL_NOT_FOUND, NOT_EXECUTABLE, INVALID_ARGUMENTS})
 
 
 class Interrupted(Protocol):
@@ -146,9 +136,7 @@ class _Turn:
         self.origin: Origin = origin
         self.settings = settings
         self.resume = resume
-        self.disabled = set(settings.disabled_skills) | {
-            skill for skill, health in session.health.items() if health.health == "permanentFailure"
-        }
+        self.skills = Skills(session, executor.resolver, settings.disabled_skills)
         number = session.turn_count + 1 if resume is None else resume.turn
         self.result = TurnResult(number, _cut(_readable(prompt)))
         self.too_long = len(prompt) > MAX_PROMPT
@@ -183,7 +171,7 @@ class _Turn:
         parent: PlanDocument | None = None
         trace: ExecutionResult | None = None
         if self.resume is not None:
-            self.disabled |= self.resume.disabled
+            self.skills.disabled |= self.resume.disabled
             first = max(1, self.resume.attempt)
             if self.resume.plan is not None:
                 self.result.narrator = self.resume.narrator
@@ -213,13 +201,13 @@ class _Turn:
             plan = await ask(self.narrator, request, self.settings.generation_timeout)
             plan = msgspec.structs.replace(
                 plan,
-                disabled_skills=sorted({*plan.disabled_skills, *self._failed_here()}),
+                disabled_skills=sorted({*plan.disabled_skills, *self.skills.failed}),
                 metadata=PlanMetadata(
                     generation_attempt=attempt, parent_plan_id=parent.request_id if parent else None
                 ),
             )
             plan.check()
-            self._check_disabled(plan)
+            self.skills.check(plan)
         except PlanRejected as error:
             problems = list(error.problems)
         except (
@@ -231,10 +219,6 @@ class _Turn:
         self.result.problems.extend(problems)
         self.session.record(PlanRefused(attempt=attempt, problems=problems, narrator=self.narrator.name))
         return None
-
-    def _failed_here(self) -> set[str]:
-        """What this turn found broken: the plan says so (000 §13.3); what the player switched off is not told."""
-        return self.disabled - self.settings.disabled_skills
 
     def _request(
         self, attempt: int, parent: PlanDocument | None, trace: ExecutionResult | None
@@ -256,8 +240,8 @@ class _Turn:
             prompt=self.result.prompt,
             state=self.session.state,
             history=[PastTurn(*turn) for turn in self.session.past],
-            tools=[card(tool) for tool in self.executor.registry if not self._is_disabled(tool)],
-            disabled_skills=frozenset(self.disabled),
+            tools=[card(tool) for tool in self.executor.registry if not self.skills.is_disabled(tool)],
+            disabled_skills=frozenset(self.skills.disabled),
             attempt=attempt,
             generations=self.settings.generations,
             parent_plan=parent,
@@ -272,19 +256,6 @@ class _Turn:
             unsay=unsay,
             note=note,
         )
-
-    def _is_disabled(self, tool: Tool[Any, Any]) -> bool:
-        return tool.name in self.disabled or tool.skill in self.disabled
-
-    def _check_disabled(self, plan: PlanDocument) -> None:
-        """000 §13.3: the generator MUST NOT select disabled skills."""
-        problems = []
-        for index, call in enumerate(plan.tools):
-            tool = _find(self.executor.resolver, call.tool_path)
-            if tool is not None and self._is_disabled(tool):
-                problems.append(f"$.tools[{index}].toolPath: {tool.name} is disabled; choose another")
-        if problems:
-            raise PlanRejected(problems)
 
     def _announce(self, plan: PlanDocument, attempt: int) -> None:
         self.result.narrator = self.narrator.name
@@ -337,27 +308,8 @@ class _Turn:
             self.result.plans.append(plan)
             self.said = [plan.narrative] if plan.narrative else []
         for call in plan.tools:
-            self._note_health(call.tool_path, trace.result_of(call.tool_id))
+            self.skills.note(call.tool_path, trace.result_of(call.tool_id))
         return trace
-
-    # --- skill health --------------------------------------------------------------------------------------
-
-    def _note_health(self, tool_path: str, result: CallResult) -> None:
-        if result.state == "skipped":
-            return
-        tool = _find(self.executor.resolver, tool_path)
-        skill = (tool.skill or tool.name) if tool else tool_path.rpartition("/")[2]
-        before = self.session.health.get(skill)
-        failures = 0 if result.ok else (before.failures if before else 0) + 1
-        if result.ok:
-            health = "degraded" if result.retry_count else "healthy"
-        else:
-            health = "permanentFailure" if result.error_code in _PERMANENT else "temporaryFailure"
-            self.disabled.add(skill)
-        now = SkillHealth(skill=skill, health=health, failures=failures, reason=result.error or "")  # type: ignore[arg-type]
-        if before is None or before.health != now.health or before.failures != now.failures:
-            self.session.health[skill] = now
-            self.session.record(now)
 
     # --- ending --------------------------------------------------------------------------------------------
 
@@ -421,13 +373,6 @@ def card(tool: Tool[Any, Any]) -> ToolCard:
     """What a narrator is told of a tool."""
     examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
     return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
-
-
-def _find(resolver: ToolResolver, tool_path: str) -> Tool[Any, Any] | None:
-    try:
-        return resolver.resolve(tool_path)
-    except ToolRefused:
-        return None
 
 
 def _readable(text: str) -> str:
