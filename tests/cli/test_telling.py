@@ -76,6 +76,18 @@ async def test_words_are_shown_while_they_are_written_and_taken_back_when_the_mo
     assert "template · llm: " in seen.rpartition("The tide hums")[2]
 
 
+async def test_a_player_who_has_to_wait_sees_that_the_narrator_is_thinking(tmp_path: Path) -> None:
+    seen = await play_on_a_terminal(Hangs(), home=tmp_path)
+    before, told, after = seen.partition("template · llm: ")
+    assert told
+    assert "The narrator is thinking…" in before
+    assert "The narrator is thinking…" not in after
+
+
+async def test_where_nothing_can_be_taken_back_nobody_is_told_of_thinking(tmp_path: Path) -> None:
+    assert "thinking" not in await play(Hangs(), home=tmp_path)
+
+
 async def test_a_narration_written_to_its_end_stands_once_when_the_turn_is_over(tmp_path: Path) -> None:
     out = await play(Says(answer("The tide hums back.")), home=tmp_path)
     assert out.count("The tide hums back.") == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Final
 
 from rich.console import Console, RenderableType
@@ -9,15 +10,18 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.markdown import Markdown
 from rich.padding import Padding
+from rich.spinner import Spinner
 
-from narratoria.cli.output import printable
-from narratoria.events import Narration, NarrationDelta, PlanRefused, TurnCommitted
+from narratoria.cli.output import printable, styled
+from narratoria.events import CallStarted, Narration, NarrationDelta, PlanRefused, TurnCommitted, TurnStarted
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator
 from narratoria.session import Record
 from narratoria.turn import TurnResult
 
 WIDTH: Final = 88
+THINKING: Final = "The narrator is thinking…"
+_SOON: Final = 0.15  # seconds: a shorter wait is none
 _WHY: Final = 200  # characters of a narrator's reason
 
 
@@ -28,37 +32,51 @@ def prose(text: str) -> RenderableType:
 class Telling:
     """Shows the pieces as they come, below everything else; what is final is printed by whoever tells the turn.
 
-    Only a terminal can take a word back, so only there anything is shown before it is final.
+    Only a terminal can take a word back, so only there anything is shown before it is final. Until there is a word, and
+    after a moment in which most turns are over, it says that the narrator is thinking.
     """
 
     def __init__(self, out: Console) -> None:
         self.out = out
         self.text = ""
         self._live: Live | None = None
+        self._since = 0.0
+        self._spinner = Spinner("dots", styled((THINKING, "dim")), style="dim")
 
     def push(self, record: Record) -> None:
         event = record.event
-        if isinstance(event, NarrationDelta) and self.out.is_terminal:
+        if not self.out.is_terminal:
+            return
+        if isinstance(event, TurnStarted):
+            self._show("")
+        elif isinstance(event, NarrationDelta):
             self._show(event.text if event.anew else self.text + event.text)
         elif isinstance(event, PlanRefused):
             self._show("")
-        elif isinstance(event, Narration | TurnCommitted):
-            self.stop()
+        elif isinstance(event, Narration | TurnCommitted) or (
+            isinstance(event, CallStarted) and not self.text
+        ):
+            self.stop()  # a tool at work has a sign of its own
 
     def _show(self, text: str) -> None:
         self.text = text
         if self._live is None:
-            if not text:
-                return
-            self._live = Live(console=self.out, refresh_per_second=12, transient=True)
+            self._since = monotonic()
+            self._live = Live(
+                console=self.out, get_renderable=self._now, refresh_per_second=12, transient=True
+            )
             self._live.start()
-        self._live.update(prose(text) if text else "")
+
+    def _now(self) -> RenderableType:
+        if self.text:
+            return prose(self.text)
+        return Padding(self._spinner, (0, 2)) if monotonic() - self._since >= _SOON else ""
 
     def stop(self) -> None:
-        self.text = ""
         if self._live is not None:
-            self._live.stop()
+            self._live.stop()  # which draws once more, hence before the text is gone
             self._live = None
+        self.text = ""
 
 
 def speaker(narrator: Narrator, result: TurnResult) -> str:
