@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,16 @@ async def turn(narrator, prompt="look", session=None, settings=QUICK, registry=N
         ),
         20,
     )
+
+
+@dataclass(frozen=True)
+class Strike:
+    times: int
+
+
+@tool(description="Strike the gong.")
+async def strike(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+    return ToolResult.ok(None)
 
 
 @pytest.fixture
@@ -223,7 +234,7 @@ async def test_a_plan_that_chooses_a_disabled_skill_is_refused():
         session, "x", narrator=narrator, registry=registry, executor=executor, settings=QUICK
     )
     assert result.outcome == "fallback" and any(
-        "is disabled; choose another" in one for one in result.problems
+        "torch-lighter is disabled (" in one for one in result.problems
     )
     assert len(result.traces) == 1, "it was tried once, and never again"
 
@@ -245,6 +256,19 @@ async def test_a_missing_tool_is_a_permanent_failure_and_stays_disabled_in_later
     assert session.health["nope"].health == "permanentFailure"
     await turn(narrator, session=session)
     assert narrator.requests[-1].disabled_skills == {"nope"}
+
+
+async def test_wrong_arguments_are_the_plans_fault_and_cost_the_tool_this_turn_only():
+    wrong = PlanDocument(tools=[call("strike", input={"times": "twice"})])
+    narrator = Says(wrong, wrong, speak(), PlanDocument(tools=[call("strike", input={"times": 2})]))
+    session, registry = Session(), ToolRegistry([strike])
+    result = await turn(narrator, session=session, registry=registry)
+    assert result.problems == [
+        '$.tools[0].toolPath: strike is disabled (strike: times: expected int, got "twice"); choose another'
+    ]
+    assert session.health["strike"].health == "temporaryFailure"
+    result = await turn(narrator, session=session, registry=registry)
+    assert result.outcome == "completed" and session.health["strike"].health == "healthy"
 
 
 # --- prompts ----------------------------------------------------------------------------------------------

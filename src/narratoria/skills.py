@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from narratoria.errors import INVALID_ARGUMENTS, NOT_EXECUTABLE, TOOL_NOT_FOUND, PlanRejected
+from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, PlanRejected
 from narratoria.events import SkillHealth
 from narratoria.plan import CallResult, PlanDocument
 from narratoria.session import Session
 from narratoria.tool import Tool
 from narratoria.tools.resolve import ToolRefused, ToolResolver
 
-_PERMANENT: Final = frozenset({TOOL_NOT_FOUND, NOT_EXECUTABLE, INVALID_ARGUMENTS})
+# What will be so in the next turn as well. Wrong arguments are not: a plan made them, and the next may do better.
+_PERMANENT: Final = frozenset({TOOL_NOT_FOUND, NOT_EXECUTABLE})
+_REASON: Final = 200  # characters of a failure that a refusal repeats
 
 Health = Literal["healthy", "degraded", "temporaryFailure", "permanentFailure"]
 
@@ -45,9 +47,13 @@ class Skills:
             tool = self._find(call.tool_path)
             if tool is not None and self.is_disabled(tool):
                 name = f"$.tools[{index}].toolPath: {tool.name}"
-                problems.append(f"{name} is disabled; choose another")
+                problems.append(f"{name} is disabled{self._why(tool)}; choose another")
         if problems:
             raise PlanRejected(problems)
+
+    def _why(self, tool: Tool[Any, Any]) -> str:
+        known = self.session.health.get(tool.skill or tool.name)
+        return f" ({known.reason[:_REASON]})" if known is not None and known.reason else ""
 
     def note(self, tool_path: str, result: CallResult) -> None:
         """Learn from a call how its skill is; a change is put on record."""
