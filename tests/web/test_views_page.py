@@ -160,6 +160,62 @@ def test_a_wide_plan_is_a_block_and_one_without_calls_is_no_picture(
     assert not [text for text in said if "viewBox" in text]
 
 
+def test_lines_of_a_plan_pass_between_boxes_and_a_name_is_said_once(
+    server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    expect(page.get_by_role("button", name="Paint a picture")).to_be_visible()
+    hidden, names = page.evaluate(
+        """async () => {
+            const { planPicture } = await import("/static/js/dag.js");
+            const dependencies = ["first"];
+            const wide = Array.from({ length: 12 }, (_, at) => ({ toolId: `w${at}`, toolPath: "bench", dependencies }));
+            const tools = [{ toolId: "first", toolPath: "tools/first" }, ...wide,
+                { toolId: "join", toolPath: "bench", dependencies: wide.map((one) => one.toolId) },
+                { toolId: "end", toolPath: "bench", dependencies: ["join", "first", "w3"] }];
+            const { node } = planPicture({ tools }, () => {});
+            document.body.append(node);
+            const boxes = [...node.querySelectorAll(".dag-box")].map((box) => box.transform.baseVal[0].matrix);
+            const inside = ({ x, y }) => boxes.some(({ e, f }) => x > e + 1 && x < e + 147 && y > f + 1 && y < f + 43);
+            const points = (line) => Array.from({ length: 200 }, (_, at) =>
+                line.getPointAtLength((at / 199) * line.getTotalLength()));
+            const hidden = [...node.querySelectorAll(".dag-line")].filter((line) => points(line).some(inside));
+            const names = node.querySelectorAll(".dag-box:first-of-type text");
+            return [hidden.length, [...names].map((one) => one.textContent)];
+        }"""
+    )
+    assert hidden == 0
+    assert names == ["first"]
+
+
+def test_what_is_in_the_cards_of_tools_begins_and_ends_at_the_same_places(
+    server: RunningServer, open_page: Open
+) -> None:
+    page = played(server, open_page, "paint")
+    go(page, "Tools")
+    expect(page.locator(".call-message")).to_be_visible()
+    left = [".card-head h2", ".timeline-card h2", ".gantt-name", ".call-message", ".log-bar", ".log"]
+    right = [".card-head .chip", ".gantt-track", ".gantt-axis", ".call-head .chip", ".log-bar", ".log"]
+    edges = """([selectors, edge]) => selectors.map((one) =>
+        Math.round(document.querySelector(`.tools-content ${one}`).getBoundingClientRect()[edge]))"""
+    for selectors, edge in ((left, "left"), (right, "right")):
+        found = page.evaluate(edges, [selectors, edge])
+        assert len(set(found)) == 1, dict(zip(selectors, found, strict=True))
+
+
+def test_a_long_title_takes_two_lines_of_a_phone(server: RunningServer, open_page: Open) -> None:
+    session = server.new_session()
+    with server.client() as client:
+        client.patch(
+            f"/sessions/{session}", json={"title": "The keeper of the light who came home late at night"}
+        )
+    page = open_page(server.at(f"/play/{session}"), viewport={"width": 375, "height": 800})
+    title = page.get_by_role("heading", level=1, name="The keeper of the light")
+    assert title.evaluate(
+        "node => node.scrollHeight <= node.clientHeight && node.scrollWidth <= node.clientWidth"
+    )
+
+
 def test_a_filter_that_nothing_passes_says_so_and_is_lifted(server: RunningServer, open_page: Open) -> None:
     page = played(server, open_page, "chatter")
     go(page, "Tools")

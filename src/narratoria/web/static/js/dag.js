@@ -53,9 +53,9 @@ export function planPicture(plan, choose) {
   const calls = plan.tools ?? [];
   const columns = levels(calls);
   untangle(columns, calls);
-  const { at, width, height } = place(columns);
+  const { at, blocks, width, height } = place(columns);
   const svg = s("svg", { class: "dag", viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
-  for (const call of calls) for (const other of call.dependencies ?? []) if (at.has(other) && at.has(call.toolId)) svg.append(line(at.get(other), at.get(call.toolId), call.toolId));
+  for (const call of calls) for (const other of call.dependencies ?? []) if (at.has(other) && at.has(call.toolId)) svg.append(line(at.get(other), at.get(call.toolId), blocks, call.toolId));
   const boxes = new Map();
   for (const call of calls) {
     if (!at.has(call.toolId)) continue;
@@ -78,28 +78,68 @@ export function planPicture(plan, choose) {
   };
 }
 
-/** Where each box stands: levels from left to right, each in the middle of the height. */
+/**
+ * Where each box stands: levels from left to right, each in the middle of the height.
+ * @typedef {{left: number, right: number, lanes: number[]}} Block a level, and the heights at which a line can pass through it
+ * @typedef {{x: number, y: number, level: number, first: boolean, last: boolean}} Spot first or last in its row of the block
+ */
 function place(columns) {
-  const blocks = columns.map((column) => {
+  const shapes = columns.map((column) => {
     const rows = Math.min(column.length, Math.max(MOST_ROWS, Math.ceil(Math.sqrt(2 * column.length))));
     const across = Math.ceil(column.length / rows);
     return { column, rows: Math.ceil(column.length / across), across };
   });
-  const height = Math.max(1, ...blocks.map(({ rows }) => rows)) * (BOX.height + GAP.y) - GAP.y + 2 * PAD;
+  const step = BOX.height + GAP.y;
+  const height = Math.max(1, ...shapes.map(({ rows }) => rows)) * step - GAP.y + 2 * PAD;
+  /** @type {Map<string, Spot>} */
   const at = new Map();
   let x = PAD;
-  for (const { column, rows, across } of blocks) {
-    const top = (height - rows * (BOX.height + GAP.y) + GAP.y) / 2;
-    column.forEach((id, index) => at.set(id, { x: x + (index % across) * (BOX.width + BLOCK_GAP), y: top + Math.floor(index / across) * (BOX.height + GAP.y) }));
-    x += across * (BOX.width + BLOCK_GAP) - BLOCK_GAP + GAP.x;
-  }
-  return { at, width: x - GAP.x + PAD, height };
+  const blocks = shapes.map(({ column, rows, across }, level) => {
+    const top = (height - rows * step + GAP.y) / 2;
+    const left = x;
+    column.forEach((id, index) => {
+      const [row, place] = [Math.floor(index / across), index % across];
+      at.set(id, { x: left + place * (BOX.width + BLOCK_GAP), y: top + row * step, level, first: place === 0, last: place === across - 1 });
+    });
+    const right = left + across * (BOX.width + BLOCK_GAP) - BLOCK_GAP;
+    x = right + GAP.x;
+    return { left, right, lanes: Array.from({ length: rows + 1 }, (_, row) => top + row * step - GAP.y / 2) };
+  });
+  return { at, blocks, width: x - GAP.x + PAD, height };
 }
 
-function line(from, to, id) {
-  const [x1, y1, x2, y2] = [from.x + BOX.width, from.y + BOX.height / 2, to.x, to.y + BOX.height / 2];
-  const bend = Math.max(24, (x2 - x1) / 2);
-  return s("path", { class: "dag-line", "data-to": id, d: `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}` });
+/** Of the ways through a block, the one nearest to where a line is going. */
+const nearest = (lanes, y) => lanes.reduce((best, lane) => (Math.abs(lane - y) < Math.abs(best - y) ? lane : best));
+
+/** From box to box, between the rows of whatever stands in the way. @param {Spot} from @param {Spot} to @param {Block[]} blocks */
+function line(from, to, blocks, id) {
+  const middle = BOX.height / 2;
+  let [x, y] = [from.x + BOX.width, from.y + middle];
+  const end = to.y + middle;
+  let d = `M${x} ${y}`;
+  const bend = (toX, toY) => {
+    const half = (toX - x) / 2;
+    d += `C${x + half} ${y} ${toX - half} ${toY} ${toX} ${toY}`;
+    [x, y] = [toX, toY];
+  };
+  const along = (toX) => {
+    d += `H${toX}`;
+    x = toX;
+  };
+  if (!from.last) {
+    bend(x + BLOCK_GAP, nearest([y - middle - GAP.y / 2, y + middle + GAP.y / 2], end));
+    along(blocks[from.level].right);
+  }
+  for (const { left, right, lanes } of blocks.slice(from.level + 1, to.level)) {
+    bend(left, nearest(lanes, y));
+    along(right);
+  }
+  if (!to.first) {
+    bend(blocks[to.level].left, nearest([end - middle - GAP.y / 2, end + middle + GAP.y / 2], y));
+    along(to.x - BLOCK_GAP);
+  }
+  bend(to.x, end);
+  return s("path", { class: "dag-line", "data-to": id, d });
 }
 
 const shorten = (text) => (text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME - 1)}…` : text);
@@ -110,8 +150,8 @@ function box(call, { x, y }, choose) {
     s("title", { text: `${call.toolId}: ${call.toolPath}${call.required === false ? " (optional)" : ""}` }),
     s("rect", { width: BOX.width, height: BOX.height, rx: 12, "stroke-dasharray": call.required === false ? "5 4" : null }),
     s("circle", { cx: 18, cy: BOX.height / 2, r: 5 }),
-    s("text", { x: 32, y: 19, class: "dag-name", text: shorten(tool) }),
-    s("text", { x: 32, y: 34, class: "dag-id", text: shorten(call.toolId) }));
+    s("text", { x: 32, y: call.toolId === tool ? 27 : 19, class: "dag-name", text: shorten(tool) }),
+    call.toolId === tool ? "" : s("text", { x: 32, y: 34, class: "dag-id", text: shorten(call.toolId) }));
   node.addEventListener("click", () => choose(call.toolId));
   return node;
 }

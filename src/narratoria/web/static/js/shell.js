@@ -122,6 +122,7 @@ export class Shell {
     }
     const title = this.named || world.session?.title || world.session?.story || "";
     setText(this.title, title);
+    this.title.title = title; // it may be cut
     this.title.hidden = !title;
     const label = VIEWS.find(([key]) => key === this.current)[1];
     document.title = title ? `${title} · ${label} · Narratoria` : "Narratoria";

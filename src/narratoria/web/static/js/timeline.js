@@ -23,17 +23,21 @@ export class Timeline {
     const running = started.some((call) => call.ended === null);
     const to = running ? from + (SPANS.find((span) => span > end - from) ?? end - from) : end;
     this.keyed.show(started, (call) => call.id, () => this.#row());
+    const times = Map.groupBy(started, (call) => call.tool);
+    for (const { call, id } of this.keyed.parts.values()) setText(id, times.get(call.tool).length > 1 ? call.toolId ?? "" : "");
     for (const part of this.keyed.parts.values()) part.draw(from, to, now);
     setText(this.axis.children[1], duration((to - from) / 2));
     setText(this.axis.children[2], duration(to - from));
   }
 
   #row() {
-    const name = h("span", { class: "gantt-name" });
+    const name = h("span");
+    const id = h("span", { class: "quiet" });
     const track = h("span", { class: "gantt-track" });
-    const node = h("button", { class: "gantt-row" }, name, track);
+    const node = h("button", { class: "gantt-row" }, h("span", { class: "gantt-name" }, name, " ", id), track);
     const part = {
       node,
+      id,
       update: (call) => {
         part.call = call;
         setText(name, call.tool);
