@@ -45,24 +45,39 @@ class SentNotification:
 
 
 Staying = StayingEffect | SentNotification
+Weighed = tuple[EffectApplied, StayingEffect | None]  # why it cannot be taken back now, or None
 
 
 def effects_of(records: list[Record]) -> list[EffectApplied]:
     return [one for record in records if isinstance(record.event, Committed) for one in record.event.effects]
 
 
-def obstacle(
-    journal: Journal, turn: int, applied: EffectApplied, registry: ToolRegistry | None
-) -> StayingEffect | None:
-    """Why an effect cannot be taken back now, or None."""
-    stays = partial(StayingEffect, applied.tool, applied.description)
-    if not applied.reversible:
-        return stays("irreversible")
+def weigh(journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None) -> list[Weighed]:
+    """What a turn did outside that stands yet, and whether it can be taken back."""
+    done = journal.timeline.taken_back.get(turn, ())
+    standing = [one for one in effects_of(records) if (one.call, one.effect) not in done]
+    sharing = _sharing(journal, turn) if any(one.reversible for one in standing) else None
+    return [(one, _obstacle(one, sharing, registry)) for one in standing]
+
+
+def _sharing(journal: Journal, turn: int) -> str | None:
+    """Who else stands on a turn."""
     for other, timeline in journal.store.sharing(journal.session.id, turn).items():
         if turn in timeline.turns:
             if other == journal.store.meta(journal.session.id).parent:
-                return stays("shared with the session this one branched from")
-            return stays(f"session {other[:12]} shares it")
+                return "shared with the session this one branched from"
+            return f"session {other[:12]} shares it"
+    return None
+
+
+def _obstacle(
+    applied: EffectApplied, sharing: str | None, registry: ToolRegistry | None
+) -> StayingEffect | None:
+    stays = partial(StayingEffect, applied.tool, applied.description)
+    if not applied.reversible:
+        return stays("irreversible")
+    if sharing is not None:
+        return stays(sharing)
     tool = registry.get(applied.tool) if registry is not None else None
     if registry is None or tool is None:
         return stays(NOT_HERE, lacks_tool=True)

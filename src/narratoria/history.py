@@ -19,9 +19,10 @@ from narratoria.compensation import (
     SentNotification,
     Staying,
     StayingEffect,
+    Weighed,
     compensate,
     effects_of,
-    obstacle,
+    weigh,
 )
 from narratoria.errors import JournalError
 from narratoria.events import (
@@ -126,20 +127,17 @@ async def _preview(
 ) -> UndoPreview:
     await journal.flush()
     records = read(turn)
-    preview = UndoPreview(turn, _prompt(records))
-    done = journal.timeline.taken_back.get(turn, ())
-    for applied in effects_of(records):
-        if (applied.call, applied.effect) in done:
-            continue
-        stays = obstacle(journal, turn, applied, registry)
-        if stays is None:
-            preview.compensated.append(applied.description)
-        else:
-            preview.staying.append(stays)
-    for record in records:
-        if isinstance(record.event, Notification):
-            preview.staying.append(SentNotification(record.event.event))
-    return preview
+    return _previewed(turn, records, weigh(journal, turn, records, registry))
+
+
+def _previewed(turn: int, records: list[Record], weighed: list[Weighed]) -> UndoPreview:
+    sent = [SentNotification(one.event.event) for one in records if isinstance(one.event, Notification)]
+    return UndoPreview(
+        turn,
+        _prompt(records),
+        staying=[*(stays for _, stays in weighed if stays is not None), *sent],
+        compensated=[applied.description for applied, stays in weighed if stays is None],
+    )
 
 
 async def undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone:
@@ -158,35 +156,44 @@ async def undo_to(journal: Journal, turn: int, registry: ToolRegistry | None = N
 async def _undo(journal: Journal, registry: ToolRegistry | None, read: FetchTurn) -> Undone:
     if journal.timeline.open is not None:
         await _abandon(journal)
-    preview = await _preview(journal, _newest(journal), registry, read)
-    records = read(preview.turn)
-    outcome = Undone(preview.turn, preview.prompt, preview.staying)
-    resumed = journal.timeline.undoing == preview.turn
-    done = tuple(journal.timeline.taken_back.get(preview.turn, ()))
-    if preview.compensated and not resumed:
-        await _keep(journal, UndoStarted(turn=preview.turn))
-    for applied in reversed(effects_of(records)):
-        if (applied.call, applied.effect) in done:
-            if resumed:
-                outcome.compensated.append(applied.description)
-        elif obstacle(journal, preview.turn, applied, registry) is None:
-            assert registry is not None  # noqa: S101 - without one there is an obstacle
-            failed = await compensate(journal, registry, preview.turn, applied)
-            if failed is None:
-                outcome.compensated.append(applied.description)
-            else:
-                outcome.not_taken_back.append(failed)
+    turn = _newest(journal)
+    await journal.flush()
+    outcome = await _take_back_outside(journal, turn, read(turn), registry)
     before, restoration = journal.timeline.copy(), journal.restoration(read)
-    restoration.take_back(preview.turn)
+    restoration.take_back(turn)
 
     def revert() -> None:
-        restoration.make_again(preview.turn)
+        restoration.make_again(turn)
         journal.timeline.become(before)
 
     notices = [Notice(level="warn", message=message) for message in outcome.failed]
     for message in outcome.failed:
         logger.warning("%s", message)
-    await journal.keep(TurnUndone(turn=preview.turn), *notices, revert=revert)
+    await journal.keep(TurnUndone(turn=turn), *notices, revert=revert)
+    return outcome
+
+
+async def _take_back_outside(
+    journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None
+) -> Undone:
+    """The newest effect first. Those that an undo cut short had taken back already are told of too."""
+    weighed = weigh(journal, turn, records, registry)
+    preview = _previewed(turn, records, weighed)
+    outcome = Undone(turn, preview.prompt, preview.staying)
+    if journal.timeline.undoing == turn:
+        standing = [applied for applied, _ in weighed]
+        done = [one.description for one in effects_of(records) if one not in standing]
+        outcome.compensated += reversed(done)
+    elif preview.compensated:
+        await _keep(journal, UndoStarted(turn=turn))
+    for applied, stays in reversed(weighed):
+        if stays is not None or registry is None:
+            continue
+        failed = await compensate(journal, registry, turn, applied)
+        if failed is None:
+            outcome.compensated.append(applied.description)
+        else:
+            outcome.not_taken_back.append(failed)
     return outcome
 
 

@@ -31,6 +31,7 @@ from narratoria.session.fold import fold
 from narratoria.session.journal import Journal
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
+from narratoria.session.timeline import Timeline
 from narratoria.tool import Tool, ToolContext, ToolResult
 
 
@@ -523,5 +524,23 @@ async def test_a_turn_that_is_taken_back_is_read_once(tmp_path: Path) -> None:
     store.turns_read = []
     await undo_to(journal, 2, registry)
     assert store.turns_read == [6, 5, 4, 3, 2, 1]
+    await journal.close()
+    store.close()
+
+
+async def test_who_shares_a_turn_is_asked_once_however_much_it_did(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    class SharingCounted(SqliteStore):
+        def sharing(self, session_id: str, turn: int) -> dict[str, Timeline]:
+            asked.append(turn)
+            return super().sharing(session_id, turn)
+
+    bells, store = Bells(), SharingCounted(tmp_path / "sessions.db")
+    registry = bells.registry("a", "b", "c", "d")
+    journal = new_game(store)
+    await play(journal, registry, "ring 1")
+    assert (await undo(journal, registry)).compensated == ["bell d", "bell c", "bell b", "bell a"]
+    assert asked == [1]
     await journal.close()
     store.close()
