@@ -15,7 +15,18 @@ from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.deadline import Budget, BudgetTracker, Deadline
 from narratoria.errors import PromptEvaluationError
 from narratoria.prompt import MarkdownSection, Prompt, SectionVisibility
-from narratoria.testing import Behaviour, Fails, Hangs, Says, ScriptedModel
+from narratoria.testing import (
+    Babbles,
+    Behaviour,
+    Drips,
+    Fails,
+    Floods,
+    Hangs,
+    Resets,
+    Says,
+    ScriptedModel,
+    Writes,
+)
 
 
 @dataclass
@@ -198,6 +209,31 @@ async def test_a_tool_may_end_the_evaluation_but_its_siblings_finish() -> None:
 async def test_a_deadline_ends_a_hanging_model() -> None:
     with pytest.raises(PromptEvaluationError, match="no complete reply"):
         await run([Hangs()], prompt_of(light), deadline=Deadline.after(0.2))
+
+
+BAD: dict[str, Behaviour] = {
+    "hangs": Hangs(),
+    "hangs midway": Hangs("The"),
+    "500": Fails(500),
+    "half a JSON": Writes(b'data: {"choices": [{"index": 0, "del'),
+    "200 MB": Floods(),
+    "one byte a second": Drips("It burns."),
+    "no end": Babbles(),
+    "reset midway": Resets("It"),
+    "a picture": Writes(b"\x89PNG\r\n\x1a\n" * 100, "image/png"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+async def test_a_bad_reply_costs_one_try_and_not_the_evaluation(bad: Behaviour) -> None:
+    lit = Says(calls=(("light", '{"item": "torch"}'),))
+    session = Session()
+    found, requests = await run(
+        [lit, bad, Says("It burns.")], prompt_of(light), session, time_limit=1.0, deadline=Deadline.after(60)
+    )
+    assert (found.text, len(requests)) == ("It burns.", 3)
+    assert len(found.calls) == 1
+    assert session.snapshot() == {"lit": {"torch": True}}
 
 
 async def test_a_passed_deadline_is_noticed_before_the_model_is_asked() -> None:

@@ -47,6 +47,7 @@ from narratoria.tool import ToolResult
 
 T = TypeVar("T")
 MAX_ROUNDS: Final = 16
+REPLY_TIMEOUT: Final = 120.0  # seconds for one reply; a whole evaluation is bounded by its deadline
 MAX_TOOL_TEXT: Final = 32_000  # characters of one result that are put into the conversation
 _PROVIDER_FAILURES: Final = 3  # in a row
 _BACKOFF: Final = ExponentialBackoff(0.1, 2.0)
@@ -86,6 +87,7 @@ async def evaluate(
     budget_tracker: BudgetTracker | None = None,
     max_rounds: int = MAX_ROUNDS,
     max_tokens: int = 1024,
+    time_limit: float = REPLY_TIMEOUT,
     tool_choice: str | None = None,
     on_text: Callable[[str], None] = _unheard,
     config: Mapping[str, Any] | None = None,
@@ -98,7 +100,7 @@ async def evaluate(
     """
     bound = prompt.bind() if isinstance(prompt, Prompt) else prompt
     loop = _Loop(bound, adapter, session, output, deadline, budget_tracker, max_tokens, on_text, config or {})
-    loop.tool_choice = tool_choice
+    loop.tool_choice, loop.time_limit = tool_choice, time_limit
     loop.begin(request, history)
     for number in range(1, max_rounds + 1):
         answer = await loop.round(number)
@@ -135,6 +137,7 @@ class _Loop(Generic[T]):
         self.on_text = on_text
         self.config = config
         self.tool_choice: str | None = None
+        self.time_limit = REPLY_TIMEOUT
         self.concluding = False  # the model has called its tools: now only the form of its answer matters
         self.failures = 0
         self.usage = ModelUsage()
@@ -198,7 +201,7 @@ class _Loop(Generic[T]):
             # Servers take a schema or tools, not both: the schema comes when the tools are done with.
             schema=None if tools else self.answer_schema,
             max_tokens=self.max_tokens,
-            timeout=None if self.deadline is None else self.deadline.remaining(),
+            timeout=self._at_most(self.time_limit),
         )
         try:
             reply = await self.adapter.complete(request, self.on_text)
@@ -217,11 +220,14 @@ class _Loop(Generic[T]):
         delay = _BACKOFF.delay(self.failures)
         if isinstance(error, ModelBusy):
             delay = max(delay, error.retry_after or 0.0)
-        patience = _LONGEST_PAUSE if self.deadline is None else min(_LONGEST_PAUSE, self.deadline.remaining())
+        patience = self._at_most(_LONGEST_PAUSE)
         hopeless = isinstance(error, ContextOverflow | ModelRefused) or self.failures >= _PROVIDER_FAILURES
         if hopeless or delay >= patience:
             raise PromptEvaluationError(f"the model gave no answer: {error}") from error
         await pause(delay)
+
+    def _at_most(self, seconds: float) -> float:
+        return seconds if self.deadline is None else min(seconds, self.deadline.remaining())
 
     def _spend(self, usage: ModelUsage) -> None:
         self.usage = self.usage + usage
