@@ -50,6 +50,13 @@ def test_json_prints_exactly_one_entry_of_the_trace(narratoria: Any) -> None:
     assert entry["executionTime"] > 0
 
 
+def test_a_suggestion_the_error_spells_out_already_is_not_said_twice(narratoria: Any) -> None:
+    tool = Path(__file__).parents[2] / "examples" / "tools" / "door-examiner"
+    ended = narratoria("call", tool, "--input", '{"target": "mysterious_door", "mood": 1}')
+    assert ended.code == 1
+    assert ended.err == "✗ INVALID_ARGUMENTS: door-examiner: mood: unknown key; known: target\n"
+
+
 def test_a_failure_is_the_same_entry(narratoria: Any) -> None:
     error = '{"version":"0","type":"error","errorCode":"NO_OIL","errorMessage":"The lamp is empty."}'
     tool = narratoria.script(say(PATCH, error, '{"version":"0","type":"done","ok":false}'))

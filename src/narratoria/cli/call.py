@@ -14,7 +14,7 @@ import msgspec
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from narratoria.cli import FAILED, TIMED_OUT
-from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled
+from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.errors import NOT_EXECUTABLE, TIMEOUT, ToolValidationError
 from narratoria.events import (
     AnyRuntimeEvent,
@@ -250,5 +250,5 @@ def _conclude(result: CallResult, message: str, session: Session, *, quiet: bool
     err = console(stderr=True)
     tries = f" after {result.retry_count + 1} attempts" if result.retry_count else ""
     err.print(styled(("✗ ", "red"), (f"{result.error_code}{tries}: ", "bold red"), (result.error or "", "")))
-    for suggestion in result.suggestions:
+    for suggestion in unsaid(result):
         err.print(styled(("  → ", "dim"), (suggestion, "")))

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from narratoria.cli.output import console, styled
+from narratoria.cli.output import console, styled, unsaid
 from narratoria.events import CallEmitted, CallFinished, CallRetrying, CallStarted, Log
 from narratoria.plan import ExecutionResult, PlanDocument
 from narratoria.session import Record, Session
@@ -121,7 +121,7 @@ class PlanView:
         )
         self.out.print(styled(verdict, (f"  {result.execution_time:.0f} ms", "dim")))
         for one in result.tool_results:
-            for suggestion in one.suggestions:
+            for suggestion in unsaid(one):
                 self.out.print(styled((f"  {one.tool_id} → ", "dim"), (suggestion, "")))
         if session.state:
             self.out.print(styled(("state ", "cyan"), (msgspec.json.encode(session.snapshot()).decode(), "")))

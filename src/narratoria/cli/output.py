@@ -13,6 +13,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from narratoria.plan import CallResult
+
 
 class Seconds(click.FloatRange):
     """A time above zero, and finite."""
@@ -40,6 +42,11 @@ def console(*, stderr: bool = False) -> Console:
 def page() -> Console:
     """For a story's text: wrapped to be read. The other console never breaks a line."""
     return _Console(markup=False, highlight=False, width=min(88, console().width))
+
+
+def unsaid(result: CallResult) -> list[str]:
+    """The suggestions that the error itself does not spell out."""
+    return [one for one in result.suggestions if one not in (result.error or "")]
 
 
 def print_json(value: Any) -> None:
