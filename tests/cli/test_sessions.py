@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -122,6 +123,27 @@ def test_deleting_asks_first(home: Path) -> None:
     assert narratoria(home, "sessions", "delete", meta["id"], "--yes").returncode == 0
     assert listed(home) == []
     assert narratoria(home, "sessions", "prune", "--json").returncode == 0
+
+
+def test_an_interruption_at_a_question_is_one(home: Path) -> None:
+    (meta,) = listed(home)
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "narratoria", "sessions", "delete", meta["id"]],
+        env={**os.environ, "NARRATORIA_HOME": str(home)},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    )
+    with asking:
+        assert asking.stderr is not None
+        said = b""
+        while b"[y/N]" not in said:
+            byte = asking.stderr.read(1)
+            assert byte, said
+            said += byte
+        asking.send_signal(signal.SIGINT)
+        assert asking.wait(timeout=60) == 130
+    assert len(listed(home)) == 1
 
 
 def test_mistakes_are_one_clear_line(home: Path) -> None:
