@@ -8,13 +8,16 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
 import struct
 import subprocess
 import sys
+import tomllib
 import wave
 import zlib
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -644,3 +647,24 @@ def test_shipped_stories_are_found_and_a_home_copy_wins(
 )
 def test_an_ending_is_read_from_state(state: dict[str, Any], ending: tuple[str, str] | None) -> None:
     assert ending_of(state) == ending
+
+
+def _texts(value: Any, key: str = "") -> Iterator[str]:
+    """What is told, of a table read from TOML: not what is compared with a player's words."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from () if name in ("patterns", "words") else _texts(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, key)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "stories").glob("*/*.toml")), ids=lambda path: f"{path.parent.name}-{path.name}"
+)
+def test_the_prose_of_shipped_stories_has_typographic_quotes(path: Path) -> None:
+    told = list(_texts(tomllib.loads(path.read_text(encoding="utf-8"))))
+    assert told
+    assert [text for text in told if re.search(r"['\"]", text)] == []

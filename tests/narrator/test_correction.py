@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
 from narratoria.narrator.correction import corrected
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.story import Story
+
+STORIES = Path(__file__).parents[2] / "stories"
 
 
 @pytest.mark.parametrize(
@@ -28,6 +33,14 @@ from narratoria.narrator.correction import corrected
 )
 def test_only_what_was_meant_in_the_end_is_asked_for(prompt: str, meant: str) -> None:
     assert corrected(prompt) == meant
+
+
+@pytest.mark.parametrize("apostrophe", "'’‘`´ʼ′＇")
+def test_every_apostrophe_a_keyboard_has_rules_a_deed_out(apostrophe: str) -> None:
+    story = Story.load(STORIES / "torch")
+    asked = NarratorRequest(prompt=f"don{apostrophe}t light the torch", state=story.state)
+    assert corrected(asked.prompt) == "don't light the torch"
+    assert story.scripted_narrator().understand(asked)[0] == []
 
 
 @pytest.mark.parametrize("text", [", no wait, up" * 70, "," * 1000, " " * 999, ", " * 10_000])

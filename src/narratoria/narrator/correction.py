@@ -1,10 +1,12 @@
-"""Second thoughts: "go down, no wait, up" asks for up."""
+"""A prompt as it was meant to be typed: second thoughts ("go down, no wait, up" asks for up), and one apostrophe."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+# Keyboards and phones have many, and "don`t" without its apostrophe would ask for the deed.
+_APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
 _AFTERTHOUGHT: Final = re.compile(
     r"\s*[,.;:!…—–-]+\s*(?:(?:oh|er|um),?\s+)?"
     r"(?:no,?\s+wait|wait,?\s+no|no,?\s+(?:i\s+mean|rather|make\s+that|scratch\s+that)|(?:scratch|strike)\s+that|or\s+rather|"
@@ -21,6 +23,7 @@ _SPEECH: Final = re.compile(r"[\"“”«»]")
 
 def corrected(prompt: str) -> str:
     """The prompt with what the player took back left out; the deed before a correction lends it its verb."""
+    prompt = _APOSTROPHE.sub("'", prompt)
     if len(prompt) > _LONGEST:  # a text, not a request
         return prompt
     for _ in range(_MOST):
