@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from narratoria.events import TurnCommitted, TurnStarted
+from narratoria.session import Session
+from narratoria.session.sqlite import SqliteStore
+
 
 def narratoria(home: Path, *arguments: str, say: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -226,3 +230,36 @@ def test_play_says_whether_a_turn_was_saved(tmp_path: Path) -> None:
         tmp_path, "play", "torch", "--terminal", "--json", "--narrator", "rules", say="light the torch\n"
     )
     assert [json.loads(line)["unsaved"] for line in played.stdout.splitlines()] == [None, None]
+
+
+async def long_game(home: Path) -> None:
+    store = SqliteStore(home / "sessions.db")
+    journal = store.create(Session("long", assets=store.assets), title="The long game")
+    session = journal.session
+    for number in range(1, 41):
+        session.turn = session.turn_count = number
+        session.record(TurnStarted(turn=number, prompt="on"))
+        session.patch({"pages": {str(number): os.urandom(400).hex()}})
+        session.record(TurnCommitted(turn=number))
+        session.turn = None
+        await journal.commit_turn()
+    await journal.close()
+    store.close()
+
+
+async def test_a_session_that_was_cut_is_never_called_whole_again(tmp_path: Path) -> None:
+    await long_game(tmp_path)
+    with (tmp_path / "sessions.db").open("r+b") as file:
+        file.truncate(file.seek(0, os.SEEK_END) - 8192)
+    (cut,) = json.loads(narratoria(tmp_path, "sessions", "salvage", "--json").stdout)["sessions"]
+    lost = cut["expected"] - cut["records"]
+    assert (cut["fate"], cut["whole"], cut["lostBefore"]) == ("partly", False, 0)
+    again = json.loads(narratoria(tmp_path, "sessions", "salvage", "--json").stdout)
+    assert again["damaged"] is None
+    assert [(one["whole"], one["lostBefore"]) for one in again["sessions"]] == [(False, lost)]
+    told = narratoria(tmp_path, "sessions", "salvage").stdout.splitlines()
+    assert told[0] == f"long  The long game: {cut['turns']} turns; {lost} records were lost before"
+    assert told[1].startswith("nothing is damaged: 0 sessions can be read whole")
+    assert (
+        f"{lost} records of it were lost to damage" in narratoria(tmp_path, "sessions", "show", "long").stdout
+    )
