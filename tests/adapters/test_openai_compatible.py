@@ -198,8 +198,22 @@ async def test_the_environment_configures_it_and_keys_stay_where_they_belong() -
     assert "openai.com" in hosted.address
     with pytest.raises(NarratoriaError, match="NARRATORIA_LLM_URL"):
         OpenAIAdapter.from_environment({})
-    with pytest.raises(NarratoriaError, match="NARRATORIA_LLM_PRICE"):
-        OpenAIAdapter.from_environment({"OPENAI_API_KEY": "k", "NARRATORIA_LLM_PRICE": "cheap"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PRICE", "cheap"),
+        ("PRICE", "-1/2"),
+        ("PRICE", "1/nan"),
+        ("TEMPERATURE", "hot"),
+        ("TEMPERATURE", "nan"),
+    ],
+)
+def test_a_setting_that_is_no_number_is_refused_by_its_name(name: str, value: str) -> None:
+    variable = f"NARRATORIA_LLM_{name}"
+    with pytest.raises(NarratoriaError, match=f"{variable}='{value}'"):
+        OpenAIAdapter.from_environment({"OPENAI_API_KEY": "k", variable: value})
 
 
 # --- servers that do not stream ----------------------------------------------------------------------------

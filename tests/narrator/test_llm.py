@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
+from narratoria import Session, ToolContext, ToolRegistry, ToolResult, TurnResult, tool
 from narratoria.adapters import ContextOverflow, FormatRefused
 from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.deadline import Budget
@@ -23,7 +23,7 @@ from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.llm import LLMNarrator
 from narratoria.narrator.plan_reply import plan_of, reply_schema
-from narratoria.narrator.protocol import NarratorRequest, PastTurn, ToolCard
+from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.receipts import CONTRADICTION
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.session import Record
@@ -69,6 +69,11 @@ async def narrator(
 ) -> AsyncIterator[tuple[LLMNarrator, ScriptedModel]]:
     async with ScriptedModel(*(Says(one) if isinstance(one, str) else one for one in script)) as server:
         yield LLMNarrator(OpenAIAdapter(base_url=server.url, model="m"), **options), server
+
+
+async def turn(session: Session, prompt: str, who: Narrator, *tools: Any) -> TurnResult:
+    settings = TurnSettings(generation_timeout=20)
+    return await take_turn(session, prompt, narrator=who, registry=ToolRegistry(tools), settings=settings)
 
 
 def asked(server: ScriptedModel, index: int = -1) -> str:
@@ -188,13 +193,7 @@ async def test_choices_the_model_offers_reach_the_player() -> None:
     )
     async with narrator(offered) as (llm, _):
         chain = ChainNarrator([llm], last_resort=TemplateNarrator(), time_limit=20)
-        result = await take_turn(
-            Session(),
-            "walk",
-            narrator=chain,
-            registry=ToolRegistry(),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        result = await turn(Session(), "walk", chain)
     assert result.choices == ["Left", "Right"]
     assert result.narrator == "llm"
 
@@ -286,13 +285,7 @@ async def test_a_narration_that_is_too_long_ends_with_a_sentence_as_heard_as_tol
     session = Session()
     recorder = Recorder(session)
     async with narrator(reply(" ".join([sentence] * 40))) as (llm, _):
-        result = await take_turn(
-            session,
-            "look",
-            narrator=ChainNarrator([llm], time_limit=20),
-            registry=ToolRegistry(),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        result = await turn(session, "look", ChainNarrator([llm], time_limit=20))
     assert result.narrative == " ".join([sentence] * 18)
     deltas = recorder.of(NarrationDelta)
     assert "".join(delta.text for delta in deltas) == result.narrative
@@ -307,13 +300,7 @@ async def test_what_is_told_again_too_long_ends_with_a_sentence_too() -> None:
     again = json.dumps({"narrative": "It burns. " * 20})
     session = Session(state={"inventory": {}})
     async with narrator(boast, again, max_narrative=95) as (llm, _):
-        result = await take_turn(
-            session,
-            "light the lamp",
-            narrator=llm,
-            registry=ToolRegistry([light]),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        result = await turn(session, "light the lamp", llm, light)
     assert result.narrative == ("It burns. " * 9).strip()
 
 
@@ -379,13 +366,7 @@ async def test_a_bad_server_costs_one_attempt_not_the_turn(bad: Behaviour) -> No
         llm,
         server,
     ):
-        result = await take_turn(
-            session,
-            "light the lamp",
-            narrator=llm,
-            registry=ToolRegistry([light]),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        result = await turn(session, "light the lamp", llm, light)
     assert result.outcome == "completed"
     assert result.narrative == "It burns."
     assert len(result.problems) == 1
@@ -421,26 +402,14 @@ async def test_streamed_narration_is_recorded_once() -> None:
     session = Session()
     recorder = Recorder(session)
     async with narrator(reply("The sea is grey today.")) as (llm, _):
-        await take_turn(
-            session,
-            "look",
-            narrator=llm,
-            registry=ToolRegistry(),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        await turn(session, "look", llm)
     assert "".join(delta.text for delta in recorder.of(NarrationDelta)) == "The sea is grey today."
 
 
 async def test_a_narration_without_calls_that_contradicts_the_state_is_generated_again() -> None:
     session = Session(state={"door": {"open": False}})
     async with narrator(reply("The door is open."), reply("The door is still shut.")) as (llm, server):
-        result = await take_turn(
-            session,
-            "look",
-            narrator=llm,
-            registry=ToolRegistry(),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        result = await turn(session, "look", llm)
         assert "door.open is False" in asked(server, 1)
     assert result.narrative == "The door is still shut."
     assert [(one.verdict, one.path) for one in result.receipts] == [("held", "door.open")]
@@ -451,13 +420,7 @@ async def test_a_narration_the_calls_did_not_make_true_is_told_again() -> None:
     recorder = Recorder(session)
     first = reply("The lamp is lit. You hold a silver key.", ("light", {"item": "lamp"}))
     async with narrator(first, reply("The lamp is lit.")) as (llm, server):
-        result = await take_turn(
-            session,
-            "light the lamp",
-            narrator=ChainNarrator([llm], time_limit=20),
-            registry=ToolRegistry([light]),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        result = await turn(session, "light the lamp", ChainNarrator([llm], time_limit=20), light)
         assert "no silver key in the player's inventory" in asked(server, 1)
     assert result.narrative == "The lamp is lit."
     [receipt] = result.receipts
@@ -474,13 +437,7 @@ async def test_a_narrator_that_cannot_mend_its_words_has_them_flagged() -> None:
     recorder = Recorder(session)
     wrong = reply("You carry the torch.", ("light", {"item": "lamp"}))
     async with narrator(wrong, Fails(500)) as (llm, _):
-        result = await take_turn(
-            session,
-            "light the lamp",
-            narrator=llm,
-            registry=ToolRegistry([light]),
-            settings=TurnSettings(generation_timeout=20),
-        )
+        result = await turn(session, "light the lamp", llm, light)
     assert result.narrative == "You carry the torch."
     [notice] = recorder.of(Notice)
     assert (notice.level, notice.code) == ("warn", CONTRADICTION)

@@ -39,6 +39,7 @@ from narratoria.adapters.protocol import (
     _unheard,
     estimated_tokens,
 )
+from narratoria.adapters.settings import number_in, price_in
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 
@@ -118,8 +119,8 @@ class OpenAIAdapter:
             base_url=url,
             api_key=key,
             model=env.get("NARRATORIA_LLM_MODEL") or env.get("OPENAI_MODEL"),
-            price=_price(env.get("NARRATORIA_LLM_PRICE", "")),
-            temperature=_number(env, "NARRATORIA_LLM_TEMPERATURE"),
+            price=price_in(env, "NARRATORIA_LLM_PRICE"),
+            temperature=number_in(env, "NARRATORIA_LLM_TEMPERATURE"),
         )
 
     @property
@@ -346,28 +347,7 @@ def _function(tool: Any) -> JsonObject:
     return {"type": "function", "function": described}
 
 
-# --- settings ---------------------------------------------------------------------------------------------
-
-
-def _price(text: str) -> Price:
-    if not text:
-        return Price()
-    try:
-        given, _, written = text.partition("/")
-        return Price(float(given), float(written or given))
-    except ValueError:
-        raise NarratoriaError(
-            f'NARRATORIA_LLM_PRICE={text!r}: expected "input/output" per million tokens, such as 0.15/0.60'
-        ) from None
-
-
-def _number(env: Mapping[str, str], name: str) -> float | None:
-    if not env.get(name):
-        return None
-    try:
-        return float(env[name])
-    except ValueError:
-        raise NarratoriaError(f"{name}={env[name]!r}: expected a number") from None
+# --- what servers say --------------------------------------------------------------------------------------
 
 
 def _retry_after(value: str) -> float | None:

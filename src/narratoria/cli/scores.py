@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,7 +14,7 @@ from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
 from narratoria.narrator.casting import NARRATORS, make_narrator
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.evaluation import Report, evaluate, load_set
+from narratoria.narrator.evaluation import Report, evaluate, load_set, milliseconds
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
 from narratoria.narrator.story_sets import NARRATORS as OF_STORIES
 from narratoria.narrator.story_sets import evaluate_story_set, is_story_set, load_story_set
@@ -59,23 +57,20 @@ def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempt
             {**report.to_data(), **_latency(report), "noPlan": len(asked.failures), "attempts": attempts}
         )
         return 0
-    wall = _latency(report)
-    out = console()
+    _show(report, asked, file)
+    return 0
+
+
+def _show(report: Report, asked: Persistent, file: Path) -> None:
+    out, wall = console(), _latency(report)
+    late = f"latency {wall['wallMsMedian']:g} ms median, {wall['wallMs95']:g} ms at the 95th percentile"
     out.print(styled((f"{asked.name}: {file}", "bold")))
     out.print(styled((report.render(), "")))
-    out.print(
-        styled(
-            (
-                f"latency {wall['wallMsMedian']:g} ms median, {wall['wallMs95']:g} ms at the 95th percentile",
-                "",
-            )
-        )
-    )
+    out.print(styled((late, "")))
     if asked.failures:
         out.print(styled((f"no plan for {len(asked.failures)} prompts", "yellow")))
         for prompt, why in list(asked.failures.items())[:5]:
             out.print(styled((f"  {prompt[:60]}: ", "dim"), (why[:200], "")))
-    return 0
 
 
 def _check(narrators: Sequence[str], fit: Sequence[str], otherwise: str) -> None:
@@ -120,9 +115,6 @@ class Persistent:
         raise NoMatch(why)
 
 
-def _latency(report: Report) -> dict[str, Any]:
-    times = sorted(outcome.wall_seconds * 1000 for outcome in report.outcomes)
-    if not times:
-        return {"wallMsMedian": 0.0, "wallMs95": 0.0}
-    late = times[int(0.95 * (len(times) - 1))]
-    return {"wallMsMedian": round(statistics.median(times), 2), "wallMs95": round(late, 2)}
+def _latency(report: Report) -> dict[str, float]:
+    median, late = milliseconds([outcome.wall_seconds for outcome in report.outcomes])
+    return {"wallMsMedian": round(median, 2), "wallMs95": round(late, 2)}

@@ -115,8 +115,7 @@ class Report:
     @property
     def cpu_ms(self) -> tuple[float, float]:
         """Median and 95th percentile of CPU milliseconds per prompt."""
-        times = sorted(outcome.cpu_seconds * 1000 for outcome in self.outcomes)
-        return (statistics.median(times), times[int(0.95 * (len(times) - 1))]) if times else (0.0, 0.0)
+        return milliseconds([outcome.cpu_seconds for outcome in self.outcomes])
 
     def only(self, *, catalogue: str | None = None, tag: str | None = None) -> Report:
         kept = [
@@ -387,3 +386,9 @@ def _precedes(plan: PlanDocument, first: int, second: int) -> bool:
 def share(hits: Sequence[bool]) -> float:
     """How many of them, from 0 to 1; of none, all."""
     return sum(hits) / len(hits) if hits else 1.0
+
+
+def milliseconds(seconds: Sequence[float]) -> tuple[float, float]:
+    """Median and 95th percentile."""
+    times = sorted(1000 * one for one in seconds)
+    return (statistics.median(times), times[int(0.95 * (len(times) - 1))]) if times else (0.0, 0.0)

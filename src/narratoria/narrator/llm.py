@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import math
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from narratoria.adapters.answers import TextOf
@@ -29,6 +28,7 @@ from narratoria.adapters.protocol import (
     ModelUnreachable,
     ReplyTooLarge,
 )
+from narratoria.adapters.settings import number_in
 from narratoria.deadline import Budget, BudgetTracker
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.narrator.plan_reply import (
@@ -105,7 +105,8 @@ class LLMNarrator:
         from narratoria.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
 
         env = os.environ if environment is None else environment
-        tokens, cost = _number(env, "NARRATORIA_LLM_MAX_TOKENS"), _number(env, "NARRATORIA_LLM_MAX_COST")
+        tokens = number_in(env, "NARRATORIA_LLM_MAX_TOKENS", above_zero=True)
+        cost = number_in(env, "NARRATORIA_LLM_MAX_COST", above_zero=True)
         bounded = tokens is not None or cost is not None
         if cost is not None and not env.get("NARRATORIA_LLM_PRICE"):
             raise NarratoriaError(
@@ -118,7 +119,7 @@ class LLMNarrator:
             budget=Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
             if bounded
             else None,
-            time_limit=_number(env, "NARRATORIA_LLM_TIMEOUT") or GENERATION_TIMEOUT,
+            time_limit=number_in(env, "NARRATORIA_LLM_TIMEOUT", above_zero=True) or GENERATION_TIMEOUT,
             withheld=withheld,
         )
 
@@ -196,6 +197,27 @@ class LLMNarrator:
         if self.tracker is not None:
             self.tracker.check()
         await self._wait_until_free()
+        question = ModelRequest(
+            messages,
+            schema=schema,
+            any_json=_FORMS[self._form] == "json",
+            max_tokens=self.max_tokens,
+            timeout=self.time_limit,
+        )
+        try:
+            reply = await self.adapter.complete(question, self._listener(request))
+        except ModelFailed as error:
+            self._note(error, request, messages)
+            raise
+        if self.tracker is not None:
+            usage = reply.usage
+            self.tracker.spend(
+                input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost
+            )
+        return reply
+
+    def _listener(self, request: NarratorRequest) -> Callable[[str], None]:
+        """Passes the narrative on while the answer around it is still being written."""
         narrative, shortening = TextOf("narrative"), Shortening(self.max_narrative)
 
         def hear(piece: str) -> None:
@@ -205,34 +227,18 @@ class LLMNarrator:
             if text:
                 request.say(text)
 
-        question = ModelRequest(
-            messages,
-            schema=schema,
-            any_json=_FORMS[self._form] == "json",
-            max_tokens=self.max_tokens,
-            timeout=self.time_limit,
-        )
-        try:
-            reply = await self.adapter.complete(question, hear)
-        except ContextOverflow:
+        return hear
+
+    def _note(self, error: ModelFailed, request: NarratorRequest, messages: list[dict[str, Any]]) -> None:
+        """What a failure teaches about the server, for the next attempt."""
+        if isinstance(error, ContextOverflow):
             self._shrink(request, messages)
-            raise
-        except FormatRefused:
+        elif isinstance(error, FormatRefused):
             self._form = min(self._form + 1, len(_FORMS) - 1)
-            raise
-        except ModelBusy as error:
+        else:
             self._stumbles += 1
+        if isinstance(error, ModelBusy):
             self._free_at = time.monotonic() + (_BUSY if error.retry_after is None else error.retry_after)
-            raise
-        except ModelFailed:
-            self._stumbles += 1
-            raise
-        if self.tracker is not None:
-            usage = reply.usage
-            self.tracker.spend(
-                input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost
-            )
-        return reply
 
     async def _wait_until_free(self) -> None:
         left = self._free_at - time.monotonic()
@@ -276,15 +282,3 @@ class LLMNarrator:
 
 def _length(messages: list[dict[str, Any]]) -> int:
     return sum(len(message["content"]) for message in messages)
-
-
-def _number(env: Mapping[str, str], name: str) -> float | None:
-    if not env.get(name):
-        return None
-    try:
-        number = float(env[name])
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and number > 0):
-        raise NarratoriaError(f"{name}={env[name]!r}: expected a number above zero")
-    return number

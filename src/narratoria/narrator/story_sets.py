@@ -6,7 +6,6 @@ right: `expect`, or the ids of the `rules` that are meant.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from narratoria.narrator.casting import embedder
-from narratoria.narrator.evaluation import EvaluationSetInvalid, read_lines, share
+from narratoria.narrator.evaluation import EvaluationSetInvalid, milliseconds, read_lines, share
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.scripted import Action, ScriptedNarrator
 from narratoria.state import merge
@@ -69,8 +68,7 @@ class StoryReport:
     @property
     def cpu_ms(self) -> tuple[float, float]:
         """Median and 95th percentile of CPU milliseconds per prompt."""
-        times = sorted(outcome.cpu_seconds * 1000 for outcome in self.outcomes)
-        return (statistics.median(times), times[int(0.95 * (len(times) - 1))]) if times else (0.0, 0.0)
+        return milliseconds([outcome.cpu_seconds for outcome in self.outcomes])
 
     def parts(self) -> dict[str, StoryReport]:
         """The whole, by story, and by what is asked for: a deed or a word of certain rules, or that nothing changes."""
