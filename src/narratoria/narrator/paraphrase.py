@@ -170,8 +170,10 @@ class ParaphraseNarrator:
         names = dict.fromkeys([*near, *rules])
         for name in sorted(names, key=lambda name: reminder.rank(*self.meanings.phrases_of(name))):
             phrase = self._phrase_for(rules[name], request, request.state, offered=True)
-            if phrase is not None and len(offers) < _CHOICES:
+            if phrase is not None:
                 offers.setdefault(phrase)
+            if len(offers) == _CHOICES:
+                break
         return list(offers)
 
     def _phrase_for(
