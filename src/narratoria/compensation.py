@@ -142,11 +142,14 @@ async def compensate(
     draft = journal.session.draft()
     pipeline = _Undoing(registry.executor, f"{applied.call}:undo:{applied.effect}")
     context = ToolContext(tool, draft, applied.call, pipeline, CallScope())
+    journal.session.turn = turn  # what is recorded meanwhile is of this turn
     try:
         await effect.roll_back(context, applied.receipt)
     except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
         draft.discard()
         return StayingEffect(applied.tool, applied.description, str(error), tried=True)
+    finally:
+        journal.session.turn = None
     draft.operations.clear()  # the session itself goes back by the turn's inverses; only resources are kept
     draft.effects.clear()
     draft.commit(applied.call)

@@ -14,10 +14,12 @@ from lanterns import DOUSE, SESSION, light, lit, make_tool, requests
 
 from narratoria.deadline import Deadline
 from narratoria.errors import ToolValidationError
+from narratoria.events import CallFinished
 from narratoria.executor import ToolExecutor
-from narratoria.history import finish_undo, preview_undo, redo, undo
+from narratoria.history import finish_undo, preview_undo, redo, undo, undo_to
 from narratoria.registry import ToolRegistry
 from narratoria.session import Session
+from narratoria.session.fold import fold
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
 from narratoria.tool import CallScope
@@ -51,6 +53,24 @@ async def test_an_undo_runs_the_executables_own_operation(make_store, tmp_path: 
         await redo(journal)
     await journal.close()
     assert world(make_store().restore(journal.session.id)) == before
+
+
+async def test_what_takes_back_is_told_with_its_turn_and_completes_nothing(
+    make_store, tmp_path: Path
+) -> None:
+    registry = registry_of(make_tool(tmp_path / "tools"))
+    store: Store = make_store()
+    journal = store.create(Session(assets=store.assets))
+    await light(journal, registry, "gate", "pier")
+    await undo_to(journal, 1, registry)
+    assert journal.session.completed_tools == set(), "a tool whose turn is undone has not completed"
+    assert journal.session.turn is None
+    finished = [r for r in store.read(journal.session.id) if isinstance(r.event, CallFinished)]
+    assert [record.turn for record in finished] == [1, 2, 2, 1]
+    view = fold(store.read(journal.session.id))
+    assert [len(turn.calls) for turn in view.turns] == [1, 1], "it is no call of the turn, but of its undo"
+    await journal.close()
+    assert make_store().restore(journal.session.id).completed_tools == set()
 
 
 async def test_an_undo_runs_another_tool_of_the_catalogue(store: Store, tmp_path: Path) -> None:

@@ -129,7 +129,8 @@ def _marked(timeline: Timeline, event: Checkpoint) -> None:
 
 
 def _finished(timeline: Timeline, event: CallFinished) -> None:
-    if event.ok:
+    undoing = timeline.undoing is not None and timeline.open is None  # what takes back completes nothing
+    if event.ok and not undoing:
         timeline.completions[event.tool] = timeline.completions.get(event.tool, 0) + 1
 
 
