@@ -15,12 +15,15 @@ pytest.importorskip("tokenizers")
 from narratoria.game import Game
 from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.entities import find_entities
 from narratoria.narrator.local import LocalNarrator
 from narratoria.narrator.paraphrase import ParaphraseNarrator
+from narratoria.narrator.profiles import profile
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.recollection import Recollection
 from narratoria.narrator.rules import Rules
 from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.narrator.suggestions import suggest
 from narratoria.story import Story
 
 STORIES = Path(__file__).parents[2] / "stories"
@@ -90,9 +93,17 @@ def test_the_foremost_memory_comes_first(local: LocalNarrator) -> None:
     assert offered(local, chest, bell, state=HALL, tools=TOOLS)[0] == "Open the chest"
 
 
-def test_a_memory_of_what_is_not_here_or_does_not_fit_changes_nothing(local: LocalNarrator) -> None:
+def test_a_memory_of_what_is_not_here_changes_nothing(local: LocalNarrator) -> None:
     plain = offered(local, state=HALL, tools=TOOLS)
-    assert offered(local, "The dragon sleeps.", "The rope is frayed.", state=HALL, tools=TOOLS) == plain
+    assert offered(local, "The dragon sleeps on the hoard.", state=HALL, tools=TOOLS) == plain
+
+
+def test_a_memory_does_not_make_a_thing_fit_where_it_does_not(embedder: CachedEmbedder) -> None:
+    tools, things = [profile(card) for card in TOOLS], find_entities(HALL)
+    plain = suggest(tools, things, embedder.embed)
+    assert suggest(tools, things, embedder.embed, recalled=["The rope is frayed."]) == plain
+    [first, *_] = suggest(tools, things, embedder.embed, recalled=["The lantern is cracked."])
+    assert first[0] == "Light the lantern"
 
 
 def test_what_the_player_asked_for_in_part_stays_before_what_is_remembered(local: LocalNarrator) -> None:
