@@ -251,6 +251,36 @@ async def test_a_daemon_without_environment_and_group_is_found(trial: Any, tmp_p
     assert await asyncio.to_thread(trial.eventually, lambda: not runs(pid), within=1)
 
 
+def has_a_thread(pid: int) -> bool:
+    """Whether any thread of it lives; the first one may be a zombie that stands for the others."""
+    try:
+        return any(runs(int(thread.name)) for thread in Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return False
+
+
+async def test_a_daemon_whose_first_thread_has_ended_is_found(trial: Any, tmp_path: Path) -> None:
+    """Its environment can then not be read, and it looks like a zombie, but it runs on."""
+    pid_file = tmp_path / "pid"
+    source = (
+        "import ctypes, os, platform, threading, time\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os.setsid()\n"
+        "    for fd in (0, 1, 2): os.close(fd)\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "    ctypes.CDLL(None).syscall(60 if platform.machine() == 'x86_64' else 93, 0)\n"
+        "while open(f'/proc/{child}/stat').read().rsplit(')', 1)[1].split()[0] != 'Z': time.sleep(0.01)\n"
+        f"open({str(pid_file)!r}, 'w').write(str(child))\n"
+        f"print('{DONE}')\n"
+    )
+    outcome = await trial.python(source)
+    assert outcome.done is not None, outcome
+    await trial.orphans()
+    pid = int(pid_file.read_text())
+    assert await asyncio.to_thread(trial.eventually, lambda: not has_a_thread(pid), within=1)
+
+
 async def test_a_daemon_without_environment_is_spared_while_its_call_may_run(
     trial: Any, tmp_path: Path
 ) -> None:

@@ -144,7 +144,7 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
     try:
         if os.stat(f"/proc/{pid}").st_uid != user:  # noqa: PTH116
             return _FOREIGN
-        environ = _contents(f"/proc/{pid}/environ")
+        environ = _environ(pid)
         marker = f"{runtime}.".encode()
         at = environ.find(marker)
         if at >= 0:
@@ -162,7 +162,14 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
     except OSError:
         return _GONE  # it ended while being read
     relations = kin(pid)
-    return None if relations is not None and relations.alive else _STARTING
+    return None if relations is not None and relations.alive else _GONE
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        return _contents(f"/proc/{pid}/environ")
+    except ProcessLookupError:
+        return b""  # no memory to look into: a kernel thread, or one whose first thread has ended, if not all
 
 
 def _contents(path: str) -> bytes:
@@ -195,7 +202,8 @@ def kin(pid: int) -> Kin | None:
         fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except OSError:
         return None
-    return Kin(fields[0] not in (b"Z", b"X"), int(fields[1]), int(fields[2]), int(fields[19]) / _ticks())
+    alive = fields[0] not in (b"Z", b"X") or int(fields[17]) > 1  # a zombie may stand for threads that live
+    return Kin(alive, int(fields[1]), int(fields[2]), int(fields[19]) / _ticks())
 
 
 def _ticks() -> int:
