@@ -279,6 +279,8 @@ class _Supervision:
             if delivered is not None:
                 await self._paused(delivered)
         is_done = decoder.done is not None
+        if self._exited:
+            return  # most are gone by now, and need no time to go
         if (is_done and not was_done) or not (data or is_done or bounded):
             self._at(self._linger, self._on_linger)
 
