@@ -13,13 +13,13 @@ LAYERS = [
     {"errors", "events", "state"},
     {"retry", "deadline", "schema", "context", "tool", "contract", "plan", "prose"},
     {"session", "registry"},
-    {"executor", "outcomes", "threads", "tools"},
+    {"executor", "handlers", "outcomes", "threads", "tools"},
     {"plan_executor"},
     {
         "prompt", "adapters", "narrator", "planning", "skills", "story", "turn", "game", "history", "resume", "lint",
         "compensation", "graph", "replay", "cassette", "conformance", "contracts",
     },
-    {"web", "cli", "mcp_server", "testing", "__main__"},
+    {"web", "cli", "testing", "__main__"},
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(

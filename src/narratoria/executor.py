@@ -10,18 +10,14 @@ only for the others returns what is left to await.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import sys
-import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from functools import partial
+from collections.abc import Awaitable, Coroutine, Mapping
 from time import perf_counter, time
 from typing import Any, Final
 
 import msgspec
 
-from narratoria import contract, outcomes
+from narratoria import contract, handlers, outcomes
 from narratoria.errors import (
     DEADLINE_EXCEEDED,
     EXECUTION_FAILED,
@@ -33,18 +29,14 @@ from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicy, pause
 from narratoria.session import Draft, Session, ToolInvoked
-from narratoria.threads import run_in_thread
 from narratoria.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
 
 AnyTool = Tool[Any, Any]
 AnyResult = ToolResult[Any]
 
-logger = logging.getLogger("narratoria")
-
 MAX_DEPTH: Final = 16  # of calls within calls
 MAX_CASCADES: Final = 8  # of effects that trigger tools whose effects trigger tools
 _SCOPE: Final = CallScope()
-STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
 _OPENTELEMETRY: Final = "opentelemetry.trace"
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
@@ -193,7 +185,7 @@ class ToolExecutor:
         draft = Draft(session, root, session.depth + 1)
         context = ToolContext(tool, draft, call_id, self, self.scope, timeout, dependencies)
         if not tool.is_async:
-            return self._rest(tool, params, context, call, timeout, _plainly(tool, params, context))
+            return self._rest(tool, params, context, call, timeout, handlers.plainly(tool, params, context))
         if tool.ends_itself and timeout is not None:
             timeout += _BACKSTOP
         try:
@@ -211,12 +203,14 @@ class ToolExecutor:
                 ):
                     result = outcomes.checked(tool, result)
                 if tool.effects or not result.success:
-                    return self._rest(tool, params, context, call, timeout, _at_once(result))
+                    return self._rest(tool, params, context, call, timeout, handlers.at_once(result))
                 draft.commit(call_id)
             else:
-                return self._rest(tool, params, context, call, timeout, _finish(running, waiting, timeout))
+                return self._rest(
+                    tool, params, context, call, timeout, handlers.finish(running, waiting, timeout)
+                )
         except BaseException as error:
-            return self._rest(tool, params, context, call, timeout, _raising(error))
+            return self._rest(tool, params, context, call, timeout, handlers.raising(error))
         root.completed_tools.add(tool.name)
         if call is not None:
             call.note(draft)
@@ -347,84 +341,6 @@ class ToolExecutor:
         if span is not None:
             _end_span(span, final)
         return final
-
-
-# --- running a handler -------------------------------------------------------------------------------------
-
-
-async def _plainly(tool: AnyTool, params: Any, context: ToolContext) -> Any:
-    """A handler that is no coroutine function: here if it asked for that, otherwise in a thread."""
-    if tool.inline:
-        return tool.handler(params, context=context)
-    draft = context.session
-    draft.loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(context.time_limit):
-            return await run_in_thread(tool.handler, params, context)
-    except BaseException:
-        context.cancelled = True  # before the loop is let go of: a thread left behind must not speak any more
-        raise
-    finally:
-        draft.loop = None
-
-
-async def _at_once(result: AnyResult) -> AnyResult:
-    return result
-
-
-async def _raising(error: BaseException) -> Any:
-    raise error
-
-
-# --- running a coroutine that has already begun -----------------------------------------------------------
-
-
-async def _finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None) -> Any:
-    """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
-    if timeout is None:
-        return await _resume(running, waiting)
-    async with asyncio.timeout(timeout + STUBBORN), asyncio.timeout(timeout) as bound:
-        result = await _resume(running, waiting)
-    if bound.expired():  # it swallowed its cancellation: what it says now is too late
-        raise TimeoutError
-    return result
-
-
-@types.coroutine
-def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, Any, Any]:
-    """`yield from running`, for a coroutine whose first awaitable was already taken out of it (PEP 380).
-
-    One difference: a coroutine that goes on waiting after its second cancellation is closed. Tidying up may take a
-    while; refusing to stop must not.
-    """
-    cancellations = 0
-    while True:
-        try:
-            sent = yield waiting
-        except GeneratorExit:
-            running.close()
-            raise
-        except BaseException as error:
-            cancellations += isinstance(error, asyncio.CancelledError)
-            step: Callable[[], Any] = partial(running.throw, error)
-        else:
-            step = partial(running.send, sent)
-        try:
-            waiting = step()
-        except StopIteration as finished:
-            return finished.value
-        except GeneratorExit as error:
-            raise RuntimeError("the handler raised GeneratorExit") from error
-        if cancellations > 1:
-            _close(running)
-            raise asyncio.CancelledError
-
-
-def _close(running: Coroutine[Any, Any, Any]) -> None:
-    try:
-        running.close()
-    except RuntimeError:  # "coroutine ignored GeneratorExit": nothing more can be done from outside
-        logger.warning("a handler ignored its cancellation and its closing: %r", running)
 
 
 # --- records and telemetry --------------------------------------------------------------------------------

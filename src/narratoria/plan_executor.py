@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from narratoria.errors import CANCELLED, TIMEOUT, PromptEvaluationError, VisibilityExpansionRequired
 from narratoria.events import CallFinished, JsonObject, PlanFinished, StatePatch, ToolEvent
-from narratoria.executor import STUBBORN, Call, ToolExecutor
+from narratoria.executor import Call, ToolExecutor
+from narratoria.handlers import STUBBORN
 from narratoria.outcomes import writable
 from narratoria.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
 from narratoria.registry import ToolRegistry
