@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -12,13 +12,14 @@ from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.history import finish_undo
 from narratoria.narrator.casting import granted_time, make_narrator, warm_up
+from narratoria.narrator.chronicle import Chronicle
 from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator
 from narratoria.narrator.recollection import Recollection, check_lore
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.resume import open_turn
-from narratoria.session import Session
+from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.fold import fold_turn
 from narratoria.session.journal import Journal
@@ -49,7 +50,8 @@ class Game:
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
         self.settings = TurnSettings(premise=story.premise, generation_timeout=generation_timeout)
         self.unused_lore = check_lore(story)
-        self._recollection = Recollection(story, self.narrator)
+        self._chronicle = Chronicle()
+        self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
         self._ledger: Ledger | None = None
         self._reading = asyncio.Lock()
         self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
@@ -111,12 +113,12 @@ class Game:
             )
         finally:
             self._turns.remove(turn)
-        await self._recollection.add_turn(result.turn, result.prompt, result.narrative)
         return result
 
     async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
         session, memory = self.session, self._recollection
-        memories = await memory.recall(text, session.snapshot(), session.past) if memory.wanted else ()
+        ledger = await self._annals()
+        memories = await memory.recall(text, session.snapshot()) if memory.wanted else ()
         return await take_turn(
             session,
             text,
@@ -127,29 +129,38 @@ class Game:
             settings=replace(
                 self.settings,
                 memories=memories,
-                recall=lambda prompt, state: memory.remind(prompt, state, session.past),
-                ledger=await self._receipts(),
+                recall=memory.remind,
+                ledger=ledger,
             ),
             resume=resume,
         )
 
-    async def _receipts(self) -> Ledger:
-        """Which patch made which fact; of a saved session, also in the turns before this game was opened."""
+    async def _annals(self) -> Ledger:
+        """Which patch made which fact, and what was told; of a saved session, also before this game was opened."""
         async with self._reading:
             if self._ledger is None:
                 ledger, session = Ledger(), self.session
                 if isinstance(session.journal, Journal):
                     await self._read_back(session.journal, ledger)
                 session.attach(ledger)
+                session.attach(self._chronicle)
                 self._ledger = ledger
             return self._ledger
 
     async def _read_back(self, journal: Journal, ledger: Ledger) -> None:
+        def take_in(records: Iterable[Record]) -> int:
+            last = 0
+            for record in records:
+                ledger.push(record)
+                self._chronicle.push(record)
+                last = record.seq
+            return last
+
         last, read = 0, 1
         while read and last < self.session.seq:  # something may be recorded while we read
             try:
                 await journal.flush()
-                read = await asyncio.to_thread(ledger.read, journal.store.read(self.session.id, last))
+                read = await asyncio.to_thread(take_in, journal.store.read(self.session.id, last))
             except JournalError:  # the turn's end says what is wrong with the disk
                 return
             last = max(last, read)

@@ -11,11 +11,13 @@ import pytest
 from narratoria.errors import StoryInvalid
 from narratoria.events import Notice
 from narratoria.game import Game
+from narratoria.history import redo, undo_to
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
 from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.session import Record, Session
-from narratoria.session.store import default_store
+from narratoria.session.journal import Journal
+from narratoria.session.store import Store, default_store
 from narratoria.story import Story
 from narratoria.testing import Says, ScriptedModel
 
@@ -160,3 +162,56 @@ def test_guidance_for_a_skill_no_tool_has_is_a_mistake_that_is_said(lore: Path) 
     (skills / "torch-lihgter.md").write_text("Light it only when asked to.\n")
     with pytest.raises(StoryInvalid, match=r"torch-lihgter\.md: no tool belongs to the skill.*torch-lighter"):
         Story.load(lore.parent)
+
+
+def played(tmp_path: Path) -> tuple[Story, Store, Journal]:
+    story, store = Story.load(STORY), default_store(tmp_path / "home")
+    session = Session(state=story.state, permissions=story.permissions, assets=store.assets)
+    return story, store, store.create(session, story=story.id, title=story.title)
+
+
+async def test_a_turn_that_was_undone_is_not_remembered_until_it_is_redone(tmp_path: Path) -> None:
+    story, store, journal = played(tmp_path)
+    mine = Reads(PlanDocument(narrative="A crow answers from the ivory gate."))
+    try:
+        game = Game(story, journal.session, narrator=mine, generation_timeout=60)
+        game.begin()
+        await game.prompt("whistle a tune to the crow")
+        remembered = "whistle a tune to the crow → A crow answers from the ivory gate."
+        await game.prompt("whistle to the crow")
+        assert remembered in mine.told
+        await undo_to(journal, 1)
+        await redo(journal)
+        await game.prompt("whistle to the crow")
+        assert remembered in mine.told
+        await undo_to(journal, 1)
+        await game.prompt("whistle to the crow")
+        assert mine.told == []
+    finally:
+        await journal.close()
+        store.close()
+
+
+async def test_a_session_opened_again_remembers_its_first_turns(tmp_path: Path) -> None:
+    story, store, journal = played(tmp_path)
+    first = PlanDocument(narrative="The crow takes the silver thimble.")
+    mine = Reads(first, PlanDocument(narrative="Nothing moves."), reads=False)
+    try:
+        game = Game(story, journal.session, narrator=mine, generation_timeout=60)
+        game.begin()
+        await game.prompt("offer the crow my silver thimble")
+        for number in range(40):  # more than a session keeps at hand
+            await game.prompt(f"count to {number}")
+        await journal.close()
+        journal = store.open(journal.session.id)
+        mine.reads_memories = True
+        again = Game(story, journal.session, narrator=mine, generation_timeout=60)
+        await again.resume()
+        remembered: list[str] = []
+        for _ in range(20):  # the older turns come a portion at a time
+            await again.prompt("where is the silver thimble that I offered to the crow?")
+            remembered += mine.told
+    finally:
+        await journal.close()
+        store.close()
+    assert "offer the crow my silver thimble → The crow takes the silver thimble." in remembered

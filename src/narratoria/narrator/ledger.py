@@ -36,16 +36,9 @@ class Ledger:
     @classmethod
     def of(cls, records: Iterable[Record]) -> Ledger:
         ledger = cls()
-        ledger.read(records)
-        return ledger
-
-    def read(self, records: Iterable[Record]) -> int:
-        """Take in records; returns the number of the last one."""
-        last = 0
         for record in records:
-            self.push(record)
-            last = record.seq
-        return last
+            ledger.push(record)
+        return ledger
 
     async def wait(self) -> None:
         return None

@@ -13,7 +13,7 @@ TOML between `+++` lines at its top, a file fires on keywords and on conditions 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -184,13 +184,16 @@ class StoryMemory:
     def add_turn(self, number: int, summary: str) -> None:
         self.index.add(Memory(part, "turn", str(number)) for part in split_lore(summary, self.count_tokens))
 
-    def recall(self, text: str, state: Mapping[str, Any], count: int = 6) -> list[str]:
-        """What fires comes first, then what is near in meaning; at most `count`, nothing twice."""
+    def recall(
+        self, text: str, state: Mapping[str, Any], count: int = 6, *, turns: Container[int] | None = None
+    ) -> list[str]:
+        """What fires comes first, then what is near in meaning; at most `count`, nothing twice.
+
+        Of past turns only those in `turns`, where it is given: one that was undone is not remembered.
+        """
         found = [entry.text for entry in active(self.entries, text, state)]
-        found += [hit.memory.text for hit in self.index.search(text, count)]
+        for hit in self.index.search(text, count if turns is None else 4 * count):
+            memory = hit.memory
+            if turns is None or memory.kind != "turn" or int(memory.source) in turns:
+                found.append(memory.text)
         return list(dict.fromkeys(found))[:count]
-
-
-def summaries(turns: Sequence[tuple[str, str]]) -> list[str]:
-    """One line per turn, from its prompt and its narration."""
-    return [f"{prompt.strip()} → {narration.strip()}" for prompt, narration in turns]

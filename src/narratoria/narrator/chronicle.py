@@ -1,0 +1,36 @@
+"""What was asked and told, turn by turn, as far as it stands: what a narrator may remember of a game."""
+
+from __future__ import annotations
+
+from narratoria.events import Narration, TurnRedone, TurnStarted, TurnUndone
+from narratoria.session import Record
+
+
+class Chronicle:
+    """A sink of records, like `Ledger`. What is undone is not remembered, until it is redone."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self._asked: dict[int, str] = {}
+        self._told: dict[int, str] = {}
+        self._undone: set[int] = set()
+
+    async def wait(self) -> None:
+        return None
+
+    def push(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, TurnStarted):
+            self._asked[event.turn] = event.prompt.strip()
+        elif isinstance(event, Narration) and record.turn and event.text.strip():  # turn 0 is the opening
+            self._told[record.turn] = f"{self._asked.get(record.turn, '')} → {event.text.strip()}"
+        elif isinstance(event, TurnUndone):
+            self._undone.add(event.turn)
+        elif isinstance(event, TurnRedone):
+            self._undone.discard(event.turn)
+
+    def standing(self) -> dict[int, str]:
+        """A summary of each turn, by its number. Any thread may ask."""
+        undone = set(self._undone)
+        return {turn: text for turn, text in dict(self._told).items() if turn not in undone}
