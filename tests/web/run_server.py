@@ -10,7 +10,8 @@ from narratoria.web.server import Server
 
 
 async def main(home: Path, port: int) -> None:
-    server = Server(Games(default_store(home)), home, port=port)
+    # on a machine that is busy with tests a page waits for its story as long as that takes
+    server = Server(Games(default_store(home), patience=20), home, port=port)
     listener = server.bind()
     print(server.address(), flush=True)
     await server.serve(listener)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS: Final = 2.0
 FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`
-PATIENCE_SECONDS: Final = 0.1
+PATIENCE_SECONDS: Final = 0.5  # that a page waits for its story before it comes without
 MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the stream, beside the page
 
 
@@ -50,11 +50,17 @@ class Games:
     """Every session by its id. Turns run in its task group, so none outlives the server."""
 
     def __init__(
-        self, store: Store, *, narrators: Sequence[str] | None = None, extra: Sequence[Story] = ()
+        self,
+        store: Store,
+        *,
+        narrators: Sequence[str] | None = None,
+        extra: Sequence[Story] = (),
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self.store = store
         self.shelf = Shelf(store, extra)
         self._narrators = narrators
+        self._patience = patience
         self._seats: dict[str, Seat] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
@@ -154,7 +160,7 @@ class Games:
     async def first_look(self, session_id: str) -> bytes | None:
         """What a page begins with, as JSON; nothing where that would keep its reader before an empty window."""
         looking = self._tasks.create_task(self._look(session_id))
-        await asyncio.wait([looking], timeout=PATIENCE_SECONDS)
+        await asyncio.wait([looking], timeout=self._patience)
         return looking.result() if looking.done() else None
 
     async def _look(self, session_id: str) -> bytes | None:
