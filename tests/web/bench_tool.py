@@ -109,6 +109,17 @@ def siren():
     done("The guard is called.")
 
 
+def lamp():
+    (HOME / "lamp").touch()
+    done("It burns.")
+
+
+def douse():
+    (HOME / "lamp").unlink()
+    emit("state_patch", patch={"smoke": True})
+    done("It is dark.")
+
+
 def finish():
     emit("state_patch", patch={"ending": {"id": "done", "title": "A tidy bench"}})
     done("The End.")

@@ -327,3 +327,18 @@ def test_every_question_message_and_card_is_accessible(
     expect(button(page, "Try another way")).to_be_attached()
     check("story-ending")
     assert not problems, "\n".join(problems)
+
+
+def test_what_a_process_says_while_it_takes_back_is_not_shown_as_the_state(
+    server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    play(page, "lamp")
+    assert (server.home / "lamp").exists()
+    button(page, "Undo").click()
+    expect(page.get_by_role("article", name="Turn 1")).to_have_count(0)
+    assert not (server.home / "lamp").exists(), "the manifest names the process that takes it back"
+    page.get_by_role("link", name="State", exact=True).click()
+    expect(page.get_by_role("treeitem", name="lamps")).to_have_count(0)
+    expect(page.get_by_role("treeitem", name="bench")).to_have_count(1)
+    expect(page.get_by_role("treeitem", name="smoke")).to_have_count(0)

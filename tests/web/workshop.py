@@ -35,8 +35,9 @@ RULES = {
     "finish": (["finish"], "You put the tools away."),
     "forge": (["forge"], "You sign another's name."),
     "siren": (["siren"], "You pull the cord."),
+    "lamp": (["lamp"], "You strike a match."),
 }
-TOOLS = {"siren": "siren"}  # every other word is for the bench
+TOOLS = {"siren": "siren", "lamp": "lamp"}  # every other word is for the bench
 
 
 def write_workshop(home: Path) -> None:
@@ -55,6 +56,13 @@ def write_workshop(home: Path) -> None:
     _write_tool(root / "tools" / "bench", description=f"Does as it is told. {HOSTILE}")
     effects = [{"type": "notification", "event": "guard:called"}]
     _write_tool(root / "tools" / "siren", title="The siren", description="Calls the guard.", effects=effects)
+    effects = [
+        {
+            "type": "state_change", "state": "lamps", "change": "increment", "description": "a lamp burns",
+            "rollback": {"operation": "douse", "input": {"what": "douse"}},
+        }
+    ]  # fmt: skip
+    _write_tool(root / "tools" / "lamp", title="The lamp", description="Lights a lamp.", effects=effects)
 
 
 def _write_tool(tool: Path, **about: object) -> None:

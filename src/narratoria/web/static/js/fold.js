@@ -373,6 +373,7 @@ function markUndone(world, number, undone) {
   if (turn) Object.assign(turn, { undone, rev: world.rev });
   else world.stale = true;
   if (world.running === number) world.running = null;
+  for (const [seq, pending] of world.pending) if (pending.turn === number) world.pending.delete(seq);
   world.assetsRev = world.sessionRev = world.rev;
   refold(world);
 }
