@@ -77,7 +77,7 @@ def narrate(
     timeout: float,
     as_json: bool,
 ) -> int:
-    """The plan for PROMPT, as a turn would make it now; nothing is run.
+    """Show the plan a turn would make for PROMPT, and run nothing.
 
     With - as the prompt, one prompt is read from each line of standard input and one plan printed per line.
     """

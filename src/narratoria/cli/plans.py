@@ -115,7 +115,10 @@ async def _run(
 @_json
 @_grant
 def lint(plan_file: Path, tools: tuple[Path, ...], as_json: bool, grant: tuple[str, ...]) -> int:
-    """Check a plan without running anything: problems, levels, conflicts, effects, permissions."""
+    """Check a plan without running it.
+
+    Told are its problems, levels, conflicts, effects and permissions.
+    """
     resolver = ToolResolver(ToolRegistry(), _roots(plan_file, tools))
     report = lint_plan(_read(plan_file), resolver, Session(permissions=grant).permissions)
     if as_json:

@@ -36,7 +36,9 @@ _OF_CATALOGUES = ("local", "llm")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the totals as JSON.")
 def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempts: int, as_json: bool) -> int:
-    """Ask a narrator every prompt of SET.jsonl; print exact tool sets, slots, order, validity, latency.
+    """Score a narrator on every prompt of SET.jsonl.
+
+    Printed are exact tool sets, slots, order, validity and latency.
 
     Each line of SET.jsonl is an object: `catalogue` (the name of catalogues/NAME.json beside it, with tools, state and
     premise), `prompt`, `calls` (the right ones: a list of {"tool", "input"}, empty where nothing should happen), and

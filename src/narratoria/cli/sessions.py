@@ -27,7 +27,7 @@ _FATES: Final[dict[Fate, str]] = {"whole": "saved whole", "partly": "saved in pa
 
 @click.group()
 def sessions() -> None:
-    """List, show, export, import and delete saved sessions, and move between their turns."""
+    """Saved sessions: list, show, export, import, undo and more."""
 
 
 for _command in (moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.checkpoint_):
