@@ -25,7 +25,8 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 def check(tool: Path, input_: str | None, timeout: float | None, as_json: bool) -> int:
     """Try TOOL with good and with hostile input, rule by rule.
 
-    Each rule of the protocol is passed, failed (with the line and the fix) or not exercised. The exit code is 0 when it conforms: no MUST is broken.
+    Each rule of the protocol is passed, failed (with the line and the fix) or not exercised. The exit code is 0 when it
+    conforms: no MUST is broken.
     """
     given = None if input_ is None else read_object("--input", input_)
     report = check_tool(tool, input=given, timeout=timeout)
