@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from digging import Outside, new_game, play
@@ -15,7 +16,7 @@ from digging import Outside, new_game, play
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.session.fold import fold
 from narratoria.session.retention import prune
-from narratoria.session.salvage import FATES, salvage
+from narratoria.session.salvage import Fate, salvage
 from narratoria.session.sqlite import SqliteStore
 
 pytestmark = pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
@@ -208,7 +209,7 @@ async def test_salvage_tells_what_is_whole_what_is_cut_and_what_is_lost(tmp_path
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size // 2)
     outcome = salvage(path)
-    by_fate = {fate: [one.id for one in outcome.sessions if one.fate == fate] for fate in FATES}
+    by_fate = {fate: [one.id for one in outcome.sessions if one.fate == fate] for fate in get_args(Fate)}
     assert sorted(one for some in by_fate.values() for one in some) == sorted(ids)
     assert by_fate["whole"] and by_fate["lost"]
     store = SqliteStore(path, driver=driver)

@@ -7,7 +7,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from narratoria.errors import JournalError
 from narratoria.events import RecordsLost, SessionStarted, TurnCommitted
@@ -23,7 +23,6 @@ _COLUMNS: Final = (
     "parent, parent_turn, parent_seq, hidden, folder"
 )
 Fate = Literal["whole", "partly", "lost"]
-FATES: Final[tuple[Fate, ...]] = get_args(Fate)
 _LAST_SEQ: Final = 6  # among them, the key left out
 
 
