@@ -113,3 +113,13 @@ async def test_the_json_of_a_turn_has_the_problems(bad: Behaviour, tmp_path: Pat
     turn = json.loads(out.splitlines()[-1])
     assert turn["narrator"] == "template"
     assert [problem.partition(":")[0] for problem in turn["problems"]] == ["llm"]
+
+
+async def test_the_json_of_a_turn_traces_what_is_claimed_to_the_call_that_made_it_so(tmp_path: Path) -> None:
+    light = {"tool": "torch-lighter", "input": {"action": "light_torch"}}
+    said = {"narrative": "The torch is lit.", "calls": [light], "order": "together"}
+    out = await play(Says(json.dumps(said)), home=tmp_path, arguments=("--narrator", "llm", "--json"))
+    [receipt] = json.loads(out.splitlines()[-1])["receipts"]
+    assert (receipt["verdict"], receipt["path"], receipt["value"]) == ("held", "inventory.torch.lit", True)
+    assert receipt["by"]["turn"] == 1
+    assert receipt["by"]["call"]

@@ -179,6 +179,7 @@ def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
         "outcome": result.outcome,
         "narrator": result.narrator,
         "problems": result.problems,  # what went wrong on the way, a silent narrator's reason included
+        "receipts": [receipt.to_data() for receipt in result.receipts],
         "unsaved": result.unsaved,  # why the turn is not on the disk, or null
         "ending": {"id": ending[0], "title": ending[1]} if ending else None,
     }

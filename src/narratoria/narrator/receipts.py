@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
-from narratoria.events import StatePatch
+from narratoria.events import JsonObject, StatePatch
 from narratoria.narrator.claims import Claim as Claim
 from narratoria.narrator.claims import claims as claims
 from narratoria.narrator.ledger import Ledger, Path, Source
@@ -147,6 +147,17 @@ class Receipt:
     @property
     def path(self) -> str:
         return ".".join(self.keys)
+
+    def to_data(self) -> JsonObject:
+        """What is claimed, the fact it rests on or that denies it, and the turn, call and record that made it so."""
+        made = self.source
+        return {
+            "claim": self.claim.text,
+            "verdict": self.verdict,
+            "path": self.path,
+            "value": self.value,
+            "by": None if made is None else {"turn": made.turn, "call": made.call, "seq": made.seq},
+        }
 
     @property
     def objection(self) -> str:
