@@ -89,13 +89,17 @@ def test_a_story_is_shown_before_the_stream_answers(server: RunningServer, chrom
 def test_code_that_could_not_be_fetched_is_fetched_when_it_is_needed(
     server: RunningServer, chromium: Any
 ) -> None:
+    session = server.new_session()
     page = chromium.new_page()
     page.route("**/static/later.js", lambda route: route.abort())
     with page.expect_event("requestfailed", lambda request: "later.js" in request.url):
-        page.goto(server.at(f"/play/{server.new_session()}"))
+        page.goto(server.at(f"/play/{session}"))
     page.get_by_role("link", name="Tools").click()
     expect(page.get_by_text("This part of the page has not come")).to_be_visible()
     page.unroute("**/static/later.js")
+    with server.client() as client:
+        client.post(f"/sessions/{session}/prompt", json={"prompt": "shake"}).raise_for_status()
+    expect(page.get_by_role("heading", name="Tools")).to_be_visible()
     page.get_by_role("link", name="State").click()
     expect(page.get_by_role("heading", name="State")).to_be_visible()
     page.close()

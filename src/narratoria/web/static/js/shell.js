@@ -61,7 +61,8 @@ export class Shell {
     this.#route();
     // the story itself comes first
     if (!first) setTimeout(() => this.#readTitle());
-    requestIdleCallback(() => later().catch(() => {}), { timeout: SOON }); // who asks for it later hears why it is not there
+    const whenIdle = window.requestIdleCallback ?? setTimeout; // Safari has none
+    whenIdle(() => later().catch(() => {}), { timeout: SOON }); // who asks for it later hears why it is not there
   }
 
   async #readTitle() {
@@ -90,7 +91,6 @@ export class Shell {
     this.current = VIEWS.some(([key]) => key === name) ? name : "narrative";
     this.argument = rest ? decodePart(rest) : null;
     VIEWS.forEach(([key], index) => (key === this.current ? this.links[index].setAttribute("aria-current", "page") : this.links[index].removeAttribute("aria-current")));
-    if (!this.views[this.current]) this.#make(this.current);
     this.#reveal();
   }
 
@@ -99,12 +99,17 @@ export class Shell {
     this.update();
   }
 
-  async #make(name) {
+  /** Make the view that is asked for; where its code could not be had, once more with the next thing that happens. */
+  async #make() {
+    if (this.making) return;
+    this.making = true;
     const parts = await attempt(later);
-    if (!parts || this.views[name]) return;
+    this.making = false;
+    if (!parts || this.views[this.current]) return;
     const kinds = { tools: parts.ToolsView, assets: parts.AssetsView, state: parts.StateView };
-    this.views[name] = new kinds[name](this.game);
-    this.main.append(this.views[name].node);
+    const view = new kinds[this.current](this.game);
+    this.views[this.current] = view;
+    this.main.append(view.node);
     this.#reveal();
   }
 
@@ -115,7 +120,8 @@ export class Shell {
       return;
     }
     const view = this.views[this.current];
-    view?.update();
+    if (view) view.update();
+    else this.#make();
     if (view && this.argument && world.calls.has(this.argument)) {
       view.show?.(this.argument);
       this.argument = null;
