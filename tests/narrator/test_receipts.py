@@ -255,8 +255,13 @@ ROOMS: dict[str, Any] = {
         ("You wait in the hall.", ROOMS, "player.location"),
         ("You find yourself in the Gut.", {"place": "landing", "visited": {"gut": True}}, "place"),
         ("You return to the bridge.", {"room": "hold", "exits": {"up": "bridge"}}, "room"),
+        (
+            "You stand in the lantern room.",
+            {"place": "the watch room", "visited": {"lantern": True}},
+            "place",
+        ),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_a_place_the_player_is_not_in_is_flagged(narration: str, state: dict[str, Any], path: str) -> None:
     [receipt] = [one for one in audit(narration, state) if one.verdict == "contradicted"]
@@ -272,8 +277,10 @@ def test_a_place_the_player_is_not_in_is_flagged(narration: str, state: dict[str
         ("You are not in the kitchen.", CELLAR),
         ("You stand in the tower. Then you climb down into the cellar.", CELLAR),
         ("You kneel in the vestry.", ROOMS),
+        ("You stand in the watch room.", {"place": "the watch room", "visited": {"lantern": True}}),
+        ("You stand in the room.", {"place": "the watch room"}),
     ],
-    ids=range(5),
+    ids=range(7),
 )
 def test_a_place_the_player_is_in_holds(narration: str, state: dict[str, Any]) -> None:
     assert [one.verdict for one in audit(narration, state)] == ["held"]

@@ -108,6 +108,8 @@ def _stems(text: str) -> list[str]:
 def is_elsewhere(words: Sequence[str], here: Whereabouts, state: Mapping[str, Any]) -> bool | None:
     """Whether the place these words name is another than the player's; None where nobody can tell."""
     said = [stem(word) for word in words]
+    if len(said) > 1 and said[-1] == "room":
+        said.pop()  # the lantern room is not any room
     if not said:
         return None
     if said[-1] in here.stems:
