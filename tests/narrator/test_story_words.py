@@ -81,6 +81,19 @@ def test_in_the_kitchen_down_is_the_store(narrators: dict[str, ParaphraseNarrato
         ("go through the drawers", WATCH, "take-wick"),
         ("is there any oil in the lamp?", KITCHEN, "lamp-oil"),
         ("take the oil, no wait, the rope", STORE, "take-rope"),
+        ("put the rope in my bag", STORE, "take-rope"),
+        ("go to the store", STORE, "there-already"),
+        ("go inside", KITCHEN, "inside-already"),
+        ("can't I go up?", STORE, "to-kitchen"),
+        ("if the door is open, go out", STORE, "to-landing"),
+        ("ta\u200bke the ro\u0301pe", STORE, "take-rope"),
+        ("what's in the drawer?", WATCH, "see-drawer"),
+        ("look through the window", WATCH, "see-sea"),
+        ("what's that noise?", {}, "listen"),
+        ("yes", {}, "manners"),
+        ("undo that", {}, "outside"),
+        ("kill myself", {}, "despair"),
+        ("kill the keeper", {}, "harm-keeper"),
     ],
 )
 def test_in_the_lighthouse(
@@ -98,6 +111,9 @@ def test_in_the_lighthouse(
         ("head back out", {}, "leave"),
         ("squint at the inscription in the daylight", {}, "examine-door"),
         ("read the runes by torchlight", LIT, "examine-door"),
+        ("what should I do with the torch", {}, "help"),
+        ("is the torch warm?", {}, "see-torch"),
+        ("turn around and walk out of here", {}, "leave"),
     ],
 )
 def test_in_the_passage(
@@ -106,3 +122,16 @@ def test_in_the_passage(
     actions = answered(narrators["torch"], prompt, state, "torch")
     assert [action.rule.id for action in actions] == [rule]
     assert "fingers" not in " ".join(actions[0].case.narrative) or not state
+
+
+@pytest.mark.parametrize("prompt", ["eat the mailbag", "-1", "?!", "will the flame hurt me?"])
+def test_what_has_nothing_to_do_with_the_torch_is_not_said_to_misuse_it(
+    narrators: dict[str, ParaphraseNarrator], prompt: str
+) -> None:
+    assert "misuse-torch" not in [one.rule.id for one in answered(narrators["torch"], prompt, {}, "torch")]
+
+
+def test_a_rope_that_is_carried_is_not_said_to_be_gone(narrators: dict[str, ParaphraseNarrator]) -> None:
+    carried = {**STORE, "inventory": {"rope": "rope"}}
+    [action] = answered(narrators["lighthouse"], "take the rope", carried, "lighthouse")
+    assert "You have it" in action.case.narrative[0] and not action.acts

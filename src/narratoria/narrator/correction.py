@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Final
 
 # Keyboards and phones have many, and "don`t" without its apostrophe would ask for the deed.
@@ -11,6 +12,12 @@ _AFTERTHOUGHT: Final = re.compile(
     r"\s*[,.;:!…—–-]+\s*(?:(?:oh|er|um),?\s+)?"
     r"(?:no,?\s+wait|wait,?\s+no|no,?\s+(?:i\s+mean|rather|make\s+that|scratch\s+that)|(?:scratch|strike)\s+that|or\s+rather|"
     r"i\s+mean|make\s+that|on\s+second\s+thoughts?)\b[\s,.;:!…—–-]*",
+    re.IGNORECASE,
+)
+# "Can't I go up?" asks what "can I go up?" asks; nothing is ruled out by it.
+_DOUBTING: Final = re.compile(
+    r"^(\s*(?:(?:but|and|so|oh|well|hey)\s*,?\s+)?)"
+    r"(can|could|would|should|did|do|does|is|are|was|were|have|has|had|wo)n?'t\s+(?=(?:i|we|you|he|she|it|they|there|the|that|this)\b.*\?)",
     re.IGNORECASE,
 )
 _JOINT: Final = re.compile(r"[,.;:!\n]+|\b(?:and\s+then|then|and)\b", re.IGNORECASE)
@@ -23,7 +30,11 @@ _SPEECH: Final = re.compile(r"[\"“”«»]")
 
 def corrected(prompt: str) -> str:
     """The prompt with what the player took back left out; the deed before a correction lends it its verb."""
-    prompt = _APOSTROPHE.sub("'", prompt)
+    seen = "".join(
+        char for char in prompt if unicodedata.category(char) != "Cf"
+    )  # no invisible marks inside words
+    prompt = _APOSTROPHE.sub("'", unicodedata.normalize("NFC", seen))
+    prompt = _DOUBTING.sub(_undoubted, prompt)
     if len(prompt) > _LONGEST:  # a text, not a request
         return prompt
     for _ in range(_MOST):
@@ -38,3 +49,7 @@ def corrected(prompt: str) -> str:
             right = wrong[: thing.start()] + right
         prompt = f"{prompt[:start].rstrip()} {right or _TAKEN_BACK}".strip()
     return prompt
+
+
+def _undoubted(match: re.Match[str]) -> str:
+    return f"{match[1]}{'will' if match[2].lower() == 'wo' else match[2]} "

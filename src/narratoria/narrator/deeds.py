@@ -13,10 +13,11 @@ each time the held-out players lost two right answers and had one more deed done
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Final
 
-from narratoria.narrator.words import stem, word_set
+from narratoria.narrator.words import AUXILIARIES, QUESTION_WORDS, stem, word_set
 
 _FAMILIES: Final = (
     "take grab pinch get fetch collect pick pocket snatch seize borrow nick steal gather acquire obtain "
@@ -82,8 +83,18 @@ for _number, _family in enumerate(_FAMILIES):
     for _word in _family.split():
         _OF[stem(_word)] = _OF.get(stem(_word), frozenset()) | {_number}
 
+_FINDING_OUT: Final = frozenset[int]().union(
+    *(_OF[stem(word)] for word in ("examine", "peruse", "listen", "smell", "touch"))
+)
+_ASKING: Final = QUESTION_WORDS | AUXILIARIES | word_set("tell describe help hint inventory items exits")
+
 # They say little by themselves: what is done stands beside them, as in "give it a push", "get a flame going".
 LIGHT_VERBS: Final = word_set("make get give have set put do take go let use keep try help see look")
+
+_INTO_A_POCKET: Final = re.compile(
+    r"(?:put|place|stuff|stick|slip|tuck|stow|shove|pack) (.+) (?:in|into|inside|under) (?:(?:my|the|your) )?"
+    r"(?:pockets?|bag|mailbag|backpack|rucksack|pack|coat|jacket|shirt|belt|inventory)"
+)
 
 
 def _families(word: str) -> frozenset[int]:
@@ -97,6 +108,12 @@ def kin_of(word: str, others: Collection[str]) -> list[str]:
     return [other for other in others if other != word and own & _families(other)]
 
 
+def pocketed(text: str) -> str:
+    """What is put into a pocket, for that is to take it: "rope" of "put the rope in my bag". Else nothing."""
+    match = _INTO_A_POCKET.fullmatch(text)
+    return match[1] if match else ""
+
+
 def is_known(verb: str) -> bool:
     return bool(_families(verb))
 
@@ -107,3 +124,12 @@ def akin(verbs: Collection[str], others: Collection[str]) -> bool:
         return True
     own = frozenset[int]().union(*(_families(verb) for verb in verbs))
     return bool(own & frozenset[int]().union(*(_families(verb) for verb in others)))
+
+
+def tells(phrase: str) -> bool:
+    """Whether a question may be answered by what these words lead to: they ask, or find out by looking or listening.
+
+    "Is the torch warm?" is no wish to hit it, though what would be told of that changes nothing.
+    """
+    head = phrase.split()[0].casefold()
+    return head in _ASKING or bool(_families(head) & _FINDING_OUT)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from narratoria.narrator.background import REQUESTS
 from narratoria.narrator.clauses import Clause, tokenize
 from narratoria.narrator.deeds import LIGHT_VERBS, akin, is_known
 from narratoria.narrator.embedding import Embedder
 from narratoria.narrator.entities import EntityFinder
+from narratoria.narrator.everyday import REQUESTS
 from narratoria.narrator.gradual import GradualVectors
 from narratoria.narrator.mood import undoes
 from narratoria.narrator.patterns import NOWHERE, bare, meaningful
@@ -43,7 +43,7 @@ _WAYS: Final = [
     for one, other in (
         ("up upstairs upward upwards higher ascend above",
          "down downstairs downward downwards lower descend below ground bottom"),
-        ("inside indoors", "outside outdoors"),
+        ("inside indoors enter", "outside outdoors exit leave"),
         ("north northward", "south southward"),
         ("east eastward", "west westward"),
         ("left", "right"),
@@ -122,7 +122,8 @@ class Meanings:
             name: [at for at, of in enumerate(self._owners) if name in of]
             for name in dict.fromkeys(name for of in self._owners for name in of)
         }
-        self._rarity = _rarity(list(self._rules.values()))
+        # A last resort speaks of anything: it makes no word common, and no thing another rule's.
+        self._rarity = _rarity([self._rules[rule.id] for rule in rules.rules if not rule.fallback])
         self._spoken = [spoken(phrase) for phrase in self.phrases]
         self._deeds = [deed(text) for text in self._spoken]
         self._vectors = GradualVectors([*self._spoken, *self._deeds, *REQUESTS], embedder)

@@ -18,7 +18,7 @@ import msgspec
 from narratoria.events import JsonObject
 from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
 from narratoria.narrator.correction import corrected
-from narratoria.narrator.deeds import LIGHT_VERBS, is_known, kin_of
+from narratoria.narrator.deeds import LIGHT_VERBS, akin, is_known, kin_of, pocketed, tells
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder
 from narratoria.narrator.meanings import SOMETHING, Meaning, Meanings, Said, is_the_other_way, spoken, stems
@@ -30,7 +30,7 @@ from narratoria.narrator.scripted import Action, ScriptedNarrator, foresee, is_h
 from narratoria.narrator.suggestions import Reminder
 from narratoria.narrator.vectors import Vectors
 from narratoria.narrator.wording import readable
-from narratoria.narrator.words import AUXILIARIES, DETERMINERS, PRONOUNS, SUBJECTS, distance, stem
+from narratoria.narrator.words import AUXILIARIES, DETERMINERS, PRONOUNS, SUBJECTS, distance, stem, word_set
 from narratoria.plan import PlanDocument
 from narratoria.state import plain
 
@@ -53,6 +53,7 @@ LEFT_BE: Final = "You let it be."
 _NO_THINGS: Final = EntityFinder(())
 _ENDS: Final = frozenset({".", "!", "?", ";"})
 _SMALL_WORDS: Final = ("the", "and", "then", "with", "what", "where", "this", "that", "into")
+_ASIDES: Final = word_set("if since because assuming seeing provided which although though whereas")
 _LONG: Final = 6
 _KIN: Final = 10
 _THING: Final = 3  # words a last resort may take for the name of a thing
@@ -218,12 +219,17 @@ class _Thought:
                 found.asked = False
                 self._follow(clause, found)
         found.left_be = ruled_out and not found.actions and found.confirm is None and not found.asked
+        if not (found.actions or found.confirm or found.left_be or found.asked):
+            whole = self._answer(self.request.prompt)  # "yes" is a word, though no clause
+            found.actions = [whole] if whole is not None and not whole.acts else []
         return found
 
     def _follow(self, clause: Clause, found: Understanding) -> None:
         for part in _conjuncts(clause):
             if found.actions and len(part.tokens) == 1 and self._answer(part.text) is None:
                 continue  # a word left over: "to the next | floor"
+            if _is_aside(part):
+                continue
             if not _is_remark(part):
                 self._add(self._understand(part), found)
             elif not found.actions:
@@ -301,9 +307,11 @@ class _Thought:
 
     def _by_kin(self, text: str) -> Action | None:
         """What the rules do when the verb is replaced by another of its family: "nab the matches", "take the …"."""
+        if carried := pocketed(text):
+            text = f"take {carried}"
         verb, _, rest = text.partition(" ")
-        if rest and verb not in LIGHT_VERBS:
-            for other in kin_of(verb, self.meanings.openings)[:_KIN]:
+        if rest and (carried or verb not in LIGHT_VERBS):
+            for other in [*([verb] if carried else []), *kin_of(verb, self.meanings.openings)][:_KIN]:
                 action = self._answer(f"{other} {rest}")
                 if action and not action.rule.fallback and self.meanings.speaks_of(action.rule.id, rest):
                     return action
@@ -333,12 +341,16 @@ class _Thought:
         return " ".join(word for word in words if word)
 
     def _mean(self, text: str, reading: Reading, *, question: bool = False) -> Action | None:
+        if not any(letter.isalpha() for letter in text):
+            return None  # "-1", "?!"
         said = self.narrator.say(text)
         names = self.meanings.rules_for(said, self.state)
         best: dict[str, _Understood] = {}
         for meaning in self._candidates(said, names, reading):
             action = self._answer(meaning.phrase)
             if action is None or (action.rule.fallback and action.rule.id not in meaning.rules):
+                continue
+            if question and not tells(meaning.phrase):
                 continue
             if action.acts and (question or not meaning.sure):
                 continue
@@ -373,6 +385,8 @@ class _Thought:
     def _filled(self, meaning: Meaning, said: Said, reading: Reading) -> Iterator[Meaning]:
         """A phrase with groups, filled with what the player spoke of and the phrase does not name itself."""
         own = stems(spoken(meaning.phrase))
+        if not own & said.stems and not akin(said.deeds, {stem(meaning.phrase.split()[0])}):
+            return  # else whatever was said would be like itself, put into the gap: "hit (stupid game) with torch"
         things = [p.text for p in reading.phrases if not p.pronoun and not stems(p.text) <= own]
         slots = [word for word in meaning.phrase.split() if word.startswith("{")]
         if len(things) < len(slots):
@@ -394,6 +408,12 @@ def _is_remark(clause: Clause) -> bool:
     words = [token.low for token in clause.tokens[:2]]
     about = (PRONOUNS | SUBJECTS | {"there"}) - {"i", "we", "you"}
     return len(words) == 2 and words[0] in about and words[1] in AUXILIARIES
+
+
+def _is_aside(clause: Clause) -> bool:
+    """ "if it is not too much trouble" is about the wish; the wish itself stands in another clause."""
+    first, *rest = [token.low for token in clause.tokens]
+    return first in _ASIDES and not AUXILIARIES.isdisjoint(rest)
 
 
 def _vary(texts: Sequence[str], turn: int) -> str:

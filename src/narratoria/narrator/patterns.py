@@ -72,7 +72,8 @@ ENGLISH: Final = language(
         "also", "can i", "could i", "may i", "can you", "could you", "can we", "i need to", "i have to",
         "i must", "i should", "i go and", "go and", "proceed to", "i begin to", "i start to", "you",
         "i think", "think", "i suppose", "suppose", "i guess", "guess", "ought to", "had better", "better", "maybe",
-        "perhaps", "alright", "hmm", "oh", "actually", "will", "think i", "id better", "we should", "why not",
+        "perhaps", "alright", "hmm", "oh", "ah", "right", "nice", "great", "cool", "wow",
+        "actually", "will", "think i", "id better", "we should", "why not",
     ],
     trail=["please", "now", "again", "too", "as well", "for me", "if i can", "first", "then", "next"],
     joins=["and then", "then", "and", "before i", "after that", "&", "+"],
@@ -82,6 +83,7 @@ ENGLISH: Final = language(
         "didnt": "did not", "isnt": "is not", "arent": "are not", "cant": "can not", "cannot": "can not",
         "wont": "will not", "wouldnt": "would not", "shouldnt": "should not", "couldnt": "could not",
         "im": "i am", "ive": "i have", "ill": "i will", "id": "i would",
+        "wat": "what", "wot": "what", "lemme": "let me",
     },
 )  # fmt: skip
 
