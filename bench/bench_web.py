@@ -100,12 +100,14 @@ def loads(browser: Any, ours: OurServer, python: Path) -> list[Row]:
             cold_load(browser, f"http://127.0.0.1:{meter.port}/")
             sizes["nicegui"] = meter.received / 1000
     ours_ms, peer_ms = statistics.median(times["ours"]), statistics.median(times["nicegui"])
+    # A page that waits on five processes suffers more from a busy machine than one that computes in a single one.
+    quickest = min(times["ours"]), min(times["nicegui"])
     return [
         Row(
             "cold load to first answered click, against NiceGUI",
             ours_ms / peer_ms,
             0.25,
-            note=f"{ours_ms:.0f} ms and {peer_ms:.0f} ms",
+            note=f"{ours_ms:.0f} ms and {peer_ms:.0f} ms; at their quickest {quickest[0]:.0f} and {quickest[1]:.0f}",
         ),
         Row("over the wire, first visit and a turn", sizes["ours"], 100, unit=" kB"),
         Row("the same in NiceGUI", sizes["nicegui"], None, unit=" kB"),

@@ -113,6 +113,20 @@ def test_a_form_cannot_act(server: RunningServer) -> None:
     assert answer.status_code == 400
 
 
+def test_a_page_that_another_site_may_have_opened_is_taken_out_of_its_hands(server: RunningServer) -> None:
+    policies = {}
+    with server.client() as client:
+        for site in ("none", "same-origin", "same-site", "cross-site", ""):
+            headers = {"Sec-Fetch-Mode": "navigate"} | ({"Sec-Fetch-Site": site} if site else {})
+            answer = client.get("/", headers=headers)
+            assert answer.status_code == 200
+            policies[site] = answer.headers.get("cross-origin-opener-policy")
+    isolated = "same-origin"
+    assert policies == {
+        "none": None, "same-origin": None, "same-site": isolated, "cross-site": isolated, "": isolated,
+    }  # fmt: skip
+
+
 def test_every_answer_carries_the_safety_headers(server: RunningServer) -> None:
     with server.client() as client:
         for path in ("/", "/stories", "/static/js/main.js", "/sessions/none", "/openapi.json"):

@@ -103,3 +103,20 @@ def test_code_that_could_not_be_fetched_is_fetched_when_it_is_needed(
     page.get_by_role("link", name="State").click()
     expect(page.get_by_role("heading", name="State")).to_be_visible()
     page.close()
+
+
+def test_another_site_that_opens_the_page_gets_no_hold_of_it(
+    server: RunningServer, fresh_server: RunningServer, chromium: Any
+) -> None:
+    """The other site is a server on another port: the same site to a browser, but another origin."""
+    context = chromium.new_context()
+    ours = f"{server.origin}/play/{server.new_session()}"
+    page = context.new_page()
+    page.goto(server.at("/"))  # signed in
+    page.goto(fresh_server.at("/"))
+    with context.expect_page() as opened:
+        page.evaluate("address => { window.held = open(address); }", ours)
+    expect(opened.value.get_by_role("log", name="Story")).to_be_visible()
+    assert opened.value.evaluate("window.opener") is None
+    assert page.evaluate("window.held.closed")
+    context.close()

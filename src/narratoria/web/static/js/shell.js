@@ -12,8 +12,8 @@ const BANNERS = {
   expired: "This page is no longer signed in. Open the address that `narratoria play` printed when it started.",
 };
 
-/** Milliseconds. By then what a story can begin without is asked for, however busy the page is. */
-const SOON = 2000;
+/** Milliseconds. Then what a story can begin without is fetched. */
+const SOON = 1500;
 
 /** @type {Promise<any>|null} */
 let laterParts = null;
@@ -61,8 +61,8 @@ export class Shell {
     this.#route();
     // the story itself comes first
     if (!first) setTimeout(() => this.#readTitle());
-    const whenIdle = window.requestIdleCallback ?? setTimeout; // Safari has none
-    whenIdle(() => later().catch(() => {}), { timeout: SOON }); // who asks for it later hears why it is not there
+    // not while the first answer may be on its way; who asks for it earlier has it at once, or hears why not
+    setTimeout(() => later().catch(() => {}), SOON);
   }
 
   async #readTitle() {

@@ -79,7 +79,10 @@ export class StoryView {
     this.#showEnding();
     this.#offerEarlier();
     const parts = blank ? [] : [...this.turns.parts.values()];
-    for (const part of parts) part.setLast(part.turn === last, busy, !this.ending.hidden);
+    for (const part of parts) {
+      part.setLast(part.turn === last, busy, !this.ending.hidden);
+      if (!this.entered) part.node.classList.add("there");
+    }
     this.#setNewest(parts.at(-1));
     this.frame ||= requestAnimationFrame(() => this.#settle());
   }
