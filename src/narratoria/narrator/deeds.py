@@ -83,10 +83,8 @@ for _number, _family in enumerate(_FAMILIES):
     for _word in _family.split():
         _OF[stem(_word)] = _OF.get(stem(_word), frozenset()) | {_number}
 
-_FINDING_OUT: Final = frozenset[int]().union(
-    *(_OF[stem(word)] for word in ("examine", "peruse", "listen", "smell", "touch"))
-)
-_ASKING: Final = QUESTION_WORDS | AUXILIARIES | word_set("tell describe help hint inventory items exits")
+_FINDING_OUT: Final = frozenset[int]().union(*(_OF[stem(word)] for word in ("examine", "listen", "smell")))
+_ASKING: Final = QUESTION_WORDS | AUXILIARIES | word_set("tell help hint inventory items exits touch feel")
 
 # They say little by themselves: what is done stands beside them, as in "give it a push", "get a flame going".
 LIGHT_VERBS: Final = word_set("make get give have set put do take go let use keep try help see look")
