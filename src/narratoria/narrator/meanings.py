@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from narratoria.narrator.clauses import Clause, tokenize
 from narratoria.narrator.deeds import LIGHT_VERBS, akin, is_known
-from narratoria.narrator.embedding import Embedder
+from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder
 from narratoria.narrator.everyday import REQUESTS
 from narratoria.narrator.gradual import GradualVectors
@@ -98,7 +98,8 @@ class Meanings:
     """
 
     def __init__(self, rules: Rules, embedder: Embedder) -> None:
-        self.tongue = rules.tongue
+        self._tongue = rules.tongue
+        self._embedder = embedder
         self._told = {rule.id: rule for rule in rules.rules}
         self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
         self._verbs = {rule.id: _verbs(rule) for rule in rules.rules}
@@ -128,6 +129,13 @@ class Meanings:
         self._deeds = [deed(text) for text in self._spoken]
         self._vectors = GradualVectors([*self._spoken, *self._deeds, *REQUESTS], embedder)
 
+    def say(self, text: str) -> Said:
+        """What was said, ready to be compared with the phrases."""
+        return Said.of(self.plain(text) or SOMETHING, self._embed_words)
+
+    def knows_word(self, word: str) -> bool:
+        return self._embedder.knows_word(word)
+
     def embed_all(self, state: Mapping[str, Any]) -> None:
         """Embed what is not embedded yet: first what may be meant in this state."""
         rows = [
@@ -149,7 +157,7 @@ class Meanings:
 
     def plain(self, text: str) -> str:
         """What was said, as phrases are written: no articles, no courtesies."""
-        return " ".join(bare(meaningful(text, self.tongue), self.tongue))
+        return " ".join(bare(meaningful(text, self._tongue), self._tongue))
 
     def rules_for(self, said: Said, state: Mapping[str, Any]) -> list[str]:
         """The rules that may answer the clause, none that undoes what it asks for; of many, those that look likeliest.
@@ -208,6 +216,11 @@ class Meanings:
         if not len(near):  # as with most that is said: the other phrases need not be known
             return False
         return bool(((near @ self._vectors.of(self._spoken).T).max(axis=1, initial=-1.0) < _COVERED).any())
+
+    def _embed_words(self, texts: Sequence[str]) -> Vectors:
+        if isinstance(self._embedder, CachedEmbedder):
+            return self._embedder.embed(texts, keep=False)  # what a player types does not pile up on disk
+        return self._embedder.embed(texts)
 
     def _rows_of(self, names: Sequence[str]) -> list[int]:
         return sorted({at for name in names for at in self._rows[name]})
