@@ -72,7 +72,7 @@ class MiniLM:
         self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
-        tensors = _read_safetensors(folder / "model.safetensors")
+        tensors = read_safetensors(folder / "model.safetensors")
         self._words = tensors["embeddings.word_embeddings.weight"]
         # Every text is one segment, so the segment's embedding is a constant of the position.
         self._positions = (
@@ -303,7 +303,7 @@ def _unit(vectors: Vectors) -> Vectors:
 # --- the weights file ----------------------------------------------------------------------------------
 
 
-def _read_safetensors(path: Path) -> dict[str, Vectors]:
+def read_safetensors(path: Path) -> dict[str, Vectors]:
     """The float32 tensors of a safetensors file, mapped from disk: only pages in use are read."""
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

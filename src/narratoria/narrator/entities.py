@@ -7,11 +7,21 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.tokens import Token
-from narratoria.narrator.words import STOPWORDS, distance, split_name, stem, word_set
+from narratoria.narrator.words import (
+    DETERMINERS,
+    PREPOSITIONS,
+    STOPWORDS,
+    distance,
+    split_name,
+    stem,
+    word_set,
+)
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
 _NAME_KEYS: Final = ("name", "title", "label")
 _LONGEST_NAME: Final = 40
+_LONGEST_TITLE: Final = 12  # words
+_FUNCTION: Final = DETERMINERS | PREPOSITIONS | {"and", "or"}
 _PEOPLE: Final = frozenset(
     map(
         stem,
@@ -71,8 +81,12 @@ def _children(
     holders = frozenset(stem(word) for key in path for word in split_name(key))
     above = stem(split_name(path[-1])[-1]) if path and split_name(path[-1]) else ""
     if isinstance(node, Mapping):
+        itself = any(
+            isinstance(node.get(key), str) for key in _NAME_KEYS
+        )  # {"ship": {"name": …, "guns": 12}}
         for key, child in node.items():
-            for entity, below, leaf, is_thing in _member(str(key), child, path, holders, inside_thing):
+            traits = inside_thing or (itself and not isinstance(child, Mapping | list))
+            for entity, below, leaf, is_thing in _member(str(key), child, path, holders, traits):
                 yield entity and replace(entity, holder=above), below, leaf, is_thing
     elif isinstance(node, list):
         for child in node:
@@ -123,6 +137,10 @@ class EntityFinder:
     def __init__(self, entities: Sequence[Entity]) -> None:
         self.entities = entities
         self._by_stem: dict[str, list[Entity]] = {}
+        self._titles: dict[str, list[tuple[str, ...]]] = {}  # by first word; the longest first
+        for entity in sorted(entities, key=lambda entity: -len(entity.words)):
+            if len(entity.words) > 1 and any(word in _FUNCTION for word in entity.words):
+                self._titles.setdefault(entity.words[0], []).append(entity.words)
         for entity in entities:
             for word in set(entity.stems):
                 if (word not in STOPWORDS and len(word) > 1) or _is_code(entity):
@@ -138,8 +156,24 @@ class EntityFinder:
                         found.setdefault(kind, {})[entity.value] = None
         return {kind: tuple(values) for kind, values in found.items()}
 
+    def people(self) -> frozenset[str]:
+        return frozenset(entity.value for entity in self.entities if entity.firm and is_person(entity))
+
     def vocabulary(self) -> set[str]:
         return {word for entity in self.entities for word in entity.words}
+
+    def join_titles(self, tokens: Sequence[Token]) -> list[Token]:
+        """Names with small words in them as one token each: "A History of Bridges" is no history of anything."""
+        joined: list[Token] = []
+        at = 0
+        while at < len(tokens):
+            low = [token.low for token in tokens[at : at + _LONGEST_TITLE]]
+            width = next((len(t) for t in self._titles.get(low[0], ()) if tuple(low[: len(t)]) == t), 1)
+            whole = tokens[at : at + width]
+            text, lower = " ".join(t.text for t in whole), " ".join(t.low for t in whole)
+            joined.append(Token(text, lower) if width > 1 and not whole[0].quoted else tokens[at])
+            at += width if not whole[0].quoted else 1
+        return joined
 
     def find(self, tokens: Sequence[Token], start: int, end: int) -> Mention | None:
         """The best mention among `tokens[start:end]`, a noun phrase."""

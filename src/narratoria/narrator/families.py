@@ -74,8 +74,8 @@ _FAMILIES: Final = (
     "close shut lock seal bolt fasten latch secure bar",
     "push shove press nudge",
     "pull drag tug haul tow",
-    "raise lift hoist elevate increase",
-    "lower reduce decrease drop dim cut",
+    "raise lift hoist elevate increase boost bump brighten sharpen heighten amplify strengthen intensify crank",
+    "lower reduce decrease drop dim cut darken soften weaken lessen diminish",
     "adjust set change tune alter dial regulate turn",
     "turn rotate spin twist swing",
     "steer turn set navigate head veer swing come",
@@ -159,7 +159,9 @@ _PHRASAL: Final = {
     "tear down": "destroy", "knock down": "destroy", "set up": "schedule", "take off": "undress",
     "put on": "wear", "come round": "steer", "come about": "steer", "let go": "drop", "sum up": "summarise",
     "tick off": "complete", "cross off": "delete", "cut off": "stop", "turn up": "increase",
-    "turn down": "lower", "lie down": "rest", "sit down": "rest", "wake up": "wake", "get in": "contact",
+    "turn down": "lower", "bump up": "increase", "crank up": "increase", "dial up": "increase",
+    "dial down": "lower", "bring down": "lower",
+    "lie down": "rest", "sit down": "rest", "wake up": "wake", "get in": "contact",
     "check out": "examine", "go over": "examine", "pull up": "show", "bring up": "show", "look over": "examine",
 }  # fmt: skip
 # These say too little by themselves, or too many things: "make a call", "press him on it", "swing at it".

@@ -24,6 +24,7 @@ class Recent:
     kinds: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # stem → the things of that kind in state
+    people: frozenset[str] = frozenset()  # of the things in state, those that are somebody
 
     def of_kind(self, words: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value for word in words for value in self.kinds.get(word, ())))

@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from narratoria.narrator.amends import amended
 from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
 from narratoria.narrator.embedding import CachedEmbedder, Embedder
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
 from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs, spread, with_tail, without
-from narratoria.narrator.matching import Candidate, ToolIndex, fingerprint
+from narratoria.narrator.matching import NONE, Candidate, Sense, ToolIndex, fingerprint
 from narratoria.narrator.mood import Mood
 from narratoria.narrator.phrases import Phrase, Reading, read
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
@@ -52,6 +53,7 @@ class LocalNarrator:
     def __init__(self, embedder: Embedder, *, threshold: float = 0.0, name: str = "local") -> None:
         """`threshold` is added to what a tool must score to be called: above 0 refuses more, below 0 less."""
         self._embedder = embedder
+        self._tuned = embedder.tuned()
         self._threshold = threshold
         self._name = name
         self._indexes: dict[bytes, ToolIndex] = {}
@@ -83,16 +85,18 @@ class LocalNarrator:
         if key not in self._indexes:
             if len(self._indexes) >= 16:
                 self._indexes.pop(next(iter(self._indexes)))
-            self._indexes[key] = ToolIndex.build(tools, self._embedder)
+            self._indexes[key] = ToolIndex.build(tools, self._embedder, self._tuned)
         return self._indexes[key]
 
-    def outweighs(self, candidate: Candidate, none_score: float) -> bool:
-        return candidate.own_score > none_score + self._threshold
+    def outweighs(self, candidate: Candidate) -> bool:
+        """Whether it is likelier meant than nothing at all."""
+        return candidate.own_score > NONE + self._threshold
 
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        if isinstance(self._embedder, CachedEmbedder):
-            return self._embedder.embed(texts, keep=False)
-        return self._embedder.embed(texts)
+    def embed(self, texts: Sequence[str], *, tuned: bool = False) -> Vectors:
+        embedder = self._tuned if tuned else self._embedder
+        if isinstance(embedder, CachedEmbedder):
+            return embedder.embed(texts, keep=False)
+        return embedder.embed(texts)
 
     def embed_names(self, texts: Sequence[str]) -> Vectors:
         """The same for names of things, which recur from turn to turn."""
@@ -116,8 +120,8 @@ class LocalNarrator:
         return self._working[key]
 
 
-def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[tuple[list[Candidate], float]]:
-    """Per clause that asks for something: all tools, best first, and how strange it is to the catalogue."""
+def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[list[Candidate]]:
+    """Per clause that asks for something: all tools, best first."""
     thought = _Thought(narrator, request)
     with suppress(Refusal):  # what was weighed is of interest, not the verdict
         thought.plan()
@@ -133,7 +137,7 @@ class _Thought:
         self.prompt = request.prompt[:_MAX_PROMPT]
         self.index = narrator.index(request.tools)
         self.finder = EntityFinder(find_entities(request.state))
-        self.kinds = self.finder.kinds()
+        self.kinds, self.people = self.finder.kinds(), self.finder.people()
         self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
         self.mend = mender(self.index.words() | self.finder.vocabulary(), narrator.knows_word)
         self.steps: list[_Step] = []
@@ -142,7 +146,7 @@ class _Thought:
         self.things = self._past_things()
         self.before = len(self.things)  # what follows was spoken of in this prompt
         self.values: list[str] = []
-        self.observed: list[tuple[list[Candidate], float]] = []
+        self.observed: list[list[Candidate]] = []
         self.held_back = self.open_choice = False
         self.left_out: dict[int, list[Phrase]] = {}
 
@@ -191,18 +195,22 @@ class _Thought:
 
     def _understand(self) -> tuple[list[Clause], bool]:
         """The clauses, each considered, and whether any of them asks for something."""
-        clauses = split_clauses(tokenize(self.prompt, self.mend), lambda word: stem(word) in self.verbs)
+        tokens = self.finder.join_titles(tokenize(self.prompt, self.mend))
+        clauses = split_clauses(amended(tokens, self._is_verb), self._is_verb)
         self._leave_out(clauses)
         readings = {
             index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
         }
-        vectors = self._embed(readings.values())
+        sense = self._embed(readings.values())
         for index, clause in enumerate(clauses):
             if index in readings:
-                self._consider(index, clause, readings[index], vectors, readings)
+                self._consider(index, clause, readings[index], sense, readings)
             else:
                 self._remember(read(clause, self.finder), None)
         return clauses, bool(readings)
+
+    def _is_verb(self, word: str) -> bool:
+        return stem(word) in self.verbs
 
     def _leave_out(self, clauses: list[Clause]) -> None:
         """Notes for each clause what its exceptions name: "charge every robot except Bolt"."""
@@ -228,23 +236,29 @@ class _Thought:
 
     # --- understanding ---------------------------------------------------------------------------------
 
-    def _embed(self, readings: Iterable[Reading]) -> Mapping[str, Vectors]:
+    def _embed(self, readings: Iterable[Reading]) -> Sense:
+        clauses: dict[str, None] = {}
         texts: dict[str, None] = {}
         for reading in readings:
-            texts.setdefault(reading.text)
-            texts.setdefault(reading.masked)
+            clauses.setdefault(reading.text)
             texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
-        return dict(zip(texts, self.narrator.embed(list(texts)), strict=True)) if texts else {}
+        whole = [*clauses, *(text for text in texts if text not in clauses)]
+        if not whole:
+            return Sense({}, {})
+        tuned = self.narrator.embed(list(clauses), tuned=True)
+        return Sense(
+            dict(zip(whole, self.narrator.embed(whole), strict=True)), dict(zip(clauses, tuned, strict=True))
+        )
 
     def _consider(
         self,
         index: int,
         clause: Clause,
         reading: Reading,
-        vectors: Mapping[str, Vectors],
+        sense: Sense,
         readings: Mapping[int, Reading],
     ) -> None:
-        best = self._choose(reading, vectors, clause.mood)
+        best = self._choose(reading, sense, clause.mood)
         if not reading.phrases and index + 1 in readings and len(reading.tokens) <= 2:
             # "pick up and examine the cup": the first verb may share the object of the second.
             following = readings[index + 1]
@@ -279,12 +293,10 @@ class _Thought:
         del self.almost[almost:], self.observed[observed:]
         return chosen
 
-    def _choose(self, reading: Reading, vectors: Mapping[str, Vectors], mood: Mood) -> Candidate | None:
+    def _choose(self, reading: Reading, sense: Sense, mood: Mood) -> Candidate | None:
         """The tool the clause means, with its input; None where nothing here does that."""
-        ranked = self.index.rank(reading, self._recent(), vectors, mood)
-        strangeness = self.index.strangeness(reading, vectors)
-        none_score = self.index.none_score(strangeness)
-        self.observed.append((ranked, strangeness))
+        ranked = self.index.rank(reading, self._recent(), sense, mood)
+        self.observed.append(ranked)
         for candidate in ranked:
             if mood is not Mood.ORDER and mood not in candidate.tool.answers:
                 continue  # a question about a deed is not the deed; what tells may answer it
@@ -292,7 +304,7 @@ class _Thought:
             if mood is Mood.ORDER and (either := alternatives(reading, filling, candidate.tool.slots)):
                 filling.unfit.append(f"Which of them do you mean: {either}?")
             wanting = filling.missing or filling.unfit or not candidate.tool.accepts(filling.input)
-            meant = self.narrator.outweighs(candidate, none_score)
+            meant = self.narrator.outweighs(candidate)
             # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
             # next best: that would do something else altogether.
             if candidate.opposite or candidate.alien or self._disabled(candidate.tool.card):
@@ -306,7 +318,7 @@ class _Thought:
         return None
 
     def _recent(self) -> Recent:
-        return Recent(tuple(self.things), tuple(self.values), self.kinds)
+        return Recent(tuple(self.things), tuple(self.values), self.kinds, self.people)
 
     def _disabled(self, card: ToolCard) -> bool:
         disabled = self.request.disabled_skills

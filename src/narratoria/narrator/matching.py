@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from narratoria.narrator.background import REQUESTS
 from narratoria.narrator.embedding import Embedder
 from narratoria.narrator.families import families, says_enough
 from narratoria.narrator.filling import Filling, Recent
@@ -20,9 +19,9 @@ from narratoria.narrator.vectors import Vectors, np
 from narratoria.narrator.words import HARMFUL, STOPWORDS, split_name, stem, word_set
 
 FEATURES: Final = (
+    "meant",  # likeness to what the tool is for, as tuned on requests and the tools they mean
+    "shown",  # the same to the nearest of its examples
     "likeness",  # of the clause to the nearest sentence of the tool
-    "deed",  # the same with the nouns taken out
-    "description",  # of the clause to the description alone
     "verb",  # the clause's verb is the tool's
     "nouns",  # nouns in common with the tool's name and description
     "required",  # how firmly the required slots are filled
@@ -33,32 +32,38 @@ FEATURES: Final = (
     "misplaced",  # the clause is about a thing that no slot takes and the tool does not speak of
     "akin",  # the clause's verb is of a family with one of the tool's
     "foreign",  # it is of other families than all of the tool's
-    "told",  # the clause asks how things are, and the tool tells
+    "told",  # the clause asks how things are, and the tool tells: as far as its words are accounted for
 )
 # Fitted on evals/development.jsonl by evals/fit.py, rounded; `rival`, `akin`, `foreign` and `told` by hand, on
 # both development files. The same for every catalogue.
 WEIGHTS: Final[Mapping[str, float]] = {
-    "likeness": 9.8,
-    "deed": 4.0,
-    "description": 1.8,
-    "verb": 1.2,
-    "nouns": 2.4,
-    "required": 2.5,
-    "missing": -3.5,
-    "optional": 2.3,
-    "unexplained": -1.0,
-    "rival": -1.5,
-    "misplaced": -3.6,
-    "akin": 1.2,
-    "foreign": -5.0,
-    "told": 1.3,
+    "meant": 8.0,
+    "shown": 1.4,
+    "likeness": 5.9,
+    "verb": 1.6,
+    "nouns": 0.9,
+    "required": 3.5,
+    "missing": 1.0,
+    "optional": 2.5,
+    "unexplained": -1.3,
+    "rival": -0.3,
+    "misplaced": -1.5,
+    "akin": 1.8,
+    "foreign": -1.0,
+    "told": 2.4,
 }
-NONE_BIAS: Final = 5.4
-NONE_BACKGROUND: Final = 6.4
-_OWN_DEED: Final = 0.45  # a verb of no family that is farther than this from all a tool does, is another deed
-_VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
+NONE: Final = 7.4  # what a tool must score for any to be meant
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
-_COVERED: Final = 0.55  # a background request this near to a tool is one the catalogue serves
+_OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
+_VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """What texts mean: vectors of the plain model by text, and of the tuned one for whole clauses."""
+
+    plain: Mapping[str, Vectors]
+    tuned: Mapping[str, Vectors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +74,13 @@ class Candidate:
     score: float
     opposite: bool  # the clause's verb undoes what the tool does
     alien: bool = False  # the clause's verb says plainly that something else is to be done
+    plain_deed: bool = True  # it does say what is to be done, as "get" and "put" do not
 
     @property
     def names_the_deed(self) -> bool:
-        """Whether the clause's verb is one of the tool's, or of a family with one."""
-        return bool(self.features[FEATURES.index("verb")] == 1.0 or self.features[FEATURES.index("akin")])
+        """Whether the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
+        named = self.features[FEATURES.index("verb")] == 1.0 or self.features[FEATURES.index("akin")]
+        return bool(named) and self.plain_deed
 
     @property
     def own_score(self) -> float:
@@ -88,26 +95,24 @@ class ToolIndex:
     tools: list[ToolProfile]
     _sentences: Vectors
     _sentence_rows: list[slice]
-    _masked: Vectors
-    _masked_rows: list[slice]
-    _background: Vectors
+    _purposes: Vectors  # tuned: a row per tool, then one per example
+    _example_rows: list[slice]
     _known: dict[str, Vectors] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, cards: Iterable[ToolCard], embedder: Embedder) -> ToolIndex:
+    def build(cls, cards: Iterable[ToolCard], embedder: Embedder, tuned: Embedder) -> ToolIndex:
         tools = [profile(card) for card in cards]
+        examples, example_rows = _flatten([tool.sentences[2:] for tool in tools], len(tools))
         sentences, sentence_rows = _flatten([tool.sentences for tool in tools])
-        masked, masked_rows = _flatten([tool.masked for tool in tools])
         extra = sorted({text for tool in tools for text in _slot_texts(tool)})
-        vectors = embedder.embed([*sentences, *masked, *extra, *REQUESTS])
-        first, second = len(sentences), len(sentences) + len(masked)
-        background = vectors[second + len(extra) :]
-        if len(sentences):
-            covered = (background @ vectors[:first].T).max(axis=1) > _COVERED
-            background = background[~covered]
-        known = dict(zip(extra, vectors[second:], strict=False))
+        vectors = embedder.embed([*sentences, *extra])
         return cls(
-            tools, vectors[:first], sentence_rows, vectors[first:second], masked_rows, background, known
+            tools,
+            vectors[: len(sentences)],
+            sentence_rows,
+            tuned.embed([*(tool.purpose for tool in tools), *examples]),
+            example_rows,
+            dict(zip(extra, vectors[len(sentences) :], strict=True)),
         )
 
     def words(self) -> set[str]:
@@ -125,12 +130,13 @@ class ToolIndex:
         return {word for text in (*texts, *values) for word in split_name(text) if len(word) > 2}
 
     def rank(
-        self, reading: Reading, recent: Recent, vectors: Mapping[str, Vectors], mood: Mood = Mood.ORDER
+        self, reading: Reading, recent: Recent, sense: Sense, mood: Mood = Mood.ORDER
     ) -> list[Candidate]:
         """Every usable tool with its filled slots, best first."""
-        clause, masked = vectors[reading.text], vectors[reading.masked]
+        vectors = sense.plain
+        clause = vectors[reading.text]
+        purposes = self._purposes @ sense.tuned[reading.text]
         full = self._sentences @ clause if len(self._sentences) else np.zeros(0, dtype=np.float32)
-        deeds = self._masked @ masked if len(self._masked) else np.zeros(0, dtype=np.float32)
 
         def alike(first: str, second: str) -> float:
             left, right = self._known.get(first), vectors.get(second)
@@ -138,9 +144,12 @@ class ToolIndex:
 
         candidates = []
         verbs = {verb for tool in self.tools if tool.usable for verb in tool.verbs}
-        for tool, rows, masked_rows in zip(self.tools, self._sentence_rows, self._masked_rows, strict=True):
+        said = (stem(reading.verb), reading.particle)
+        owned = any(said in tool.phrasal for tool in self.tools if tool.usable)
+        for at, tool in enumerate(self.tools):
             if not tool.usable:
                 continue
+            rows = self._sentence_rows[at]
             filling = fill(tool, reading, recent, alike)
             named = (alike(text, reading.text) for text in _chosen_texts(tool, filling))
             known = {
@@ -148,33 +157,32 @@ class ToolIndex:
                 for phrase in reading.phrases
                 if phrase.text in vectors
             }
+            unexplained = _unexplained(tool, reading, filling, known)
             features = (
+                float(purposes[at]),
+                max(map(float, purposes[self._example_rows[at]]), default=float(purposes[at])),
                 max(float(full[rows].max()), *named, 0.0),
-                float(deeds[masked_rows].max()),
-                float(full[rows][0]),
-                *_surface(tool, reading, filling, known, verbs),
-                *((0.0, 0.0) if mood is Mood.QUESTION else _kinship(tool, reading, filling)),
-                float(mood is Mood.QUESTION and mood in tool.answers),
+                *_surface(
+                    tool, reading, filling, unexplained, _misplaced(tool, reading, filling, known), verbs
+                ),
+                *(
+                    (0.0, 0.0)
+                    if mood is Mood.QUESTION or (owned and said not in tool.phrasal)
+                    else _kinship(tool, reading, filling)
+                ),
+                (1.0 - unexplained) * (mood is Mood.QUESTION and mood in tool.answers),
             )
             score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
             alien = mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
-            candidates.append(Candidate(tool, filling, features, score, _undoes(reading, tool), alien))
+            plain = says_enough(reading.verb, reading.particle)
+            candidates.append(Candidate(tool, filling, features, score, _undoes(reading, tool), alien, plain))
         return sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
-
-    def strangeness(self, reading: Reading, vectors: Mapping[str, Vectors]) -> float:
-        """How near the clause lies to something that no tool here is for."""
-        if not len(self._background):
-            return 0.0
-        return float((self._background @ vectors[reading.text]).max())
 
     def nearest(self, prompt: Vectors, count: int) -> list[ToolProfile]:
         """The tools nearest in meaning to a prompt."""
         likes = (self._sentences @ prompt) if len(self._sentences) else np.zeros(0, dtype=np.float32)
         order = sorted(range(len(self.tools)), key=lambda i: -float(likes[self._sentence_rows[i]].max()))
         return [self.tools[i] for i in order[:count]]
-
-    def none_score(self, strangeness: float) -> float:
-        return NONE_BIAS + NONE_BACKGROUND * strangeness
 
 
 def _undoes(reading: Reading, tool: ToolProfile) -> bool:
@@ -191,11 +199,16 @@ def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: S
     if families(reading.verb, reading.particle) or not says_enough(reading.verb, reading.particle):
         return False
     held = any(reading.tokens[at].low == reading.verb for at in filling.used)
-    return not held and verb not in _VAGUE and features[FEATURES.index("deed")] < _OWN_DEED
+    return not held and verb not in _VAGUE and features[FEATURES.index("meant")] < _OWN_DEED
 
 
 def _surface(
-    tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float], verbs: set[str]
+    tool: ToolProfile,
+    reading: Reading,
+    filling: Filling,
+    unexplained: float,
+    misplaced: float,
+    verbs: set[str],
 ) -> tuple[float, ...]:
     verb = stem(reading.verb) if reading.verb else ""
     said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
@@ -208,9 +221,9 @@ def _surface(
         firm,
         float(min(len(filling.missing), 2)),
         min(optional, 2.0) / 2,
-        _unexplained(tool, reading, filling, known),
+        unexplained,
         float(bool(verb) and verb in verbs and verb not in tool.words),
-        _misplaced(tool, reading, filling, known),
+        misplaced,
     )
 
 
@@ -290,11 +303,13 @@ def _slot_texts(tool: ToolProfile) -> list[str]:
     return texts + [f"{name} {v}" for slot in tool.slots if slot.kind == "choice" for v in slot.choices]
 
 
-def _flatten(groups: Sequence[Sequence[str]]) -> tuple[list[str], list[slice]]:
+def _flatten(groups: Sequence[Sequence[str]], offset: int = 0) -> tuple[list[str], list[slice]]:
+    """All texts, and where each group stands among them, behind `offset` others."""
     texts: list[str] = []
     rows: list[slice] = []
     for group in groups:
-        rows.append(slice(len(texts), len(texts) + len(group)))
+        start = offset + len(texts)
+        rows.append(slice(start, start + len(group)))
         texts.extend(group)
     return texts, rows
 

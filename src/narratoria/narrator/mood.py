@@ -138,7 +138,8 @@ def _asked(words: Sequence[str], asks: bool) -> Mood | None:
             joint = words[len(phrase)]
             if joint in ("if", "whether", "why") or (joint == "how" and "to" in words[len(phrase) + 1 :][:1]):
                 return Mood.QUESTION
-    if head in ("how", "when") and following in AUXILIARIES and words[2:3] and words[2] in ("i", "we", "you"):
+    about_us = words[2:3] and words[2] in ("i", "we", "you")
+    if head in ("how", "when") and following in AUXILIARIES - _ABOUT_THINGS and about_us:
         return Mood.MUSING
     if head == "why":
         return Mood.MUSING
@@ -209,11 +210,14 @@ def _is_ruled_out(words: Sequence[str]) -> bool:
     kept = len(words) > 2 and words[0] in ("leave", "let", "keep")
     if kept and (words[-1] in _UNTOUCHED or tuple(words[-2:]) == ("as", "is")):
         return True
+    if words[0] == "leave" and len(words) > 2 and words[-1] in _AS_IT_STANDS:
+        return True
     # "the vents stay as they are", "leave it where it is for now"
     stays = kept or any(word in _STAYS for word in words[:6])
     return stays and any(tuple(words[at : at + 3]) in _AS_IT_IS for at in range(1, len(words) - 2))
 
 
+_AS_IT_STANDS: Final = word_set("on off open closed shut lit unlit locked unlocked")
 _UNTOUCHED: Final = word_set("alone be untouched unchanged unopened undisturbed unharmed")
 _STAYS: Final = word_set("stay stays remain remains leave keep")
 _AS_IT_IS: Final = frozenset(

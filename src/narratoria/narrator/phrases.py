@@ -32,6 +32,7 @@ _PHRASAL: Final = word_set(
     "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write "
     "look lay hand push note cut roll tear wake power pack fill crank dial blow toss stir drop check go"
 )
+_TELLING: Final = word_set("tell text message write say announce inform notify email warn let remind report")
 EVERYTHING: Final = "everything"
 _ME: Final = frozenset({"me", "us", "myself", "everyone", "everybody"})
 
@@ -181,6 +182,11 @@ def _phrases(
             flush(index)
             phrases.append(_clausal(tokens, index, prep or "about"))
             return phrases
+        elif word == "that" and verb in _TELLING and _starts_statement(tokens, index + 1):
+            flush(index)
+            said = _clausal(tokens, index + 1, prep)
+            phrases.append(replace(said, quoted=True))
+            return phrases
         elif word == "to" and _starts_infinitive(tokens, index + 1, finder):
             flush(index)
             phrases.append(_clausal(tokens, index + 1, "to"))
@@ -223,9 +229,15 @@ def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
     return tokens[index].low in PRONOUNS and (
         not following
         or following in PREPOSITIONS
-        or following in ("and", ",", "again")
+        or following in ("and", ",", "again", "the", "a", "an", "some")
         or following in PARTICLES
     )
+
+
+def _starts_statement(tokens: Sequence[Token], index: int) -> bool:
+    """ "text him that *she is ready*": what is said stands as if it were quoted."""
+    words = [token.low for token in tokens[index : index + 6]]
+    return any(word in AUXILIARIES for word in words[1:])
 
 
 def _starts_infinitive(tokens: Sequence[Token], index: int, finder: EntityFinder) -> bool:

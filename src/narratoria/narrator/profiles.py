@@ -47,6 +47,7 @@ _TELLS: Final = frozenset(
 )
 _ADVISES: Final = frozenset(map(stem, word_set("hint advise help answer explain recall remember recommend")))
 _BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
+WAYS: Final = {"on": "off", "off": "on", "up": "down", "down": "up"}  # with the opposite of each
 _TRUE_FALSE: Final = re.compile(
     r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE
 )
@@ -85,15 +86,20 @@ class ToolProfile:
     card: ToolCard
     slots: tuple[Slot, ...]
     verbs: frozenset[str]  # stems of the verbs in its name and examples
+    phrasal: frozenset[tuple[str, str]]  # those that are said with a particle: ("check", "out")
     words: frozenset[str]  # stems of all its words: name, description, slots
     nouns: frozenset[str]  # stems of the words of its name and description that are not verbs
     sentences: tuple[str, ...]  # what is embedded: description, name, examples
-    masked: tuple[str, ...]  # the same without nouns
     validator: jsonschema_rs.Validator | None  # None where the parameters are no JSON Schema
     families: frozenset[int] = frozenset()  # of its deeds
     hints: frozenset[int] = frozenset()  # of every word of its name and description
     deeds: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
     answers: frozenset[Mood] = frozenset()  # moods of a question that it may be asked in
+
+    @property
+    def purpose(self) -> str:
+        """What it is for, in the shape the tuned model knows: "pick up: Take an object that lies here."."""
+        return f"{' '.join(split_name(self.card.name))}: {self.card.description}"
 
     @property
     def usable(self) -> bool:
@@ -119,7 +125,6 @@ def profile(card: ToolCard) -> ToolProfile:
     verbs = {stem(reading.verb) for reading in spoken} | {stem(split_name(card.name)[0])}
     nouns = (content_stems(card.name) | content_stems(card.description)) - verbs
     words = nouns | verbs | {word for slot in slots for word in slot.words | slot.told}
-    masked = [reading.masked for reading in described] + [reading.masked for reading, _ in readings]
     done = {stem(word) for slot in slots for word in _done_by_choosing(slot)}
     flags = {word for slot in slots for word in slot.yes | slot.no}
     ways = {
@@ -138,10 +143,10 @@ def profile(card: ToolCard) -> ToolProfile:
         card,
         slots,
         frozenset(verbs | done),
+        frozenset((stem(reading.verb), reading.particle) for reading in spoken if reading.particle),
         frozenset(words | done),
         frozenset(nouns),
         (card.description, name, *(text for text, _ in examples)),
-        tuple(dict.fromkeys(text for text in masked if text)) or (name,),
         _validator(card.parameters),
         _families(card, slots, spoken),
         families_of(split_name(f"{name} {card.description}")),
@@ -275,15 +280,21 @@ def _polarity(
     name: str, description: str, examples: Sequence[tuple[Reading, Mapping[str, Any]]]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Which words of a prompt mean true and which mean false, from the description and the examples."""
-    sides: dict[bool, set[str]] = {True: content_stems(name), False: set()}
+    sides: dict[bool, set[str]] = {True: _said_of(name), False: set()}
     for side, words in _TRUE_FALSE.findall(description):
-        sides[side.casefold() == "true"] |= content_stems(words)
+        sides[side.casefold() == "true"] |= _said_of(words)
     for reading, values in examples:
         value = values.get(name)
         if isinstance(value, bool) and reading.verb:
             sides[value].add(stem(reading.verb))
+    for side in (True, False):
+        sides[not side] |= {WAYS[word] for word in sides[side] & WAYS.keys()}
     shared = sides[True] & sides[False]
     return frozenset(sides[True] - shared), frozenset(sides[False] - shared)
+
+
+def _said_of(text: str) -> set[str]:
+    return content_stems(text) | (set(split_name(text)) & WAYS.keys())
 
 
 def _same_words(first: str, second: str) -> bool:

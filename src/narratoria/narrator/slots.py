@@ -8,10 +8,11 @@ from typing import Any
 
 from narratoria.narrator.amounts import account_for_numbers, fill_numbers
 from narratoria.narrator.entities import is_person
+from narratoria.narrator.families import families, families_of
 from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
-from narratoria.narrator.profiles import Slot, ToolProfile
+from narratoria.narrator.profiles import WAYS, Slot, ToolProfile
 from narratoria.narrator.tokens import tokenize
 from narratoria.narrator.words import (
     DETERMINERS,
@@ -64,7 +65,8 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
             strength += 0.05  # "from savings to checking"
         if strength and not _comes_from(slot, reading, span.start):
             found.append((strength, len(words), value, span))
-    best = max(found, key=lambda one: one[:2], default=None) or _choice_behind_a_name(slot, reading)
+    best = max(found, key=lambda one: one[:2], default=None)
+    best = best or _choice_behind_a_name(slot, reading) or _choice_by_deed(slot, reading)
     if best is not None:
         filling.put(slot, best[2], min(best[0], KNOWN), best[3])
         listed = _listed([one for one in found if one[0] >= KNOWN], reading)
@@ -117,7 +119,15 @@ def _find_choice(words: list[str], reading: Reading, used: set[int], shared: set
             short, long = sorted((word, other), key=len)
             if len(short) >= 4 and long.startswith(short) and short not in STOPWORDS:
                 return 0.7, range(at, at + 1)
+            if len(root := _root(word)) >= 4 and root == _root(other):
+                return 0.7, range(at, at + 1)  # "brighten it" for "brightness"
     return 0.0, range(0)
+
+
+def _root(word: str) -> str:
+    return next(
+        (word.removesuffix(end) for end in ("nes", "ness", "en", "er", "est") if word.endswith(end)), word
+    )
 
 
 def _shared_stems(choices: Sequence[Any]) -> set[str]:
@@ -139,17 +149,42 @@ def _choice_behind_a_name(slot: Slot, reading: Reading) -> tuple[float, int, Any
     return None
 
 
+def _choice_by_deed(slot: Slot, reading: Reading) -> tuple[float, int, Any, range] | None:
+    """ "boost it" where a slot has "increase" and "decrease", "kill the lights" where it has "on" and "off"."""
+    if {"on", "off"} <= {str(value).casefold() for value in slot.choices} and _cuts(reading):
+        return 0.8, 1, next(v for v in slot.choices if str(v).casefold() == "off"), range(0)
+    done = families(reading.verb, reading.particle) if reading.verb else frozenset()
+    akin = [value for value in slot.choices if done & families_of(split_name(str(value)))]
+    return (0.8, 1, akin[0], range(0)) if len(akin) == 1 else None
+
+
+def _cuts(reading: Reading) -> bool:
+    return reading.verb in _CUTS or bool(families(reading.verb) & _ENDINGS)
+
+
 def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
-    stems = set(reading.stems)
+    stems = {stem for stem in reading.stems if stem not in WAYS} | _way(reading)
     yes, no = bool(stems & slot.yes), bool(stems & slot.no)
     if yes != no:
         filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
+        return
+    if "on" in slot.yes and not yes and _cuts(reading):
+        filling.put(slot, False, KNOWN)  # "kill the power"
         return
     against = OPPOSITES.get(stem(reading.verb), frozenset()) if reading.verb and not yes else frozenset()
     if bool(against & slot.yes) != bool(against & slot.no):
         filling.put(slot, bool(against & slot.no), KNOWN)  # to unseal is not to shut
 
 
+def _way(reading: Reading) -> set[str]:
+    """ "on" or "off" where it says how something is to be: with the verb, or last."""
+    last = [token.low for token in reading.tokens[-1:]]
+    inside = [t.low for t in reading.tokens[reading.body :] if t.low == "off"]
+    return {word for word in [reading.particle, *last, *inside][:] if word in WAYS}
+
+
+_CUTS = word_set("kill cut douse")
+_ENDINGS = families("stop") | families("extinguish")
 _LIST_WORDS = word_set("and , & plus both the a an some in for to of one") | PREPOSITIONS
 
 
@@ -262,7 +297,11 @@ def _follow_list(
             filling.input[slot.name] = list(several)
         return
     values: list[Any] = []
-    for other in _list_around(phrase, reading):
+    members = _list_around(phrase, reading)
+    spoken_to = members[-1] if _is_spoken_to(members, reading) else None
+    for other in members:
+        if other is spoken_to:
+            continue
         if other is not phrase and any(other is one for one in taken):
             continue
         value = (
@@ -277,6 +316,12 @@ def _follow_list(
         filling.lists[slot.name] = values
         if slot.kind == "texts":
             filling.input[slot.name] = [item for part in values for item in part]
+
+
+def _is_spoken_to(members: Sequence[Phrase], reading: Reading) -> bool:
+    """ "take us to the port, helmsman": a word apart at the end that no "and" makes part of a list."""
+    joints = {t.low for t in reading.tokens[members[0].end : members[-1].start]}
+    return len(members) > 1 and not joints & {"and", "&", "plus", "or"} and members[-1].mention is None
 
 
 def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:
@@ -377,12 +422,8 @@ def _value(
     phrase: Phrase, slot: Slot, recent: Recent, filling: Filling, reading: Reading
 ) -> tuple[str | None, float]:
     if phrase.pronoun:
-        taken = {str(value) for value in filling.input.values()}
-        here = {p.mention.entity.value for p in reading.phrases if p.mention}
-        for thing in reversed(recent.things):
-            if thing not in taken and thing not in here:
-                return thing, 0.9
-        return None, 0.0
+        meant = _meant_by(phrase.pronoun, slot, recent, filling, reading)
+        return (meant, 0.9) if meant is not None else (None, 0.0)
     if phrase.quoted:
         return phrase.text, KNOWN
     if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
@@ -395,6 +436,25 @@ def _value(
         if index not in filling.used
     ]
     return " ".join(words) or None, WORDS
+
+
+def _meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str | None:
+    """The latest thing a pronoun can stand for in this slot: somebody for "him", for "it" rather something."""
+    elsewhere = {str(value) for value in filling.input.values()}
+    elsewhere |= {p.mention.entity.value for p in reading.phrases if p.mention}
+    things = [
+        thing
+        for thing in reversed(recent.things)
+        if thing not in elsewhere and _is_of_its_kind(slot, thing, recent)
+    ]
+    if pronoun in _SOMEBODY or slot.person:
+        things.sort(key=lambda thing: thing not in recent.people)
+    elif pronoun == "it":
+        things.sort(key=lambda thing: thing in recent.people)
+    return things[0] if things else None
+
+
+_SOMEBODY = word_set("he him his she her")
 
 
 # --- what is not said ----------------------------------------------------------------------------------
@@ -425,6 +485,11 @@ def _fill_from_context(
     elif slot.kind == "flag":
         # Where the words for true and false are not used, doing what the tool is named for is true.
         filling.put(slot, True, GUESS)
+    elif slot.kind == "text" and (owner := next((p.pronoun for p in reading.phrases if p.owner), None)):
+        meant = _meant_by(owner, slot, recent, filling, reading)  # "text his owner": whose is said before
+        if meant is not None:
+            filling.put(slot, meant, 0.9)
+            filling.refers = True
     elif slot.kind == "text" and not reading.phrases and recent.things and len(reading.tokens) <= 2:
         filling.put(slot, recent.things[-1], GUESS)
         filling.refers = True

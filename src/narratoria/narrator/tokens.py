@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,9 +52,13 @@ _CONTRACTIONS: Final = (
     (r"\btak(?:e|ing) stock of\b", "survey"),
     (r"\bkeep(?:ing)? an eye on\b", "watch"),
     (r"\bmak(?:e|ing) use of\b", "use"),
-    (r"\blet (?!me\b|us\b)(\w+) know\b", r"tell \1"),
+    (r"\blet (?!me\b|us\b)((?:\w+ ){1,3}?)know\b", r"tell \1"),
+    (r"\btwice\b", "two times"),
+    (r"\bthrice\b", "three times"),
     (r"\bset(?:ting)? fire to\b", "burn"),
     (r"\bput(?:ting)? an end to\b", "stop"),
+    (r"\b(?:i|we)(?: would|'d)? (?:like|love|want|fancy|need) (?=an? |some )", "have "),
+    (r"\bfor (?:a (?:while|bit|moment|minute)|now|me|us)(?=\s*(?:[,.;!?]|$|and\b|then\b))", ""),
     (r"\b(gonna)\b", "going to"),
     (r"\b(wanna)\b", "want to"),
 )
@@ -108,9 +112,27 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
             or word in verbs
             or word in STOPWORDS
             or word in NUMBERS
-            or known(word)
+            or any(known(form) for form in _forms(word))
         ):
             return word
-        return nearest(word, story) or nearest(word, small) or nearest(word, verbs) or word
+        plain = (
+            nearest(word, small, 1) or nearest(word, verbs, 1)
+            if len(word) > 4 or _swapped(word, verbs)
+            else None
+        )
+        return nearest(word, story) or plain or word
 
     return mend
+
+
+def _swapped(word: str, words: Collection[str]) -> bool:
+    """ "opne": two letters of a known word have changed places."""
+    return any(word[:at] + word[at + 1] + word[at] + word[at + 2 :] in words for at in range(len(word) - 1))
+
+
+def _forms(word: str) -> Iterator[str]:
+    """A word and what it may be an inflected form of: "kilos" is as good a word as "kilo"."""
+    yield word
+    for ending in ("s", "es", "ed", "d", "ing", "er", "ly"):
+        if word.endswith(ending) and len(word) - len(ending) > 3:
+            yield word[: -len(ending)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from narratoria.narrator.families import families
 from narratoria.narrator.tokens import Token
 from narratoria.narrator.words import (
     DETERMINERS,
@@ -39,7 +40,7 @@ _LONGEST_NAME: Final = 3
 def plain_order(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
     """The clause as its author would have typed it plainly; unchanged where it is plain already."""
     turned = _by_somebody(tokens, is_verb) or _named_first(tokens, is_verb) or _wished_done(tokens, is_verb)
-    return turned or _moved_open(tokens) or list(tokens)
+    return turned or _moved_open(tokens) or _made_more(tokens) or list(tokens)
 
 
 def active(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
@@ -107,6 +108,15 @@ def _moved_open(tokens: Sequence[Token]) -> list[Token] | None:
         return None
     end = "open" if last == "open" else "close"
     return [Token(end, end), *tokens[1:-1]]
+
+
+def _made_more(tokens: Sequence[Token]) -> list[Token] | None:
+    """ "make it brighter" as "brighten it"."""
+    last = tokens[-1].low if tokens else ""
+    if len(tokens) < 3 or tokens[0].low != "make" or not last.endswith("er") or len(last) < 6:
+        return None
+    verb = last.removesuffix("er") + "en"
+    return [Token(verb, verb), *tokens[1:-1]] if families(verb) else None
 
 
 def _wished_done(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:

@@ -284,9 +284,9 @@ def distance(first: str, second: str, limit: int) -> int:
     return min(row[-1], limit + 1)
 
 
-def nearest(word: str, vocabulary: Iterable[str]) -> str | None:
+def nearest(word: str, vocabulary: Iterable[str], limit: int | None = None) -> str | None:
     """The word of `vocabulary` that `word` is most likely a typo of, or None."""
-    limit = 1 if len(word) < 5 else 2
+    limit = limit or (1 if len(word) < 5 else 2)
     best: tuple[int, bool, int, str] | None = None
     for candidate in vocabulary:
         if len(candidate) < 3 or abs(len(candidate) - len(word)) > limit:
