@@ -150,7 +150,7 @@ _SYMBOL: Final = re.compile(r"\.\.\.|…|[()\[\]{}|<>:]|[^\s()\[\]{}|<>:…]+")
 class Pattern:
     """One phrase pattern, ready to be compared."""
 
-    __slots__ = ("groups", "program", "source")
+    __slots__ = ("_begins_anyhow", "groups", "openings", "program", "source")
 
     def __init__(
         self, source: str, vocabulary: Mapping[str, Sequence[str]] | None = None, tongue: Language = ENGLISH
@@ -158,11 +158,12 @@ class Pattern:
         self.source = source
         self.groups: set[str] = set()
         self.program = _Compiler(source, vocabulary or {}, tongue, self.groups).program()
+        # The words it may begin with: of a request, its verbs. And whether it may begin with any other.
+        self.openings, self._begins_anyhow = self._beginnings()
 
-    @property
-    def openings(self) -> set[str]:
-        """The words it may begin with: of a request, its verbs."""
+    def _beginnings(self) -> tuple[frozenset[str], bool]:
         found: set[str] = set()
+        anyhow = False
         seen: set[int] = set()
         ways = [0]
         while ways:
@@ -179,10 +180,16 @@ class Pattern:
                 ways.append(jump)
             elif kind == "split":
                 ways += [jump, other]
-        return found
+            else:
+                anyhow = True
+        return frozenset(found), anyhow
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
         """What the groups captured when the pattern fits all of `words`, else None."""
+        if not self._begins_anyhow and (not words or words[0] not in self.openings):
+            return (
+                None  # as nearly all do; a prompt is held against each pattern of a story, in many readings
+            )
         seen: set[tuple[int, int]] = set()
         stack: list[tuple[int, int, tuple[tuple[str, int], ...]]] = [(0, 0, ())]
         while stack:

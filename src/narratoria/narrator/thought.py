@@ -260,7 +260,8 @@ class Thought:
     def _filled(self, meaning: Meaning, said: Said, reading: Reading) -> Iterator[Meaning]:
         """A phrase with groups, filled with what the player spoke of and the phrase does not name itself."""
         own = stems(spoken(meaning.phrase))
-        if not own & said.stems and not akin(said.deeds, {stem(meaning.phrase.split()[0])}):
+        same = akin(said.deeds, {stem(meaning.phrase.split()[0])})
+        if not (same if any(map(is_known, said.deeds)) else own & said.stems):
             return  # else whatever was said would be like itself, put into the gap: "hit (stupid game) with torch"
         things = [p.text for p in reading.phrases if not p.pronoun and not stems(p.text) <= own]
         slots = [word for word in meaning.phrase.split() if word.startswith("{")]
