@@ -22,7 +22,8 @@ MAX_CYCLES: Final = 20  # that are told of one plan
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
 
 
-class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+# gc=False: documents hold JSON data, which has no cycles, and a long plan makes many thousands of results.
+class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     pass
 
 
