@@ -25,7 +25,7 @@ EVALS = Path(__file__).parents[1] / "evals"
 STORIES = Path(__file__).parents[1] / "stories"
 START = "from narratoria.narrator.embedding import MiniLM; MiniLM().embed(['ready'])"
 # In no rule's words. The verb of the second is in no family, so every rule that can speak is compared with it.
-FIRST_PROMPTS = ("walk through the open doorway", "gimme a peep at the lighthouse")
+FIRST_PROMPTS = ("walk around to the northern end of the island", "gimme a peep at the lighthouse")
 FIRST_PARAPHRASE = """
 import sys, time
 from pathlib import Path
