@@ -20,7 +20,7 @@ from narratoria.narrator.words import HARMFUL, STOPWORDS, split_name, stem, word
 
 FEATURES: Final = (
     "meant",  # likeness to what the tool is for, as tuned on requests and the tools they mean
-    "shown",  # the same to the nearest of its examples
+    "shown",  # the same, or to the nearest of its examples
     "likeness",  # of the clause to the nearest sentence of the tool
     "verb",  # the clause's verb is the tool's
     "nouns",  # nouns in common with the tool's name and description
@@ -160,7 +160,7 @@ class ToolIndex:
             unexplained = _unexplained(tool, reading, filling, known)
             features = (
                 float(purposes[at]),
-                max(map(float, purposes[self._example_rows[at]]), default=float(purposes[at])),
+                max(map(float, [purposes[at], *purposes[self._example_rows[at]]])),
                 max(float(full[rows].max()), *named, 0.0),
                 *_surface(
                     tool, reading, filling, unexplained, _misplaced(tool, reading, filling, known), verbs
@@ -216,7 +216,11 @@ def _surface(
     firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.8
     optional = sum(filling.strength.get(slot.name, 0.0) for slot in tool.slots if not slot.required)
     return (
-        1.0 if verb and verb in tool.verbs else 0.5 if verb and verb in tool.words else 0.0,
+        (1.0 if says_enough(reading.verb, reading.particle) else 0.5)
+        if verb and verb in tool.verbs
+        else 0.5
+        if verb and verb in tool.words
+        else 0.0,
         min(len((said - {verb}) & tool.nouns), 2) / 2,
         firm,
         float(min(len(filling.missing), 2)),
@@ -300,6 +304,7 @@ def _slot_texts(tool: ToolProfile) -> list[str]:
     """What slots are compared by: their own texts, and each choice in the tool's words."""
     name = " ".join(split_name(tool.card.name))
     texts = [slot.text for slot in tool.slots if slot.kind in ("text", "texts")]
+    texts += [text for text, _ in tool.examples]
     return texts + [f"{name} {v}" for slot in tool.slots if slot.kind == "choice" for v in slot.choices]
 
 

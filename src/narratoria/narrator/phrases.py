@@ -308,4 +308,13 @@ def _unfold_light_verb(
     )
     if first.prep or first.quoted or first.pronoun or first.mention or not article or not deed:
         return verb, phrases, body
-    return noun, phrases[1:], first.end
+    return _DEEDS_IN_NOUNS.get(noun, noun), phrases[1:], first.end
+
+
+_DEEDS_IN_NOUNS: Final = {
+    "word": "talk",
+    "chat": "talk",
+    "conversation": "talk",
+    "peek": "look",
+    "nap": "sleep",
+}

@@ -95,6 +95,7 @@ class ToolProfile:
     hints: frozenset[int] = frozenset()  # of every word of its name and description
     deeds: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
     answers: frozenset[Mood] = frozenset()  # moods of a question that it may be asked in
+    examples: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
     @property
     def purpose(self) -> str:
@@ -152,6 +153,7 @@ def profile(card: ToolCard) -> ToolProfile:
         families_of(split_name(f"{name} {card.description}")),
         frozenset(verbs | done | flags | ways | said & {"on", "off", "out"}),
         _answers(card, [r for r in described if r.verb], [text for text, _ in examples]),
+        tuple(examples),
     )
 
 
@@ -230,6 +232,7 @@ def _slot(
                 quoted |= phrase.quoted
                 clausal |= phrase.clausal
     yes, no = _polarity(name, description, examples)
+    person = bool(_WHO & set(split_name(description)[:2])) or bool(_WHO & set(split_name(name)))
     words = frozenset(stem(word) for word in split_name(name) if word not in ("the", "of"))
     return Slot(
         name,
@@ -244,11 +247,11 @@ def _slot(
             - {"to", "of"}
         )
         | _maker(description),
-        quoted or bool(words & _FREE_TEXT) or bool(content_stems(description) & _SAID),
+        quoted or bool(words & _FREE_TEXT) or (not person and bool(content_stems(description) & _SAID)),
         clausal,
         yes,
         no,
-        bool(_WHO & set(split_name(description)[:2])) or bool(_WHO & set(split_name(name))),
+        person,
     )
 
 

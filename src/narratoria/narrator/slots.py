@@ -163,7 +163,8 @@ def _cuts(reading: Reading) -> bool:
 
 
 def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
-    stems = {stem for stem in reading.stems if stem not in WAYS} | _way(reading)
+    way = _way(reading)
+    stems = way if len(way & (slot.yes | slot.no)) == 1 else set(reading.stems) - WAYS.keys()
     yes, no = bool(stems & slot.yes), bool(stems & slot.no)
     if yes != no:
         filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
@@ -467,7 +468,9 @@ def _fill_from_context(
         filling.put(slot, slot.schema["default"], GUESS)
         return
     pronoun = any(phrase.pronoun for phrase in reading.phrases)
-    if slot.kind == "choice":
+    if slot.kind in ("choice", "flag") and (shown := _shown(slot, tool, reading, alike)) is not None:
+        filling.put(slot, shown, WORDS)
+    elif slot.kind == "choice":
         for value in reversed(recent.values):
             if pronoun and value in slot.choices:
                 filling.put(slot, value, 0.9)
@@ -493,6 +496,20 @@ def _fill_from_context(
     elif slot.kind == "text" and not reading.phrases and recent.things and len(reading.tokens) <= 2:
         filling.put(slot, recent.things[-1], GUESS)
         filling.refers = True
+
+
+def _shown(slot: Slot, tool: ToolProfile, reading: Reading, alike: Likeness) -> Any:
+    """What an example that says the same fills this slot with: "furl the sails" says how much sail."""
+    likes = [
+        (alike(text, reading.text), values[slot.name])
+        for text, values in tool.examples
+        if slot.name in values
+    ]
+    best = max(likes, key=lambda like: like[0], default=(0.0, None))
+    return best[1] if best[0] > _SAYS_THE_SAME else None
+
+
+_SAYS_THE_SAME = 0.8
 
 
 def _has_stray_phrase(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:
