@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 
 from narratoria.narrator.clauses import Clause
@@ -79,7 +80,9 @@ def _names(phrase: Phrase, value: Any) -> bool:
 
 def pairs(reading: Reading) -> list[Clause]:
     """ "send Pip to the pond and Bolt to the shed" as a clause each; empty where it is no such list."""
-    if not reading.verb or not 0 < reading.body < 4:
+    if not reading.verb:
+        return _bare(reading)
+    if not 0 < reading.body < 4:
         return []
     segments = _segments(reading)
     if len(segments) < 2:
@@ -89,6 +92,21 @@ def pairs(reading: Reading) -> list[Clause]:
     first = Clause((*head, *reading.tokens[segments[0].start : segments[0].stop]))
     rest = [Clause((*head, *particle, *reading.tokens[part.start : part.stop])) for part in segments[1:]]
     return [first, *rest]
+
+
+def _bare(reading: Reading) -> list[Clause]:
+    """ "kitchen lights off, hall lights on": each part names a thing and says more."""
+    joints = [-1, *_joints(reading), len(reading.tokens)]
+    parts = [range(one + 1, other) for one, other in pairwise(joints)]
+    named = [
+        any(p.mention and p.start in part and len(part) > p.end - p.start for p in reading.phrases)
+        for part in parts
+    ]
+    return (
+        [Clause(reading.tokens[part.start : part.stop]) for part in parts]
+        if len(parts) > 1 and all(named)
+        else []
+    )
 
 
 def _segments(reading: Reading) -> list[range]:

@@ -52,7 +52,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "foreign": -1.0,
     "told": 2.4,
 }
-NONE: Final = 7.4  # what a tool must score for any to be meant
+NONE: Final = 7.1  # what a tool must score for any to be meant
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
 _VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))

@@ -8,6 +8,7 @@ from typing import Final
 
 from narratoria.narrator.clauses import Clause
 from narratoria.narrator.entities import EntityFinder, Mention
+from narratoria.narrator.families import families
 from narratoria.narrator.numerals import Quantity, quantities
 from narratoria.narrator.tokens import Token, join
 from narratoria.narrator.words import (
@@ -114,6 +115,7 @@ def _head(tokens: Sequence[Token], finder: EntityFinder) -> tuple[str, str, int]
         at += 1
     first = tokens[at].low
     known = first in VERBS or first in NOUNISH or first.endswith("ing") or stem(first) in VERB_STEMS
+    known = known or bool(families(first))
     if tokens[at].quoted or not first[0].isalpha() or first in QUESTION_WORDS or first in SUBJECTS:
         return "", "", at
     if (

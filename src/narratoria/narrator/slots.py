@@ -400,6 +400,8 @@ def _role_score(
             score -= 0.8  # a key goes into the slot called key, not into the one before it
     elif slot.words & stems:
         score += 0.3
+    if slot.person and phrase.pronoun in ("it", "that", "this", "there"):
+        score -= 1.0
     if phrase.quoted:
         score += 1.5 if slot.quoted else -0.6 if any(other.quoted for other in slots) else 0.2
     elif slot.quoted and not slot.clausal:

@@ -92,7 +92,15 @@ def _by_somebody(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None
 
 
 def _named_first(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
-    """ "Ruiz should fix the antenna"."""
+    """ "Ruiz should fix the antenna", "Hana Okafor would like to borrow the atlas"."""
+    for at in range(1, min(_LONGEST_NAME + 1, len(tokens) - 2)):
+        wish = 3 if [t.low for t in tokens[at : at + 3]] == ["would", "like", "to"] else 2
+        wishes = wish == 3 or (tokens[at].low in ("wants", "needs", "wishes") and tokens[at + 1].low == "to")
+        named = (
+            all(t.text[:1].isupper() and not t.quoted for t in tokens[:at]) and tokens[0].low not in SUBJECTS
+        )
+        if wishes and named and at + wish < len(tokens) and _is_verb(tokens, at + wish, is_verb):
+            return [*tokens[at + wish :], Token("for", "for"), *tokens[:at]]
     if len(tokens) < 4 or tokens[0].quoted or not tokens[0].text[:1].isupper():
         return None
     bidden = tokens[1].low in ("should", "must", "shall", "can", "could")

@@ -119,7 +119,7 @@ _VERBS: Final = word_set("""
     visit vote wait wake walk want warm warn wash watch wave wear weigh whisper whistle win wipe
     wish withdraw wrap write yell got went took made lit contact damage deposit dice hail halve hoist mince
     nudge patch preheat radio sabotage scour settle shred spend sprinkle cancel abort revoke ruin wreck poison
-    trample drown demolish
+    trample drown demolish belay
 """)
 VERBS: Final = _VERBS - word_set(
     "bar book bow cross file film fire iron land name order pet plan plant plug ring train"
@@ -203,6 +203,7 @@ _OPPOSITES: Final = (
 # Deeds that harm what they are done to: never another name for a tool that does not itself do such things.
 _HARMFUL: Final = word_set(
     "burn ruin wreck destroy smash poison trample drown demolish shred vandalise vandalize sabotage damage spoil "
+    "punch slap stab assault "
     "murder slaughter strangle harm hurt injure maim torture bomb incinerate torch deface scrap rip trash"
 )
 
@@ -286,7 +287,7 @@ def distance(first: str, second: str, limit: int) -> int:
 
 def nearest(word: str, vocabulary: Iterable[str], limit: int | None = None) -> str | None:
     """The word of `vocabulary` that `word` is most likely a typo of, or None."""
-    limit = limit or (1 if len(word) < 5 else 2)
+    limit = limit or (1 if len(word) < 7 else 2)
     best: tuple[int, bool, int, str] | None = None
     for candidate in vocabulary:
         if len(candidate) < 3 or abs(len(candidate) - len(word)) > limit:
