@@ -7,7 +7,7 @@ import unicodedata
 from typing import Final
 
 # Keyboards and phones have many, and "don`t" without its apostrophe would ask for the deed.
-_APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
+APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
 _AFTERTHOUGHT: Final = re.compile(
     r"\s*[,.;:!…—–-]+\s*(?:(?:oh|er|um),?\s+)?"
     r"(?:no,?\s+wait|wait,?\s+no|no,?\s+(?:i\s+mean|rather|make\s+that|scratch\s+that)|(?:scratch|strike)\s+that|or\s+rather|"
@@ -33,7 +33,7 @@ def corrected(prompt: str) -> str:
     seen = "".join(
         char for char in prompt if unicodedata.category(char) != "Cf"
     )  # no invisible marks inside words
-    prompt = _APOSTROPHE.sub("'", unicodedata.normalize("NFC", seen))
+    prompt = APOSTROPHE.sub("'", unicodedata.normalize("NFC", seen))
     prompt = _DOUBTING.sub(_undoubted, prompt)
     if len(prompt) > _LONGEST:  # a text, not a request
         return prompt

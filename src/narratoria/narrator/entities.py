@@ -19,6 +19,7 @@ from narratoria.narrator.words import (
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
 _NAME_KEYS: Final = ("name", "title", "label")
+_KIND_KEYS: Final = ("kind", "type", "species", "breed", "role", "job")  # "the toad" is whoever is one
 _LONGEST_NAME: Final = 40
 _LONGEST_TITLE: Final = 12  # words
 _FUNCTION: Final = DETERMINERS | PREPOSITIONS | {"and", "or"}
@@ -118,9 +119,10 @@ def _member(
         yield None, key, child, inside_thing
         return
     yield Entity(key, words, holders, firm=bool(path)), key, child, bool(path)
-    for name_key in _NAME_KEYS:
+    for name_key in (*_NAME_KEYS, *_KIND_KEYS):
         if isinstance(child.get(name_key), str):
-            yield Entity(key, tuple(split_name(child[name_key])), holders), key, None, False
+            named = name_key in _NAME_KEYS
+            yield Entity(key, tuple(split_name(child[name_key])), holders, firm=named), key, None, False
 
 
 @dataclass(frozen=True, slots=True)

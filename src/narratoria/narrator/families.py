@@ -69,7 +69,7 @@ _FAMILIES: Final = (
     "extinguish douse quench snuff smother",
     "start begin launch activate enable run boot power set trigger operate switch play",
     "stop end halt quit deactivate disable cease pause abort cancel",
-    "cancel undo revoke reverse revert rescind retract annul abort void",
+    "cancel scrap undo revoke reverse revert rescind retract annul abort void",
     "open unlock unseal unfasten unbolt uncover lift unwrap release unlatch",
     "close shut lock seal bolt fasten latch secure bar",
     "push shove press nudge",

@@ -24,6 +24,7 @@ class Recent:
     kinds: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # stem → the things of that kind in state
+    said: tuple[str, ...] = ()  # of `things`, those spoken of in this prompt
     people: frozenset[str] = frozenset()  # of the things in state, those that are somebody
 
     def of_kind(self, words: Iterable[str]) -> tuple[str, ...]:
@@ -37,6 +38,9 @@ class Filling:
     missing: list[str] = field(default_factory=list)
     lists: dict[str, list[Any]] = field(default_factory=dict)  # slot → values, where the clause lists several
     used: set[int] = field(default_factory=set)  # indices of the tokens that some slot accounts for
+    spans: dict[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # slot → the tokens its value was read from
     refers: bool = False  # a pronoun was resolved
     unfit: list[str] = field(
         default_factory=list
@@ -45,4 +49,5 @@ class Filling:
     def put(self, slot: Slot, value: Any, strength: float, tokens: Sequence[int] = ()) -> None:
         self.input[slot.name] = value
         self.strength[slot.name] = strength
+        self.spans[slot.name] = tuple(tokens)
         self.used.update(tokens)

@@ -96,10 +96,14 @@ def pairs(reading: Reading) -> list[Clause]:
 
 def _bare(reading: Reading) -> list[Clause]:
     """ "kitchen lights off, hall lights on": each part names a thing and says more."""
-    joints = [-1, *_joints(reading), len(reading.tokens)]
+    end = max((phrase.end for phrase in reading.phrases), default=0)
+    joints = [-1, *(at for at in _joints(reading) if at < end), len(reading.tokens)]
     parts = [range(one + 1, other) for one, other in pairwise(joints)]
     named = [
-        any(p.mention and p.start in part and len(part) > p.end - p.start for p in reading.phrases)
+        any(
+            p.mention and p.start in part and len(part) > p.mention.end - p.mention.start
+            for p in reading.phrases
+        )
         for part in parts
     ]
     return (

@@ -196,7 +196,11 @@ class _Thought:
     def _understand(self) -> tuple[list[Clause], bool]:
         """The clauses, each considered, and whether any of them asks for something."""
         tokens = self.finder.join_titles(tokenize(self.prompt, self.mend))
-        clauses = split_clauses(amended(tokens, self._is_verb), self._is_verb)
+        meant = amended(tokens, self._is_verb)
+        if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
+            for clause in split_clauses(tokens, self._is_verb)[:1]:
+                self._remember(read(clause, self.finder), None)
+        clauses = split_clauses(meant, self._is_verb)
         self._leave_out(clauses)
         readings = {
             index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
@@ -244,11 +248,15 @@ class _Thought:
             texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
         whole = [*clauses, *(text for text in texts if text not in clauses)]
         if not whole:
-            return Sense({}, {})
+            return Sense({}, {}, self._embed_tuned)
         tuned = self.narrator.embed(list(clauses), tuned=True)
+        plain = self.narrator.embed(whole)
         return Sense(
-            dict(zip(whole, self.narrator.embed(whole), strict=True)), dict(zip(clauses, tuned, strict=True))
+            dict(zip(whole, plain, strict=True)), dict(zip(clauses, tuned, strict=True)), self._embed_tuned
         )
+
+    def _embed_tuned(self, texts: Sequence[str]) -> Vectors:
+        return self.narrator.embed(texts, tuned=True)
 
     def _consider(
         self,
@@ -318,7 +326,9 @@ class _Thought:
         return None
 
     def _recent(self) -> Recent:
-        return Recent(tuple(self.things), tuple(self.values), self.kinds, self.people)
+        return Recent(
+            tuple(self.things), tuple(self.values), self.kinds, tuple(self.things[self.before :]), self.people
+        )
 
     def _disabled(self, card: ToolCard) -> bool:
         disabled = self.request.disabled_skills

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +20,7 @@ from narratoria.narrator.words import HARMFUL, STOPWORDS, split_name, stem, word
 
 FEATURES: Final = (
     "meant",  # likeness to what the tool is for, as tuned on requests and the tools they mean
+    "typed",  # the same with the names of things as what the slots call them: "switch the machine off"
     "shown",  # the same, or to the nearest of its examples
     "likeness",  # of the clause to the nearest sentence of the tool
     "verb",  # the clause's verb is the tool's
@@ -27,6 +28,7 @@ FEATURES: Final = (
     "required",  # how firmly the required slots are filled
     "missing",  # required slots that nothing fills
     "optional",  # optional slots filled from known words
+    "plain",  # it is the tool's verb, everything required is known, and no word is left over
     "unexplained",  # share of the clause's words that neither the tool nor a slot accounts for
     "rival",  # another tool has the clause's verb, and this one has not
     "misplaced",  # the clause is about a thing that no slot takes and the tool does not speak of
@@ -37,24 +39,27 @@ FEATURES: Final = (
 # Fitted on evals/development.jsonl by evals/fit.py, rounded; `rival`, `akin`, `foreign` and `told` by hand, on
 # both development files. The same for every catalogue.
 WEIGHTS: Final[Mapping[str, float]] = {
-    "meant": 8.0,
-    "shown": 1.4,
-    "likeness": 5.9,
-    "verb": 1.6,
-    "nouns": 0.9,
-    "required": 3.5,
-    "missing": 1.0,
-    "optional": 2.5,
-    "unexplained": -1.3,
+    "meant": 6.4,
+    "typed": 2.4,
+    "shown": 1.7,
+    "likeness": 5.8,
+    "verb": 1.5,
+    "nouns": 0.8,
+    "required": 4.2,
+    "missing": 1.3,
+    "optional": 2.4,
+    "plain": 1.0,
+    "unexplained": -2.0,
     "rival": -0.3,
     "misplaced": -1.5,
-    "akin": 1.8,
-    "foreign": -1.0,
-    "told": 2.4,
+    "akin": 1.4,
+    "foreign": -1.5,
+    "told": 2.0,
 }
-NONE: Final = 7.1  # what a tool must score for any to be meant
+NONE: Final = 8.35  # what a tool must score for any to be meant
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
+_LIGHTEST: Final = word_set("take get make do put set go give have let use run")
 _VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
 
 
@@ -64,6 +69,7 @@ class Sense:
 
     plain: Mapping[str, Vectors]
     tuned: Mapping[str, Vectors]
+    embed: Callable[[Sequence[str]], Vectors]  # by the tuned model
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +148,17 @@ class ToolIndex:
             left, right = self._known.get(first), vectors.get(second)
             return 0.0 if left is None or right is None else float(left @ right)
 
+        usable = [(at, tool) for at, tool in enumerate(self.tools) if tool.usable]
+        fillings = [fill(tool, reading, recent, alike) for _, tool in usable]
+        texts = [_typed(tool, reading, filling) for (_, tool), filling in zip(usable, fillings, strict=True)]
+        fresh = [text for text in dict.fromkeys(texts) if text not in sense.tuned]
+        typed = {**sense.tuned, **dict(zip(fresh, sense.embed(fresh), strict=True))} if fresh else sense.tuned
         candidates = []
         verbs = {verb for tool in self.tools if tool.usable for verb in tool.verbs}
         said = (stem(reading.verb), reading.particle)
-        owned = any(said in tool.phrasal for tool in self.tools if tool.usable)
-        for at, tool in enumerate(self.tools):
-            if not tool.usable:
-                continue
+        owned = bool(reading.particle) and any(said in tool.phrasal for tool in self.tools if tool.usable)
+        for (at, tool), filling, text in zip(usable, fillings, texts, strict=True):
             rows = self._sentence_rows[at]
-            filling = fill(tool, reading, recent, alike)
             named = (alike(text, reading.text) for text in _chosen_texts(tool, filling))
             known = {
                 phrase.text: float((self._sentences[rows] @ vectors[phrase.text]).max())
@@ -160,6 +168,7 @@ class ToolIndex:
             unexplained = _unexplained(tool, reading, filling, known)
             features = (
                 float(purposes[at]),
+                float(self._purposes[at] @ typed[text]),
                 max(map(float, [purposes[at], *purposes[self._example_rows[at]]])),
                 max(float(full[rows].max()), *named, 0.0),
                 *_surface(
@@ -175,7 +184,8 @@ class ToolIndex:
             score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
             alien = mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
             plain = says_enough(reading.verb, reading.particle)
-            candidates.append(Candidate(tool, filling, features, score, _undoes(reading, tool), alien, plain))
+            opposite = _undoes(reading, tool) and not _says_no(tool, filling)
+            candidates.append(Candidate(tool, filling, features, score, opposite, alien, plain))
         return sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
 
     def nearest(self, prompt: Vectors, count: int) -> list[ToolProfile]:
@@ -185,8 +195,29 @@ class ToolIndex:
         return [self.tools[i] for i in order[:count]]
 
 
+def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
+    """The clause with what fills a slot of names or words called by the slot: "put patient on medicine"."""
+    called = {
+        at: (split_name(slot.name) if at == min(filling.spans[slot.name]) else [])
+        for slot in tool.slots
+        if slot.kind in ("text", "texts")
+        for at in filling.spans.get(slot.name, ())
+    }
+    words = [called.get(at, [token.low]) for at, token in enumerate(reading.tokens)]
+    return " ".join(word for part in words for word in part)
+
+
 def _undoes(reading: Reading, tool: ToolProfile) -> bool:
     return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.deeds)
+
+
+def _says_no(tool: ToolProfile, filling: Filling) -> bool:
+    """A flag that the clause's own words set to false: the tool does the opposite too."""
+    return any(
+        filling.input.get(slot.name) is False and filling.strength.get(slot.name, 0.0) >= 1.0
+        for slot in tool.slots
+        if slot.kind == "flag"
+    )
 
 
 def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Sequence[float]) -> bool:
@@ -212,23 +243,35 @@ def _surface(
 ) -> tuple[float, ...]:
     verb = stem(reading.verb) if reading.verb else ""
     said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
+    named = _named(tool, verb, reading)
     required = tool.required
     firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.8
     optional = sum(filling.strength.get(slot.name, 0.0) for slot in tool.slots if not slot.required)
     return (
-        (1.0 if says_enough(reading.verb, reading.particle) else 0.5)
-        if verb and verb in tool.verbs
-        else 0.5
-        if verb and verb in tool.words
-        else 0.0,
+        named,
         min(len((said - {verb}) & tool.nouns), 2) / 2,
         firm,
         float(min(len(filling.missing), 2)),
         min(optional, 2.0) / 2,
+        float(named == 1.0 and firm == 1.0 and bool(required) and unexplained < 0.05),
         unexplained,
         float(bool(verb) and verb in verbs and verb not in tool.words),
         misplaced,
     )
+
+
+def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
+    """How far the clause's verb is the tool's: "take" alone is not "take off"."""
+    if not verb or verb not in tool.words | tool.verbs:
+        return 0.0
+    if verb not in tool.verbs:
+        return 0.5
+    if says_enough(reading.verb, reading.particle) and reading.verb not in _LIGHTEST:
+        return 1.0
+    if reading.verb == split_name(tool.card.name)[0] and reading.verb not in _LIGHTEST:
+        return 1.0
+    said = {particle for word, particle in tool.phrasal if word == verb}
+    return 0.5 if not said or reading.particle in said else 0.0
 
 
 def _is_its_deed(tool: ToolProfile, reading: Reading) -> bool:

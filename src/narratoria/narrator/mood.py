@@ -210,7 +210,8 @@ def _is_ruled_out(words: Sequence[str]) -> bool:
     kept = len(words) > 2 and words[0] in ("leave", "let", "keep")
     if kept and (words[-1] in _UNTOUCHED or tuple(words[-2:]) == ("as", "is")):
         return True
-    if words[0] == "leave" and len(words) > 2 and words[-1] in _AS_IT_STANDS:
+    stands = words[-1] in _AS_IT_STANDS or words[-1].endswith("ing")
+    if words[0] == "leave" and len(words) > 2 and stands:
         return True
     # "the vents stay as they are", "leave it where it is for now"
     stays = kept or any(word in _STAYS for word in words[:6])

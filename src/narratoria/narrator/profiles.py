@@ -86,7 +86,7 @@ class ToolProfile:
     card: ToolCard
     slots: tuple[Slot, ...]
     verbs: frozenset[str]  # stems of the verbs in its name and examples
-    phrasal: frozenset[tuple[str, str]]  # those that are said with a particle: ("check", "out")
+    phrasal: frozenset[tuple[str, str]]  # with the particle each is said with, if any: ("check", "out")
     words: frozenset[str]  # stems of all its words: name, description, slots
     nouns: frozenset[str]  # stems of the words of its name and description that are not verbs
     sentences: tuple[str, ...]  # what is embedded: description, name, examples
@@ -144,7 +144,7 @@ def profile(card: ToolCard) -> ToolProfile:
         card,
         slots,
         frozenset(verbs | done),
-        frozenset((stem(reading.verb), reading.particle) for reading in spoken if reading.particle),
+        frozenset((stem(reading.verb), reading.particle) for reading in spoken),
         frozenset(words | done),
         frozenset(nouns),
         (card.description, name, *(text for text, _ in examples)),

@@ -33,6 +33,7 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
             _fill_choice(slot, reading, filling)
         elif slot.kind == "flag":
             _fill_flag(slot, reading, filling)
+    _fill_times(tool, reading, filling)
     fill_numbers([slot for slot in tool.slots if slot.kind == "number"], reading, filling)
     _fill_texts(tool, reading, recent, filling, alike)
     for slot in tool.slots:
@@ -73,8 +74,6 @@ def _fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
         if len(listed) > 1:
             filling.lists[slot.name] = [one[2] for one in listed]
             filling.used.update(at for one in listed for at in one[3])
-    elif len(slot.choices) == 1 and slot.required:
-        filling.put(slot, slot.choices[0], GUESS)
 
 
 def _comes_from(slot: Slot, reading: Reading, start: int) -> bool:
@@ -164,13 +163,13 @@ def _cuts(reading: Reading) -> bool:
 
 def _fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
     way = _way(reading)
+    if slot.yes & _IN_FORCE and not way & {"on", "off"} and _cuts(reading):
+        filling.put(slot, False, KNOWN)  # "kill the power"
+        return
     stems = way if len(way & (slot.yes | slot.no)) == 1 else set(reading.stems) - WAYS.keys()
     yes, no = bool(stems & slot.yes), bool(stems & slot.no)
     if yes != no:
         filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
-        return
-    if "on" in slot.yes and not yes and _cuts(reading):
-        filling.put(slot, False, KNOWN)  # "kill the power"
         return
     against = OPPOSITES.get(stem(reading.verb), frozenset()) if reading.verb and not yes else frozenset()
     if bool(against & slot.yes) != bool(against & slot.no):
@@ -184,9 +183,39 @@ def _way(reading: Reading) -> set[str]:
     return {word for word in [reading.particle, *last, *inside][:] if word in WAYS}
 
 
+_IN_FORCE = frozenset({"on", *map(stem, word_set("enabled active subscribed running"))})
 _CUTS = word_set("kill cut douse")
 _ENDINGS = families("stop") | families("extinguish")
 _LIST_WORDS = word_set("and , & plus both the a an some in for to of one") | PREPOSITIONS
+
+
+def _fill_times(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
+    """A time of day, "4pm", "10:30", goes as it is written into a slot of words that asks for one."""
+    slot = next((slot for slot in tool.slots if slot.kind == "text" and slot.words & _TIMES), None)
+    if slot is None:
+        return
+    for at, token in enumerate(reading.tokens):
+        width = _clock(reading, at)
+        if width and not token.quoted:
+            said = "".join(t.text for t in reading.tokens[at : at + width])
+            filling.put(slot, said, KNOWN, range(at, at + width))
+            return
+
+
+def _clock(reading: Reading, at: int) -> int:
+    """How many tokens a time of day takes up that begins at `at`."""
+    words = [token.low for token in reading.tokens[at : at + 4]]
+    if words[0] in ("noon", "midnight"):
+        return 1
+    if not words[0].isdecimal() or len(words[0]) > 2:
+        return 0
+    colon = words[1:2] == [":"] and words[2:3] and words[2].isdecimal()
+    width = 3 if colon else 1
+    half = words[width : width + 1] in (["am"], ["pm"])
+    return width + half if colon or half else 0
+
+
+_TIMES = frozenset(map(stem, word_set("time hour clock when start")))
 
 
 # --- names and words -----------------------------------------------------------------------------------
@@ -238,11 +267,38 @@ def _fill_texts(
     for slot in slots:
         if slot.kind == "text" and slot.name in chosen:
             _follow_list(slot, chosen[slot.name], reading, recent, filling, taken)
+    _fill_the_other(slots, phrases, taken, recent, filling, reading)
     scores = {(slot.name, id(phrase)): score for score, _, slot, phrase in offers}
     _restore_order([slot for slot in slots if slot.required], chosen, scores, filling)
     for slot, phrase in unknown:
         if slot.name not in filling.input and not any(phrase is other for other in taken):
             filling.unfit.append(f"I know of no {phrase.text} here.")
+
+
+def _fill_the_other(
+    slots: Sequence[Slot],
+    phrases: Sequence[Phrase],
+    taken: list[Phrase],
+    recent: Recent,
+    filling: Filling,
+    reading: Reading,
+) -> None:
+    """ "feed Rex some fish": the one object left over is the one thing more that may be said."""
+    open_slots = [slot for slot in slots if slot.name not in filling.input and slot.kind == "text"]
+    left = [
+        phrase
+        for phrase in phrases
+        if not phrase.owner and not phrase.clausal and not any(phrase is one for one in taken)
+    ]
+    if len(open_slots) != 1 or len(left) != 1 or not taken or open_slots[0].quoted:
+        return
+    slot, phrase = open_slots[0], left[0]
+    if slot.required or phrase.joined or phrase.prep not in slot.preps | slot.hinted | {""}:
+        return
+    value, strength = _value(phrase, slot, recent, filling, reading)
+    if value is not None and _is_of_its_kind(slot, value, recent) and value not in filling.input.values():
+        filling.put(slot, value, strength, _spoken(phrase, reading))
+        taken.append(phrase)
 
 
 def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
@@ -256,8 +312,11 @@ def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
 
 def _is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
     """Where the state has things of the kind a slot is named for, it takes one of those and nothing else."""
-    kind = recent.of_kind(slot.words)
+    kind = recent.of_kind(slot.words - _ANYTHING)
     return not kind or slot.quoted or value in kind
+
+
+_ANYTHING = frozenset(map(stem, word_set("object thing item target subject name")))  # kinds of no kind
 
 
 def _tokens_of(value: str, reading: Reading) -> set[int]:
@@ -404,7 +463,7 @@ def _role_score(
         score -= 1.0
     if phrase.quoted:
         score += 1.5 if slot.quoted else -0.6 if any(other.quoted for other in slots) else 0.2
-    elif slot.quoted and not slot.clausal:
+    elif slot.quoted and not slot.clausal and not phrase.pronoun:
         score -= 0.5
     if phrase.clausal:
         score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
@@ -450,6 +509,8 @@ def _meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, readin
         for thing in reversed(recent.things)
         if thing not in elsewhere and _is_of_its_kind(slot, thing, recent)
     ]
+    kind = recent.of_kind(slot.words - _ANYTHING)
+    things = [thing for thing in things if thing in kind] or things
     if pronoun in _SOMEBODY or slot.person:
         things.sort(key=lambda thing: thing not in recent.people)
     elif pronoun == "it":
@@ -480,6 +541,9 @@ def _fill_from_context(
                 return
         if _has_stray_phrase(tool, reading, filling):
             return  # "start the lawnmower" names a thing, and it is none of the choices
+        if len(slot.choices) == 1:
+            filling.put(slot, slot.choices[0], GUESS)
+            return
         name = " ".join(split_name(tool.card.name))
         likes = sorted(
             ((alike(f"{name} {value}", reading.text), str(value), value) for value in slot.choices),
@@ -498,6 +562,13 @@ def _fill_from_context(
     elif slot.kind == "text" and not reading.phrases and recent.things and len(reading.tokens) <= 2:
         filling.put(slot, recent.things[-1], GUESS)
         filling.refers = True
+    elif slot.kind == "text" and not slot.quoted and (several := recent.of_kind(slot.words - _ANYTHING)):
+        # "don't invite Ines to the concert, invite Farid": to what was said before
+        taken = set(map(str, filling.input.values()))
+        said = [thing for thing in recent.said if thing in several and thing not in taken]
+        if said and not filling.unfit:
+            filling.put(slot, said[-1], GUESS)
+            filling.refers = True
 
 
 def _shown(slot: Slot, tool: ToolProfile, reading: Reading, alike: Likeness) -> Any:

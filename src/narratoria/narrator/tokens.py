@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from narratoria.narrator.correction import APOSTROPHE
 from narratoria.narrator.families import families
 from narratoria.narrator.words import (
     DETERMINERS,
@@ -66,6 +67,7 @@ _QUOTES: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([
 _TOKEN: Final = re.compile(
     r"""
       \x00\d+\x00                                      # a quotation, put aside
+    | (?<!\d) \d [dD] \b                               # 3D
     | (?<!\d) [^\W\d_]+ [-_]? \d \w* (?:[-_]\w+)*      # an identifier: INV-204, B12
     | (?:(?<![\w)])[-−])? \d{1,3} (?:[ \u00a0\u202f]\d{3})+ (?:[.,]\d+)? (?!\d)   # 1 000
     | (?:(?<![\w)])[-−])? \d+ (?:[.,']\d+)*            # -50, 1,250.75: which it is, `numerals` decides
@@ -84,7 +86,7 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
         quotations.append(next(group for group in match.groups() if group is not None))
         return f" \x00{len(quotations) - 1}\x00 "
 
-    text = _QUOTES.sub(hide, prompt.replace("\x00", " ").replace("’", "'"))
+    text = _QUOTES.sub(hide, APOSTROPHE.sub("'", prompt.replace("\x00", " ")))
     for pattern, plain in _CONTRACTIONS:
         text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
     tokens: list[Token] = []

@@ -161,6 +161,8 @@ _IRREGULAR: Final = {
     "broke": "break", "broken": "break", "torn": "tear", "fed": "feed", "swept": "sweep", "sold": "sell",
     "brought": "bring", "built": "build", "caught": "catch", "written": "write", "kept": "keep",
     "held": "hold", "hung": "hang", "shown": "show", "worn": "wear", "thrown": "throw", "drawn": "draw",
+    "loaves": "loaf", "knives": "knife", "wolves": "wolf", "shelves": "shelf", "halves": "half",
+    "mice": "mouse", "geese": "goose", "teeth": "tooth", "children": "child",
     "eaten": "eat", "stolen": "steal", "chosen": "choose", "frozen": "freeze", "woken": "wake",
 }  # fmt: skip
 
@@ -204,7 +206,7 @@ _OPPOSITES: Final = (
 _HARMFUL: Final = word_set(
     "burn ruin wreck destroy smash poison trample drown demolish shred vandalise vandalize sabotage damage spoil "
     "punch slap stab assault "
-    "murder slaughter strangle harm hurt injure maim torture bomb incinerate torch deface scrap rip trash"
+    "murder slaughter strangle harm hurt injure maim torture bomb incinerate torch deface rip"
 )
 
 
@@ -241,11 +243,13 @@ def stem(word: str) -> str:
 
 def is_past(word: str) -> bool:
     """Whether a word has the form of a verb in the past: "mowed", "gave"."""
-    regular = word.endswith("ed") and len(word) > 4 and word not in ("need", "indeed")
+    regular = word.endswith("ed") and len(word) > 4 and word not in _NO_VERB
     return regular or (word in _IRREGULAR and word not in _NOT_PAST)
 
 
+_NO_VERB: Final = word_set("indeed speed breed bleed hundred naked wicked sacred")
 _NOT_PAST: Final = word_set(
+    "loaves knives wolves shelves halves mice geese teeth children "
     "people men women feet dying lying has is are was were shut put read left done lit did"
 )
 
@@ -292,7 +296,9 @@ def nearest(word: str, vocabulary: Iterable[str], limit: int | None = None) -> s
     for candidate in vocabulary:
         if len(candidate) < 3 or abs(len(candidate) - len(word)) > limit:
             continue
-        gap = distance(word, candidate, limit)
+        gap = distance(word, candidate, max(limit, 2))
+        if gap == 2 and sorted(word) == sorted(candidate) and len(word) > 4:
+            gap = 1  # "slvier": the letters are right, only their order is not
         rank = (gap, candidate[0] != word[0], abs(len(candidate) - len(word)), candidate)
         if gap <= limit and (best is None or rank < best):
             best = rank
