@@ -1,4 +1,4 @@
-"""Which number of a clause belongs into which slot, in which unit."""
+"""Which number of a clause belongs into which slot, in which unit, and which slot a time of day."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _LIST_WORDS: Final = word_set("and , & plus one another for in a an the of to at
 _STARTS: Final = frozenset(map(stem, word_set("from start begin first minimum min earliest since")))
 _STOPS: Final = frozenset(map(stem, word_set("to end stop until last maximum max latest")))
 _NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
+_TIMES: Final = frozenset(map(stem, word_set("time hour clock when start")))
 
 
 def fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:
@@ -160,3 +161,29 @@ def _fits(schema: Mapping[str, Any], value: float) -> bool:
         and (above is None or value > above)
         and (below is None or value < below)
     )
+
+
+def fill_times(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:
+    """A time of day, "4pm", "10:30", goes as it is written into a slot of words that asks for one."""
+    slot = next((slot for slot in slots if slot.kind == "text" and slot.words & _TIMES), None)
+    if slot is None:
+        return
+    for at, token in enumerate(reading.tokens):
+        width = _clock(reading, at)
+        if width and not token.quoted:
+            said = "".join(t.text for t in reading.tokens[at : at + width])
+            filling.put(slot, said, KNOWN, range(at, at + width))
+            return
+
+
+def _clock(reading: Reading, at: int) -> int:
+    """How many tokens a time of day takes up that begins at `at`."""
+    words = [token.low for token in reading.tokens[at : at + 4]]
+    if words[0] in ("noon", "midnight"):
+        return 1
+    if not words[0].isdecimal() or len(words[0]) > 2:
+        return 0
+    colon = words[1:2] == [":"] and words[2:3] and words[2].isdecimal()
+    width = 3 if colon else 1
+    half = words[width : width + 1] in (["am"], ["pm"])
+    return width + half if colon or half else 0

@@ -1,0 +1,311 @@
+"""Which phrase of a clause belongs into which slot of names or words, and what it stands for there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from narratoria.narrator.entities import is_person
+from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
+from narratoria.narrator.numerals import SECONDS
+from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
+from narratoria.narrator.profiles import Slot, ToolProfile
+from narratoria.narrator.words import STOPWORDS, content_stems, stem, word_set
+
+ANYTHING: Final = frozenset(map(stem, word_set("object thing item target subject name")))  # kinds of no kind
+_SOMEBODY: Final = word_set("he him his she her")
+
+
+def fill_texts(
+    tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
+) -> None:
+    slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
+    if not slots:
+        return
+    counts = any(slot.kind == "number" for slot in tool.slots)
+    phrases = [
+        phrase
+        for phrase in reading.phrases
+        if not _spoken_for(phrase, reading, filling) and not (counts and _is_number(phrase, tool, reading))
+    ]
+    lead = next((slot for slot in slots if slot.required), slots[0])
+    offers = [
+        (_role_score(slot, phrase, tool, lead, reading, slots, alike), -index, slot, phrase)
+        for slot in slots
+        for index, phrase in enumerate(phrases)
+        if not phrase.owner
+    ]
+    taken: list[Phrase] = []
+    chosen: dict[str, Phrase] = {}
+    unknown: list[tuple[Slot, Phrase]] = []
+    for score, _, slot, phrase in sorted(offers, key=lambda offer: offer[:2], reverse=True):
+        if slot.name in filling.input or any(phrase is other for other in taken):
+            continue
+        if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
+            continue
+        value, strength = _value(phrase, slot, recent, filling, reading)
+        if value is not None and not _is_of_its_kind(slot, value, recent):
+            unknown.append((slot, phrase))
+            continue
+        if value is None or any(value == other for other in filling.input.values()):
+            continue
+        taken.append(phrase)
+        if slot.quoted and strength == WORDS and not (slot.clausal and phrase.clausal):
+            strength = GUESS  # words to be said belong in quotation marks
+        if phrase.mention:
+            filling.used.update(_tokens_of(value, reading))
+        filling.put(slot, [value] if slot.kind == "texts" else value, strength, _spoken(phrase, reading))
+        filling.refers |= phrase.pronoun is not None
+        chosen[slot.name] = phrase
+        if slot.kind == "texts":
+            _follow_list(slot, phrase, reading, recent, filling, taken)
+    for slot in slots:
+        if slot.kind == "text" and slot.name in chosen:
+            _follow_list(slot, chosen[slot.name], reading, recent, filling, taken)
+    _fill_the_other(slots, phrases, taken, recent, filling, reading)
+    scores = {(slot.name, id(phrase)): score for score, _, slot, phrase in offers}
+    _restore_order([slot for slot in slots if slot.required], chosen, scores, filling)
+    for slot, phrase in unknown:
+        if slot.name not in filling.input and not any(phrase is other for other in taken):
+            filling.unfit.append(f"I know of no {phrase.text} here.")
+
+
+def _fill_the_other(
+    slots: Sequence[Slot],
+    phrases: Sequence[Phrase],
+    taken: list[Phrase],
+    recent: Recent,
+    filling: Filling,
+    reading: Reading,
+) -> None:
+    """ "feed Rex some fish": the one object left over is the one thing more that may be said."""
+    open_slots = [slot for slot in slots if slot.name not in filling.input and slot.kind == "text"]
+    left = [
+        phrase
+        for phrase in phrases
+        if not phrase.owner and not phrase.clausal and not any(phrase is one for one in taken)
+    ]
+    if len(open_slots) != 1 or len(left) != 1 or not taken or open_slots[0].quoted:
+        return
+    slot, phrase = open_slots[0], left[0]
+    if slot.required or phrase.joined or phrase.prep not in slot.preps | slot.hinted | {""}:
+        return
+    value, strength = _value(phrase, slot, recent, filling, reading)
+    if value is not None and _is_of_its_kind(slot, value, recent) and value not in filling.input.values():
+        filling.put(slot, value, strength, _spoken(phrase, reading))
+        taken.append(phrase)
+
+
+def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
+    """The tokens a value accounts for: of "the chest 40 times" all but the number."""
+    numbers = {at for quantity in reading.quantities for at in range(quantity.start, quantity.end)}
+    named = (
+        range(phrase.mention.start, phrase.mention.end) if phrase.mention else range(phrase.start, phrase.end)
+    )
+    return [at for at in range(phrase.start, phrase.end) if at in named or at not in numbers]
+
+
+def _is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
+    """Where the state has things of the kind a slot is named for, it takes one of those and nothing else."""
+    kind = recent.of_kind(slot.words - ANYTHING)
+    return not kind or slot.quoted or value in kind
+
+
+def _tokens_of(value: str, reading: Reading) -> set[int]:
+    """Every token that speaks of `value`: "the carving on the wall" names the wall carving twice."""
+    return {
+        index
+        for phrase in reading.phrases
+        if phrase.mention and phrase.mention.entity.value == value
+        for index in _spoken(phrase, reading)
+    }
+
+
+def _restore_order(
+    slots: Sequence[Slot],
+    chosen: Mapping[str, Phrase],
+    scores: Mapping[tuple[str, int], float],
+    filling: Filling,
+) -> None:
+    """Where two slots would take either, the first takes what is said first: "compare A with B"."""
+    for first, second in pairwise(slot for slot in slots if slot.name in chosen):
+        one, other = chosen[first.name], chosen[second.name]
+        if one.start < other.start or one.quoted or other.quoted:
+            continue
+        now = scores[first.name, id(one)] + scores[second.name, id(other)]
+        swapped = scores[first.name, id(other)] + scores[second.name, id(one)]
+        if now - swapped < 0.4:
+            for values in (filling.input, filling.strength):
+                values[first.name], values[second.name] = values[second.name], values[first.name]
+
+
+def _follow_list(
+    slot: Slot, phrase: Phrase, reading: Reading, recent: Recent, filling: Filling, taken: list[Phrase]
+) -> None:
+    """The other members of the list that `phrase` is in: "the cup, the rope and the bread"."""
+    if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
+        filling.lists[slot.name] = list(several)
+        if slot.kind == "texts":
+            filling.input[slot.name] = list(several)
+        return
+    values: list[Any] = []
+    members = _list_around(phrase, reading)
+    spoken_to = members[-1] if _is_spoken_to(members, reading) else None
+    for other in members:
+        if other is spoken_to:
+            continue
+        if other is not phrase and any(other is one for one in taken):
+            continue
+        value = (
+            filling.input[slot.name] if other is phrase else _value(other, slot, recent, filling, reading)[0]
+        )
+        if value is None or (slot.kind == "text" and not _is_of_its_kind(slot, value, recent)):
+            continue
+        values.append([value] if slot.kind == "texts" and other is not phrase else value)
+        filling.used.update(_spoken(other, reading))
+        taken.append(other)
+    if len(values) > 1:
+        filling.lists[slot.name] = values
+        if slot.kind == "texts":
+            filling.input[slot.name] = [item for part in values for item in part]
+
+
+def _is_spoken_to(members: Sequence[Phrase], reading: Reading) -> bool:
+    """ "take us to the port, helmsman": a word apart at the end that no "and" makes part of a list."""
+    joints = {t.low for t in reading.tokens[members[0].end : members[-1].start]}
+    return len(members) > 1 and not joints & {"and", "&", "plus", "or"} and members[-1].mention is None
+
+
+def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:
+    first = last = reading.phrases.index(phrase)
+    while first and reading.phrases[first].joined:
+        first -= 1
+    while last + 1 < len(reading.phrases) and reading.phrases[last + 1].joined:
+        last += 1
+    return reading.phrases[first : last + 1]
+
+
+def _all_of(phrase: Phrase, slot: Slot, reading: Reading, recent: Recent) -> tuple[str, ...]:
+    """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
+    last = reading.stems[phrase.end - 1]
+    several = recent.of_kind(slot.words if phrase.text == EVERYTHING else [last])
+    if phrase.every == "both" and len(several) != 2 and phrase.mention:
+        value = phrase.mention.entity.value
+        several = next((group for group in recent.kinds.values() if len(group) == 2 and value in group), ())
+    return several if len(several) == 2 or (len(several) > 2 and phrase.every != "both") else ()
+
+
+def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
+    """Every word of it that carries meaning already filled a slot."""
+    if phrase.quoted or phrase.pronoun or phrase.clausal or phrase.text == EVERYTHING:
+        return False
+    rest = [i for i in range(phrase.start, phrase.end) if i not in filling.used]
+    return not any(reading.tokens[i].low not in STOPWORDS for i in rest)
+
+
+def _is_number(phrase: Phrase, tool: ToolProfile, reading: Reading) -> bool:
+    """Nothing but a number and its unit: where a tool counts something, that is no name."""
+    units = {
+        w for slot in tool.slots if slot.kind == "number" for w in slot.words | slot.told
+    } | SECONDS.keys()
+    numbers = {at for q in reading.quantities for at in range(q.start, q.end + (q.unit in units))}
+    return not phrase.mention and not phrase.quoted and set(range(phrase.start, phrase.end)) <= numbers
+
+
+def _role_score(
+    slot: Slot,
+    phrase: Phrase,
+    tool: ToolProfile,
+    lead: Slot,
+    reading: Reading,
+    slots: Sequence[Slot],
+    alike: Likeness,
+) -> float:
+    """How well `phrase` would stand in `slot`."""
+    stems = content_stems(phrase.text)
+    prep = _role(phrase, reading)
+    score = 0.0
+    if prep in slot.preps:
+        score += 1.0
+    elif prep in slot.hinted:
+        score += 0.8
+    elif not phrase.quoted and any(
+        prep in other.preps | other.hinted for other in slots if other is not slot
+    ):
+        score -= 0.6
+    if slot is lead:
+        score += 0.3 if not prep else 0.1
+    elif len(slots) > 1 and slot.required:
+        score += 0.1
+    mention = phrase.mention
+    if mention:
+        score += 0.9 * mention.strength
+        if slot.person and not is_person(mention.entity):
+            score -= 1.2  # a pump repairs nothing
+        named = set(mention.entity.stems)
+        if slot.words & named:
+            score += 1.5
+        elif mention.entity.holders & slot.words:
+            score += 1.0
+        elif any(other.words & named for other in slots):
+            score -= 0.8  # a key goes into the slot called key, not into the one before it
+    elif slot.words & stems:
+        score += 0.3
+    if slot.person and phrase.pronoun in ("it", "that", "this", "there"):
+        score -= 1.0
+    if phrase.quoted:
+        score += 1.5 if slot.quoted else -0.6 if any(other.quoted for other in slots) else 0.2
+    elif slot.quoted and not slot.clausal and not phrase.pronoun:
+        score -= 0.5
+    if phrase.clausal:
+        score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
+    if not mention and not phrase.quoted and not phrase.clausal and stems and stems <= tool.words:
+        score -= 0.9  # "set a timer": the tool's own noun is no value
+    return score + 0.8 * alike(slot.text, phrase.text)
+
+
+def _role(phrase: Phrase, reading: Reading) -> str:
+    """The preposition that counts: in "the lid of the chest" the chest stands where the lid does."""
+    at = reading.phrases.index(phrase)
+    if phrase.prep == "of" and at and not reading.phrases[at - 1].mention:
+        return reading.phrases[at - 1].prep
+    return phrase.prep
+
+
+def _value(
+    phrase: Phrase, slot: Slot, recent: Recent, filling: Filling, reading: Reading
+) -> tuple[str | None, float]:
+    if phrase.pronoun:
+        meant = meant_by(phrase.pronoun, slot, recent, filling, reading)
+        return (meant, 0.9) if meant is not None else (None, 0.0)
+    if phrase.quoted:
+        return phrase.text, KNOWN
+    if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
+        return several[0], KNOWN
+    if phrase.mention:
+        return phrase.mention.entity.value, KNOWN
+    words = [
+        word
+        for index, word in zip(range(phrase.start, phrase.end), phrase.text.split(" "), strict=False)
+        if index not in filling.used
+    ]
+    return " ".join(words) or None, WORDS
+
+
+def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str | None:
+    """The latest thing a pronoun can stand for in this slot: somebody for "him", for "it" rather something."""
+    elsewhere = {str(value) for value in filling.input.values()}
+    elsewhere |= {p.mention.entity.value for p in reading.phrases if p.mention}
+    things = [
+        thing
+        for thing in reversed(recent.things)
+        if thing not in elsewhere and _is_of_its_kind(slot, thing, recent)
+    ]
+    kind = recent.of_kind(slot.words - ANYTHING)
+    things = [thing for thing in things if thing in kind] or things
+    if pronoun in _SOMEBODY or slot.person:
+        things.sort(key=lambda thing: thing not in recent.people)
+    elif pronoun == "it":
+        things.sort(key=lambda thing: thing in recent.people)
+    return things[0] if things else None
