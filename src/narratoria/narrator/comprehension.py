@@ -1,0 +1,264 @@
+"""One prompt on its way to calls: its clauses, and which tool each of them means with what input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from narratoria.narrator.amends import amended
+from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
+from narratoria.narrator.entities import EntityFinder, find_entities
+from narratoria.narrator.filling import Recent
+from narratoria.narrator.knowledge import Knowledge
+from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs, spread, with_tail, without
+from narratoria.narrator.matching import Candidate, Sense
+from narratoria.narrator.mood import Mood
+from narratoria.narrator.phrases import Phrase, Reading, read
+from narratoria.narrator.protocol import NarratorRequest, ToolCard
+from narratoria.narrator.vectors import Vectors
+from narratoria.narrator.words import DETERMINERS, NOUNISH, VERBS, stem
+from narratoria.plan import PlannedCall
+
+MAX_PROMPT: Final = 2_000  # characters; what follows is not read
+_MAX_CALLS: Final = 24
+_THE: Final = Token("the", "the")  # what follows it is no verb
+
+
+@dataclass(slots=True)
+class Step:
+    """A clause that became calls."""
+
+    clause: int
+    calls: list[PlannedCall]
+    refers_to: int | None
+
+
+class Comprehension:
+    """What a prompt asks for, and what of it was not understood."""
+
+    def __init__(self, knowledge: Knowledge, request: NarratorRequest) -> None:
+        self.knowledge = knowledge
+        self.request = request
+        self.prompt = request.prompt[:MAX_PROMPT]
+        self.index = knowledge.index(request.tools)
+        self.finder = EntityFinder(find_entities(request.state))
+        self.kinds, self.people = self.finder.kinds(), self.finder.people()
+        self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
+        self.mend = mender(self.index.words() | self.finder.vocabulary(), knowledge.knows_word)
+        self.steps: list[Step] = []
+        self.unknown: list[Clause] = []
+        self.almost: list[Candidate] = []
+        self.things = self._past_things()
+        self.before = len(self.things)  # what follows was spoken of in this prompt
+        self.values: list[str] = []
+        self.observed: list[list[Candidate]] = []
+        self.left_out: dict[int, list[Phrase]] = {}
+
+    def understand(self) -> tuple[list[Clause], bool]:
+        """The clauses, each considered, and whether any of them asks for something."""
+        tokens = self.finder.join_titles(tokenize(self.prompt, self.mend))
+        meant = amended(tokens, self._is_verb)
+        if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
+            for clause in split_clauses(tokens, self._is_verb)[:1]:
+                self._remember(read(clause, self.finder), None)
+        clauses = split_clauses(meant, self._is_verb)
+        self._leave_out(clauses)
+        readings = {
+            index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
+        }
+        sense = self._embed(readings.values())
+        for index, clause in enumerate(clauses):
+            if index in readings:
+                self._consider(index, clause, readings[index], sense, readings)
+            else:
+                self._remember(read(clause, self.finder), None)
+        return clauses, bool(readings)
+
+    def _is_verb(self, word: str) -> bool:
+        return stem(word) in self.verbs
+
+    def _leave_out(self, clauses: list[Clause]) -> None:
+        """Notes for each clause what its exceptions name: "charge every robot except Bolt"."""
+        for index, clause in enumerate(clauses):
+            main = index + clause.excepts
+            if clause.excepts and 0 <= main < len(clauses):
+                exception = read(Clause((_THE, *clause.tokens)), self.finder)
+                self.left_out.setdefault(main, []).extend(left_out(exception))
+                clauses[main] = with_tail(clauses[main], exception)
+
+    def _read(self, clauses: Sequence[Clause], index: int) -> Reading:
+        """A clause; where it only goes on with the one before ("also the cellar"), with the deed of that."""
+        reading = read(clauses[index], self.finder)
+        verb = reading.verb
+        acts = verb in VERBS or verb in NOUNISH or stem(verb) in self.verbs
+        if clauses[index].continues and (verb == "do" or not acts):
+            before = read(clauses[index - 1], self.finder)
+            start = before.phrases[0].start if before.phrases else before.body
+            deed = tuple(token for token in before.tokens[:start] if token.low not in DETERMINERS)
+            if deed:
+                return read(Clause(deed + clauses[index].tokens[reading.body if acts else 0 :]), self.finder)
+        return reading
+
+    def reaches(self, tool: ToolCard) -> bool:
+        """Whether the prompt leads to this tool and no other, with all of it understood."""
+        self.understand()
+        paths = {call.tool_path for step in self.steps for call in step.calls}
+        return paths == {tool.path or tool.name} and not self.unknown
+
+    def takes_down(self, text: str) -> bool:
+        """Whether the prompt ends in a call that takes `text` as words to be written or said."""
+        if not any(slot.quoted for tool in self.index.tools for slot in tool.slots):
+            return False
+        self.understand()
+        last = self.steps[-1].calls[-1] if self.steps else None
+        return last is not None and text in last.input.values() and not self.unknown
+
+    def _embed(self, readings: Iterable[Reading]) -> Sense:
+        clauses: dict[str, None] = {}
+        texts: dict[str, None] = {}
+        for reading in readings:
+            clauses.setdefault(reading.text)
+            texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
+        whole = [*clauses, *(text for text in texts if text not in clauses)]
+        if not whole:
+            return Sense({}, {}, self._embed_tuned)
+        tuned = self.knowledge.embed(list(clauses), tuned=True)
+        plain = self.knowledge.embed(whole)
+        return Sense(
+            dict(zip(whole, plain, strict=True)), dict(zip(clauses, tuned, strict=True)), self._embed_tuned
+        )
+
+    def _embed_tuned(self, texts: Sequence[str]) -> Vectors:
+        return self.knowledge.embed(texts, tuned=True)
+
+    def _consider(
+        self,
+        index: int,
+        clause: Clause,
+        reading: Reading,
+        sense: Sense,
+        readings: Mapping[int, Reading],
+    ) -> None:
+        best = self._choose(reading, sense, clause.mood)
+        if not reading.phrases and index + 1 in readings and len(reading.tokens) <= 2:
+            # "pick up and examine the cup": the first verb may share the object of the second.
+            following = readings[index + 1]
+            shared = read(Clause(reading.tokens + following.tokens[following.body :]), self.finder)
+            other = self._choose(shared, self._embed([shared]), clause.mood)
+            self.observed.pop()
+            if other and (best is None or other.score > best.score):
+                reading, best = shared, other
+        each = self._choose_each(reading, clause.mood)
+        if each:
+            for one, chosen in each:
+                self._call(index, clause, chosen, one)
+                self._remember(one, chosen)
+            return
+        if best is None:
+            self.unknown.append(clause)
+        else:
+            self._call(index, clause, best, reading)
+        self._remember(reading, best)
+
+    def _choose_each(self, reading: Reading, mood: Mood) -> list[tuple[Reading, Candidate]]:
+        """The calls of a list of pairs, "Pip to the pond and Bolt to the shed"; empty where it is none."""
+        chosen: list[tuple[Reading, Candidate]] = []
+        almost, observed = len(self.almost), len(self.observed)
+        for clause in pairs(reading):
+            one = read(clause, self.finder)
+            best = self._choose(one, self._embed([one]), mood)
+            if best is None or (chosen and best.tool is not chosen[0][1].tool):
+                chosen = []
+                break
+            chosen.append((one, best))
+        del self.almost[almost:], self.observed[observed:]
+        return chosen
+
+    def _choose(self, reading: Reading, sense: Sense, mood: Mood) -> Candidate | None:
+        """The tool the clause means, with its input; None where nothing here does that."""
+        ranked = self.index.rank(reading, self._recent(), sense, mood)
+        self.observed.append(ranked)
+        for candidate in ranked:
+            if mood is not Mood.ORDER and mood not in candidate.tool.answers:
+                continue  # a question about a deed is not the deed; what tells may answer it
+            filling = candidate.filling
+            if mood is Mood.ORDER and (either := alternatives(reading, filling, candidate.tool.slots)):
+                filling.unfit.append(f"Which of them do you mean: {either}?")
+            wanting = filling.missing or filling.unfit or not candidate.tool.accepts(filling.input)
+            meant = self.knowledge.outweighs(candidate)
+            # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
+            # next best: that would do something else altogether.
+            if candidate.opposite or candidate.alien or self.is_disabled(candidate.tool.card):
+                return None
+            if meant and not wanting:
+                return candidate
+            if wanting and (meant or stem(reading.verb) in candidate.tool.verbs):
+                self.almost.append(candidate)
+            if candidate.names_the_deed or not (meant or wanting):
+                return None
+        return None
+
+    def _recent(self) -> Recent:
+        return Recent(
+            tuple(self.things), tuple(self.values), self.kinds, tuple(self.things[self.before :]), self.people
+        )
+
+    def is_disabled(self, card: ToolCard) -> bool:
+        disabled = self.request.disabled_skills
+        return card.name in disabled or (card.skill is not None and card.skill in disabled)
+
+    def _call(self, index: int, clause: Clause, best: Candidate, reading: Reading) -> None:
+        before = len(self.steps)
+        calls: list[PlannedCall] = []
+        inputs = without(
+            spread(best.tool.slots, best.filling), self.left_out.get(index, ()), best.filling, reading
+        )
+        if inputs is None or self._leaves_over(reading, best):
+            self.unknown.append(clause)
+            return
+        for values in inputs:
+            number = sum(len(step.calls) for step in self.steps) + len(calls) + 1
+            calls.append(_planned(best.tool.card, values, number))
+        calls = [call for call in calls if not self._repeats(call)]
+        if not calls or number > _MAX_CALLS:
+            return
+        source = self.steps[-1].clause if best.filling.refers and before else None
+        self.steps.append(Step(index, calls, source))
+
+    def _leaves_over(self, reading: Reading, best: Candidate) -> bool:
+        return leaves_over(
+            reading, spread(best.tool.slots, best.filling), best.filling, self._recent(), best.tool.slots
+        )
+
+    def _repeats(self, call: PlannedCall) -> bool:
+        """The last call over again: to lie down and sleep is one rest."""
+        if not self.steps:
+            return False
+        last = self.steps[-1].calls[-1]
+        return last.tool_path == call.tool_path and last.input == call.input
+
+    def _remember(self, reading: Reading, chosen: Candidate | None) -> None:
+        """Keep what was spoken of, for the pronouns that follow."""
+        plain = [p for p in reading.phrases if not (p.pronoun or p.quoted or p.clausal or p.mention)]
+        self.things += [phrase.text for phrase in plain if chosen is None]
+        self.things += [phrase.mention.entity.value for phrase in reading.phrases if phrase.mention]
+        for slot in chosen.tool.slots if chosen else ():
+            value = chosen.filling.input.get(slot.name) if chosen else None
+            if isinstance(value, str):
+                self.values.append(value)
+                if slot.kind == "text" and not slot.quoted:
+                    self.things.append(value)
+
+    def _past_things(self) -> list[str]:
+        things: list[str] = []
+        for turn in self.request.history[-3:]:
+            for clause in split_clauses(tokenize(turn.prompt)):
+                for phrase in read(clause, self.finder).phrases:
+                    if phrase.mention and phrase.mention.entity.firm:
+                        things.append(phrase.mention.entity.value)
+        return things
+
+
+def _planned(card: ToolCard, values: dict[str, Any], number: int) -> PlannedCall:
+    return PlannedCall(tool_id=f"{card.name}{number}", tool_path=card.path or card.name, input=values)
