@@ -45,7 +45,7 @@ def fill_texts(
         if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
             continue
         value, strength = _value(phrase, slot, recent, filling, reading)
-        if value is not None and not _is_of_its_kind(slot, value, recent):
+        if value is not None and not phrase.pronoun and not _is_of_its_kind(slot, value, recent):
             unknown.append((slot, phrase))
             continue
         if value is None or any(value == other for other in filling.input.values()):
@@ -297,13 +297,15 @@ def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading
     """The latest thing a pronoun can stand for in this slot: somebody for "him", for "it" rather something."""
     elsewhere = {str(value) for value in filling.input.values()}
     elsewhere |= {p.mention.entity.value for p in reading.phrases if p.mention}
-    things = [
-        thing
-        for thing in reversed(recent.things)
-        if thing not in elsewhere and _is_of_its_kind(slot, thing, recent)
-    ]
-    kind = recent.of_kind(slot.words - ANYTHING)
+    known = {value for values in recent.kinds.values() for value in values}
+    made = {
+        value for value in recent.values if value not in known
+    }  # "schedule a party, then invite Ada to it"
+    free = [thing for thing in reversed(recent.things) if thing not in elsewhere]
+    things = [thing for thing in free if thing in made or _is_of_its_kind(slot, thing, recent)]
+    kind = {*recent.of_kind(slot.words - ANYTHING), *made}
     things = [thing for thing in things if thing in kind] or things
+    things = things or [value for value in reversed(recent.values) if value not in elsewhere]
     if pronoun in _SOMEBODY or slot.person:
         things.sort(key=lambda thing: thing not in recent.people)
     elif pronoun == "it":
