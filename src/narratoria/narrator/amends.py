@@ -1,4 +1,9 @@
-"""What a prompt takes back in the same breath: "set it to 80, no wait, make that 50" asks for 50."""
+"""What a prompt takes back in the same breath: "set it to 80, no wait, make that 50" asks for 50.
+
+`correction` does so for the rules of a story, among letters. A catalogue needs a way of its own: only its verbs tell
+whether a second thought is a new deed or a new object, number or place in the old one; and what is taken back with
+nothing in its place asks for nothing.
+"""
 
 from __future__ import annotations
 

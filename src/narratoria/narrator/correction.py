@@ -1,4 +1,9 @@
-"""A prompt as it was meant to be typed: second thoughts ("go down, no wait, up" asks for up), and one apostrophe."""
+"""A prompt as it was meant to be typed: second thoughts ("go down, no wait, up" asks for up), and one apostrophe.
+
+`amends` takes back for the local narrator, among tokens. A story's rules need a way of their own: they read the
+letters the player typed, which tokens do not keep; a word by itself ("up") is a whole request to them; and what is
+taken back with nothing in its place is a wish to wait, which a story may answer.
+"""
 
 from __future__ import annotations
 
