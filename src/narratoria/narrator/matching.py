@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from narratoria.narrator.embedding import Embedder
@@ -59,6 +59,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
 NONE: Final = 8.35  # what a tool must score for any to be meant
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
+_CLOSER: Final = 4  # tools that are compared once more
 _LIGHTEST: Final = word_set("take get make do put set go give have let use run")
 _VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
 
@@ -99,11 +100,11 @@ class ToolIndex:
     """A catalogue, ready to be searched."""
 
     tools: list[ToolProfile]
-    _sentences: Vectors
-    _sentence_rows: list[slice]
-    _purposes: Vectors  # tuned: a row per tool, then one per example
-    _example_rows: list[slice]
-    _known: dict[str, Vectors] = field(default_factory=dict)
+    sentences: Vectors
+    sentence_rows: list[slice]
+    purposes: Vectors  # tuned: a row per tool, then one per example
+    example_rows: list[slice]
+    known: dict[str, Vectors] = field(default_factory=dict)
 
     @classmethod
     def build(cls, cards: Iterable[ToolCard], embedder: Embedder, tuned: Embedder) -> ToolIndex:
@@ -139,60 +140,82 @@ class ToolIndex:
         self, reading: Reading, recent: Recent, sense: Sense, mood: Mood = Mood.ORDER
     ) -> list[Candidate]:
         """Every usable tool with its filled slots, best first."""
-        vectors = sense.plain
-        clause = vectors[reading.text]
-        purposes = self._purposes @ sense.tuned[reading.text]
-        full = self._sentences @ clause if len(self._sentences) else np.zeros(0, dtype=np.float32)
-
-        def alike(first: str, second: str) -> float:
-            left, right = self._known.get(first), vectors.get(second)
-            return 0.0 if left is None or right is None else float(left @ right)
-
+        look = _Look(self, reading, sense, mood)
         usable = [(at, tool) for at, tool in enumerate(self.tools) if tool.usable]
-        fillings = [fill(tool, reading, recent, alike) for _, tool in usable]
-        texts = [_typed(tool, reading, filling) for (_, tool), filling in zip(usable, fillings, strict=True)]
-        fresh = [text for text in dict.fromkeys(texts) if text not in sense.tuned]
-        typed = {**sense.tuned, **dict(zip(fresh, sense.embed(fresh), strict=True))} if fresh else sense.tuned
-        candidates = []
-        verbs = {verb for tool in self.tools if tool.usable for verb in tool.verbs}
-        said = (stem(reading.verb), reading.particle)
-        owned = bool(reading.particle) and any(said in tool.phrasal for tool in self.tools if tool.usable)
-        for (at, tool), filling, text in zip(usable, fillings, texts, strict=True):
-            rows = self._sentence_rows[at]
-            named = (alike(text, reading.text) for text in _chosen_texts(tool, filling))
-            known = {
-                phrase.text: float((self._sentences[rows] @ vectors[phrase.text]).max())
-                for phrase in reading.phrases
-                if phrase.text in vectors
-            }
-            unexplained = _unexplained(tool, reading, filling, known)
-            features = (
-                float(purposes[at]),
-                float(self._purposes[at] @ typed[text]),
-                max(map(float, [purposes[at], *purposes[self._example_rows[at]]])),
-                max(float(full[rows].max()), *named, 0.0),
-                *_surface(
-                    tool, reading, filling, unexplained, _misplaced(tool, reading, filling, known), verbs
-                ),
-                *(
-                    (0.0, 0.0)
-                    if mood is Mood.QUESTION or (owned and said not in tool.phrasal)
-                    else _kinship(tool, reading, filling)
-                ),
-                (1.0 - unexplained) * (mood is Mood.QUESTION and mood in tool.answers),
-            )
-            score = sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
-            alien = mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
-            plain = says_enough(reading.verb, reading.particle)
-            opposite = _undoes(reading, tool) and not _says_no(tool, filling)
-            candidates.append(Candidate(tool, filling, features, score, opposite, alien, plain))
-        return sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
+        found = [look.candidate(at, tool, fill(tool, reading, recent, look.alike)) for at, tool in usable]
+        return sorted(look.closer(found), key=lambda candidate: candidate.score, reverse=True)
 
     def nearest(self, prompt: Vectors, count: int) -> list[ToolProfile]:
         """The tools nearest in meaning to a prompt."""
-        likes = (self._sentences @ prompt) if len(self._sentences) else np.zeros(0, dtype=np.float32)
-        order = sorted(range(len(self.tools)), key=lambda i: -float(likes[self._sentence_rows[i]].max()))
+        likes = (self.sentences @ prompt) if len(self.sentences) else np.zeros(0, dtype=np.float32)
+        order = sorted(range(len(self.tools)), key=lambda i: -float(likes[self.sentence_rows[i]].max()))
         return [self.tools[i] for i in order[:count]]
+
+
+class _Look:
+    """One clause, held against every tool of a catalogue."""
+
+    def __init__(self, index: ToolIndex, reading: Reading, sense: Sense, mood: Mood) -> None:
+        self.index, self.reading, self.sense, self.mood = index, reading, sense, mood
+        self.purposes = index.purposes @ sense.tuned[reading.text]
+        self.sentences = index.sentences @ sense.plain[reading.text] if len(index.sentences) else None
+        self.verbs = {verb for tool in index.tools if tool.usable for verb in tool.verbs}
+        self.said = (stem(reading.verb), reading.particle)
+        others = (tool.phrasal for tool in index.tools if tool.usable)
+        self.owned = bool(reading.particle) and any(self.said in phrasal for phrasal in others)
+
+    def alike(self, first: str, second: str) -> float:
+        left, right = self.index.known.get(first), self.sense.plain.get(second)
+        return 0.0 if left is None or right is None else float(left @ right)
+
+    def candidate(self, at: int, tool: ToolProfile, filling: Filling) -> Candidate:
+        reading = self.reading
+        features = self._features(at, tool, filling)
+        alien = self.mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
+        opposite = _undoes(reading, tool) and not _says_no(tool, filling)
+        plain = says_enough(reading.verb, reading.particle)
+        return Candidate(tool, filling, features, _score(features), opposite, alien, plain)
+
+    def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The likeliest compared once more, with the things of the clause called by their slots."""
+        ranked = sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
+        texts = [_typed(candidate.tool, self.reading, candidate.filling) for candidate in ranked[:_CLOSER]]
+        fresh = [text for text in dict.fromkeys(texts) if text not in self.sense.tuned]
+        vectors = dict(zip(fresh, self.sense.embed(fresh), strict=True)) if fresh else {}
+        at = FEATURES.index("typed")
+        for number, text in enumerate(texts):
+            one = ranked[number]
+            vector = vectors[text] if text in vectors else self.sense.tuned[text]
+            typed = float(self.index.purposes[self.index.tools.index(one.tool)] @ vector)
+            features = (*one.features[:at], typed, *one.features[at + 1 :])
+            ranked[number] = replace(one, features=features, score=_score(features))
+        return ranked
+
+    def _features(self, at: int, tool: ToolProfile, filling: Filling) -> tuple[float, ...]:
+        reading, rows, meant = self.reading, self.index.sentence_rows[at], float(self.purposes[at])
+        chosen = (self.alike(text, reading.text) for text in _chosen_texts(tool, filling))
+        known = {
+            phrase.text: float((self.index.sentences[rows] @ self.sense.plain[phrase.text]).max())
+            for phrase in reading.phrases
+            if phrase.text in self.sense.plain
+        }
+        unexplained = _unexplained(tool, reading, filling, known)
+        misplaced = _misplaced(tool, reading, filling, known)
+        asked = self.mood is Mood.QUESTION
+        kin = not asked and (not self.owned or self.said in tool.phrasal)
+        return (
+            meant,
+            meant,  # typed, until it is looked at more closely
+            max(map(float, [meant, *self.purposes[self.index.example_rows[at]]])),
+            max(float(self.sentences[rows].max()) if self.sentences is not None else 0.0, *chosen, 0.0),
+            *_surface(tool, reading, filling, unexplained, misplaced, self.verbs),
+            *(_kinship(tool, reading, filling) if kin else (0.0, 0.0)),
+            (1.0 - unexplained) * (asked and self.mood in tool.answers),
+        )
+
+
+def _score(features: Sequence[float]) -> float:
+    return sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
 
 
 def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
