@@ -145,7 +145,8 @@ def _is_whole(reading: Reading, span: range) -> bool:
     apart = [quantity for quantity in numbers if quantity.start > inside[0].start]
     bare = not any(word in PREPOSITIONS for word in opening)
     more = any(phrase.prep not in ("", "of") and not phrase.joined for phrase in inside[1:])
-    return bare and (more or bool(apart))
+    counted = bool(numbers) or opening[-1:] in (["a"], ["an"])  # "two scones and a loaf"
+    return bare and (more or bool(apart) or (counted and any(numbered for numbered in reading.quantities)))
 
 
 def _particle(reading: Reading, first: range) -> tuple[Token, ...]:

@@ -23,9 +23,11 @@ from narratoria.narrator.replies import (
     what_is_wanting,
 )
 from narratoria.narrator.suggestions import suggest
+from narratoria.narrator.words import word_set
 from narratoria.plan import PlanDocument, PlannedCall
 
 _CHOICES: Final = 3
+_TELLS_OF: Final = word_set("am are is was were it he she they there")
 
 
 class LocalNarrator:
@@ -105,7 +107,8 @@ class _Answer:
 
     def _is_lost(self, clause: Clause) -> bool:
         bidden = clause.mood is Mood.ORDER or (clause.mood is Mood.QUESTION and "?" not in self.heard.prompt)
-        return bidden and any(clause is other for other in self.heard.unknown)
+        told = clause.tokens[0].low in _TELLS_OF  # "I am done for tonight": nothing waits for that
+        return bidden and not told and any(clause is other for other in self.heard.unknown)
 
     def _ordered(self, clauses: Sequence[Clause]) -> list[PlannedCall]:
         """The calls with their dependencies: order words, and pronouns that point to an earlier deed."""

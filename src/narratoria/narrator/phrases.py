@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from narratoria.narrator.clauses import Clause
-from narratoria.narrator.entities import EntityFinder, Mention
+from narratoria.narrator.entities import EntityFinder, Mention, is_person
 from narratoria.narrator.families import families
 from narratoria.narrator.numerals import Quantity, quantities
 from narratoria.narrator.tokens import Token, join
@@ -279,7 +279,15 @@ def _finish(
         # "send Lindqvist flowers", "tell Mara hermit secrets": two things side by side are two phrases.
         first = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
         return [first, Phrase("", extra.start, end, _written(tokens, extra.start, end), extra)]
+    if mention and not prep and not every and _names_whom(mention, start, end):  # "prescribe Rex meloxicam"
+        whom = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
+        return [whom, Phrase("", mention.end, end, _written(tokens, mention.end, end))]
     return [Phrase(prep, start, end, _written(tokens, start, end), mention, joined=joined, every=every)]
+
+
+def _names_whom(mention: Mention, start: int, end: int) -> bool:
+    whole = mention.start == start and mention.end < end and mention.strength >= 1.0
+    return whole and is_person(mention.entity)
 
 
 def _quantifier(tokens: Sequence[Token], start: int) -> str:

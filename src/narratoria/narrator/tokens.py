@@ -60,6 +60,14 @@ _CONTRACTIONS: Final = (
     (r"\bput(?:ting)? an end to\b", "stop"),
     (r"\b(?:i|we)(?: would|'d)? (?:like|love|want|fancy|need) (?=an? |some )", "have "),
     (r"\bfor (?:a (?:while|bit|moment|minute)|now|me|us)(?=\s*(?:[,.;!?]|$|and\b|then\b))", ""),
+    # What is said beside the deeds: reasons, and that one deed is done before the next.
+    (r"\bwhile you are (?:at it|there)\b", ""),
+    (r"(?:^|(?<=[,.;!] ))(?:since|because|as) (?:it|he|she|they|we|i|there|the \w+) [^,.;!?]{2,60}, ?", ""),
+    (r"\b(?:since|because) (?:it|he|she|they) \w+ \w+,? (?=(?:i|we) )", ""),
+    (
+        r"(?:, )?\b(?:and,? )?once (?:it|that|this) is (?:all )?(?:done|finished|over|complete|completed),?",
+        ", then",
+    ),
     (r"\b(gonna)\b", "going to"),
     (r"\b(wanna)\b", "want to"),
 )
