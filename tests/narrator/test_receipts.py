@@ -64,7 +64,21 @@ def test_a_true_claim_names_the_fact_it_rests_on(narration: str, path: str) -> N
         ("You now have the silver sword.", ""),
         ("You pick up the rope.", "things.rope.location"),
         ("You have the rope coiled over your shoulder.", "things.rope.location"),
-        ("You carry the shovel.", ""),
+        ("You carry the shovel.", "rooms.cellar.items.0"),
+        ("You take the shovel.", "rooms.cellar.items.0"),
+        ("You take the rope and go down.", "things.rope.location"),
+        ("You take the silver key.", ""),
+        ("The silver key is in your pocket.", ""),
+        ("The rope is safe in your bag.", "things.rope.location"),
+        ("With the silver key in hand, you go on.", ""),
+        ("You are not carrying the lantern.", "inventory.lantern"),
+        ("You’re no longer carrying the lantern.", "inventory.lantern"),
+        ("The crown is yours now and you carry it.", ""),
+        ("The rope is yours now.", "things.rope.location"),
+        ("You push the oak door open and step through.", "doors.oak_door.open"),
+        ("You pull open the oak door.", "doors.oak_door.open"),
+        ("You walk up and force the chest open.", "chest.locked"),
+        ("You swing the iron door shut.", "doors.iron_door.open"),
         ("You do not have the lantern.", "inventory.lantern"),
         ("You have the coins.", "inventory.coins"),
         ("The oak door is open.", "doors.oak_door.open"),
@@ -137,8 +151,14 @@ def test_a_false_claim_is_flagged_with_the_fact_that_denies_it(narration: str, p
         "You light a match.",
         "You once lit the lamp.",
         "In the lantern glow the stairs look steeper.",
+        "You take the stairs, and the boy by the arm. You take the left passage.",
+        "You take the shovel down, look at it, and put it back.",
+        "You can take the rope. You do not take the shovel.",
+        "The tower is yours now. The choice is yours.",
+        "You cannot push the oak door open. You push the oak door, and it does not move.",
+        "With the matter in hand, you go on. Your fate is in your hands.",
     ],
-    ids=range(30),
+    ids=range(36),
 )
 def test_what_is_not_asserted_or_not_known_is_left_alone(narration: str) -> None:
     started = time.perf_counter()
@@ -161,6 +181,16 @@ def test_without_an_inventory_nobody_can_say_what_is_carried() -> None:
 )
 def test_to_hold_a_thing_to_another_is_not_to_have_it(narration: str) -> None:
     assert contradictions(audit(narration, {"inventory": {"torch": {"lit": True}}})) == []
+
+
+def test_a_list_of_all_things_is_no_inventory_where_it_says_where_each_of_them_is() -> None:
+    state = {"inventory": ["torch"], "items": {"silver_key": {"location": "hall"}}}
+    [receipt] = audit("You take the silver key.", state)
+    assert (receipt.verdict, receipt.path) == ("contradicted", "items.silver_key.location")
+
+
+def test_a_door_whose_state_is_the_word_locked_is_not_pushed_open() -> None:
+    assert contradictions(audit("You push the iron door open.", {"doors": {"iron_door": "locked"}})) != []
 
 
 def test_what_the_state_knows_to_be_elsewhere_cannot_be_held_to_anything() -> None:

@@ -1,9 +1,10 @@
 """What a narration claims about the world: sentence by sentence, with patterns, in English.
 
-Read as claims: that the player has a thing ("you carry the lantern", "with your lantern in hand"), how many of it ("you
-have 50 coins"), that a thing is so ("the door stands wide open", "the lamp has gone out", "the locked door"), and deeds
-that make it so ("you open the door", "the lantern glows"), and last where the player is ("you stand in the tower", "you
-enter the cellar"). Speech, questions, wishes, abilities and denials are not.
+Read as claims: that the player has a thing ("you carry the lantern", "with the lantern in hand", "you take the key"),
+how many of it ("you have 50 coins"), that a thing is so ("the door stands wide open", "the lamp has gone out", "the
+locked door"), and deeds that make it so ("you open the door", "you push the door open", "the lantern glows"), and last
+where the player is ("you stand in the tower", "you enter the cellar"). Speech, questions, wishes, abilities and denials
+are not.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _ABSTRACT: Final = word_set(
     "thought memory plan reason glimpse seat step minute second hour grip gaze eye eyes silence tongue ground "
     "position line place attention hope fear courage strength luck trouble problem job duty conversation word "
     "words lot bit few balance heart mind life voice weight secret answer clue name course path head arm arms "
-    "fist fists chin shoulders finger fingers foot feet face sleeve sleeves collar"
+    "fist fists chin shoulders finger fingers foot feet face sleeve sleeves collar matter business task situation "
+    "stair stairs road turn lead bait hint fate future world blame credit is are"
 )
 _SPEECH: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»|‘[^’]{2,}’(?!\w)")
 _SENTENCE: Final = re.compile(r"[^.!?…;:\n]+[.!?…;:\n]?")
@@ -60,12 +62,42 @@ _HELD_TO: Final = re.compile(
     re.IGNORECASE,
 )
 _HAS_NOT: Final = re.compile(
-    r"\byou\s+(?:do not|don['’]t|no longer)\s+(?P<verb>have|hold|carry|own)\s+"
+    r"\byou(?:\s+(?:do not|don['’]t|no longer)\s+(?:have|hold|carry|own)"
+    r"|(?:['’]re|\s+are)\s+(?:not|no longer)\s+carrying|\s+aren['’]t\s+carrying)\s+"
     r"(?P<article>the|a|an|your|any)\s+" + _THING,
     re.IGNORECASE,
 )
 _IN_HAND: Final = re.compile(
-    r"\byour\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+in\s+(?:your\s+|one\s+|both\s+)?hands?\b",
+    r"\b(?:your|with\s+(?:the|a|an))\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+"
+    r"in\s+(?:your\s+|one\s+|both\s+)?hands?\b(?!['’])",
+    re.IGNORECASE,
+)
+_KEPT: Final = re.compile(
+    r"\b(?:the|your)\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are|lies|lie|rests|rest|sits|sit)\s+"
+    r"(?:(?:now|still|already|safe|safely|snug)\s+)*"
+    r"(?:in\s+your\s+(?:pocket|pockets|hand|bag|pack|backpack|satchel|coat)|(?:on|at|in)\s+your\s+belt)\b",
+    re.IGNORECASE,
+)
+# "The tower is yours" need not mean that it is carried about; "and you carry it" does.
+_YOURS: Final = re.compile(
+    r"\b(?:the|this)\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are)\s+(?:now\s+)?yours\b"
+    r"(?P<carried>.*\byou\s+(?:now\s+)?(?:carry|hold|pocket|wear|wield)\s+(?:it|them)\b)?",
+    re.IGNORECASE,
+)
+# "You take the stairs", "you take the boy by the arm": only a thing the state keeps elsewhere, or one that nobody
+# takes but to have it, can prove it wrong.
+_TAKES: Final = re.compile(
+    r"\byou\s+(?:now |then |quickly |slowly |carefully |quietly )?(?:take|grab|snatch up|snatch|pocket)\s+"
+    r"(?P<article>the|your)\s+" + _THING,
+    re.IGNORECASE,
+)
+_TAKEN_TO_HAVE: Final = word_set(
+    "key keys coin coins purse sword dagger amulet ring necklace crown gem gems jewel jewels potion vial scroll"
+)
+# What is taken is not kept: "you take the book down, read a page and put it back".
+_LET_GO: Final = re.compile(
+    r"\b(?:(?:put|set|lay|hang|place|drop|give|hand|throw|toss|return|replace|lower|pour)\s+(?:it|them|the|down|back)"
+    r"|leave\s+(?:it|them)|let\s+(?:it|them)?\s*(?:go|fall))\b",
     re.IGNORECASE,
 )
 # A cloak may be drawn and a glass raised that no state knows of: these can only be denied by what it knows.
@@ -170,6 +202,15 @@ _DOES: Final = re.compile(
     rf"|(?P<other>{'|'.join(_THIRD)}))\s+(?:the|your)\s+" + _THING,
     re.IGNORECASE,
 )
+_RESULT: Final = (
+    "push|pull|swing|shove|force|throw|kick|pry|prise|wrench|heave|yank|drag|slide|ease|haul|fling|slam"
+)
+_DOES_SO: Final = re.compile(
+    rf"\b(?:you|and|then)\s+(?:now |then |quickly |slowly |carefully )?(?:{_RESULT})\s+(?:"
+    r"(?:the|your)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)\s+(?:wide\s+)?(?P<trait>open|shut|closed)\b"
+    r"|(?P<first>open|shut)\s+(?:the|your)\s+" + _THING.replace("<thing>", "<last>") + ")",
+    re.IGNORECASE,
+)
 _ATTRIBUTE: Final = re.compile(
     r"\b(?:the|your)\s+(?P<trait>locked|unlocked|bolted|barred|lit|unlit|extinguished|open|closed|shut)\s+"
     + r"(?P<thing>[\w'’-]+)\b",
@@ -224,11 +265,13 @@ def claims(narration: str) -> list[Claim]:
     """The claims a narration makes, in order; speech and whatever is not asserted left out."""
     found: list[Claim] = []
     at: Claim | None = None  # only where it ends: a narration may pass through many places
-    for match in _SENTENCE.finditer(_SPEECH.sub(" — ", narration[:_MAX_TEXT])):
+    text = _SPEECH.sub(" — ", narration[:_MAX_TEXT])
+    for match in _SENTENCE.finditer(text):
         sentence = match[0].strip()
         if sentence.endswith("?") or _HEDGE.search(sentence):
             continue
         found.extend(_possessions(sentence))
+        found.extend(_takings(sentence, text, match.start()))
         found.extend(_traits(sentence))
         found.extend(_deeds(sentence))
         at = _whereabouts(sentence, at)
@@ -244,8 +287,11 @@ def _possessions(sentence: str) -> Iterator[Claim]:
         yield from _had(match, expected=match["article"].casefold() != "no", firm=firm)
     for match in _HAS_NOT.finditer(sentence):
         yield from _had(match, expected=False)
-    for match in _IN_HAND.finditer(sentence):
-        yield from _had(match)
+    for pattern in (_IN_HAND, _KEPT):
+        for match in pattern.finditer(sentence):
+            yield from _had(match)
+    for match in _YOURS.finditer(sentence):
+        yield from _had(match, firm=bool(match["carried"]))
     for pattern in (_HANDLES, _IS_GIVEN):
         for match in pattern.finditer(sentence):
             yield from _had(match, firm=False)
@@ -254,6 +300,14 @@ def _possessions(sentence: str) -> Iterator[Claim]:
     for match in _HOW_MANY.finditer(sentence):
         said = match["count"].casefold()
         yield from _had(match, firm=False, count=_NUMBERS.get(said) or int(said.replace(",", "")))
+
+
+def _takings(sentence: str, text: str, start: int) -> Iterator[Claim]:
+    for match in _TAKES.finditer(sentence):
+        words = split_name(match["thing"])
+        after = text.find(match[0], start) + len(match[0])
+        if words and not _LET_GO.search(text, after):
+            yield from _had(match, firm=words[-1] in _TAKEN_TO_HAVE)
 
 
 def _had(
@@ -281,6 +335,10 @@ def _deeds(sentence: str) -> Iterator[Claim]:
         if not _DENIAL.search(match["before"]):
             trait = _BY_ITSELF[match["verb"].casefold()]
             yield Claim(match[0], "is", tuple(split_name(match["before"])), trait=trait)
+    for match in _DOES_SO.finditer(sentence):
+        if not _NOT_DONE.search(sentence[: match.start()]):
+            thing, trait = match["thing"] or match["last"], match["trait"] or match["first"]
+            yield Claim(match[0], "is", tuple(split_name(thing)), trait=trait.casefold())
     for match in _DOES.finditer(sentence):
         if not _NOT_DONE.search(sentence[: match.start()]):
             trait = _MADE[(match["you"] or match["other"]).casefold()]

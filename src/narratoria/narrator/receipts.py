@@ -188,8 +188,10 @@ def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
         if claim.count is not None:
             if (amount := _amount(value)) is not None and not _elsewhere(path):
                 yield path, amount == claim.count, value
-        elif above & _HOLDERS and not _elsewhere(path):
+        elif above & _HOLDERS and not _elsewhere(path) and not _is_register(path, value):
             yield path, value not in (None, False, 0), value
+        elif above & _HOLDERS and _elsewhere(path) and facts.keeps_inventory:
+            yield path, False, value  # it lies in a room, or somebody else has it
         elif isinstance(value, Mapping):
             for key, trait in value.items():
                 name = split_name(str(key))
@@ -197,6 +199,11 @@ def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
                     yield (*path, str(key)), trait, trait
                 elif name and name[-1] in _WHERE and isinstance(trait, str):
                     yield (*path, str(key)), trait.casefold() in _PLAYER, trait
+
+
+def _is_register(path: Path, value: Any) -> bool:
+    """`items.key: {location: "cellar"}` lists what there is in the world, and says of each where."""
+    return path[0] == "items" and isinstance(value, Mapping) and not _WHERE.isdisjoint(map(str, value))
 
 
 def _amount(value: Any) -> float | None:
@@ -215,8 +222,9 @@ def _elsewhere(path: Path) -> bool:
 def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
     same = frozenset({claim.trait}.union(*_SAME.get(claim.trait, ())))
     opposed = frozenset().union(*_OPPOSED.get(claim.trait, ())) - same
+    shut = opposed | _SHUT_BY if "open" in same else opposed
     for _, path, value in facts.find(claim.thing):
-        if isinstance(value, str) and (truth := _word_truth(value, same, opposed)) is not None:
+        if isinstance(value, str) and (truth := _word_truth(value, same, shut)) is not None:
             yield path, truth, value
         if not isinstance(value, Mapping):
             continue
@@ -228,7 +236,7 @@ def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
                     yield (*path, str(key)), trait is (word in same), trait
                 elif trait and word in _SHUT_BY and "open" in same:
                     yield (*path, str(key)), False, trait
-            elif isinstance(trait, str) and (truth := _word_truth(trait, same, opposed)) is not None:
+            elif isinstance(trait, str) and (truth := _word_truth(trait, same, shut)) is not None:
                 yield (*path, str(key)), truth, trait
     for word in sorted(same | opposed):
         for path, value in facts.compounds(claim.thing, word):
