@@ -9,6 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
+
 from narratoria.plan import PlanDocument
 from narratoria.testing import Fails, Says, ScriptedModel
 
@@ -178,6 +180,25 @@ async def test_on_a_new_machine_the_first_prompt_waits_until_its_meaning_can_be_
     assert code == 0
     assert "paraphrase speaks" in err
     assert "no plan within" not in err
+
+
+@pytest.mark.parametrize("damage", ["garbage", "a file as the folder", "a home that cannot be made"])
+async def test_a_cache_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path, damage: str) -> None:
+    home, folder = tmp_path, tmp_path / "cache" / "embeddings"
+    arguments = (
+        "narrate", "lihgt teh torhc", "--story", str(STORY), "--narrator", "paraphrase", "--timeout", "30",
+    )  # fmt: skip
+    if damage == "garbage":
+        await narratoria(*arguments, NARRATORIA_HOME=str(home))
+        for file in folder.glob("*.sqlite"):
+            file.write_text("garbage")
+    elif damage == "a file as the folder":
+        folder.parent.mkdir()
+        folder.write_text("no folder")
+    else:
+        home = Path("/proc/nowhere")
+    code, _, err = await narratoria(*arguments, NARRATORIA_HOME=str(home))
+    assert (code, "paraphrase speaks" in err) == (0, True), err
 
 
 async def test_settings_that_bound_nothing_are_refused() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,8 +73,6 @@ def test_the_cache_does_not_keep_what_players_type(model: MiniLM, tmp_path: Path
 
 
 def test_a_damaged_row_of_the_cache_is_embedded_anew(model: MiniLM, tmp_path: Path) -> None:
-    import sqlite3
-
     cache = CachedEmbedder(model, tmp_path)
     good = cache.embed(["door"])
     [file] = tmp_path.iterdir()
@@ -80,6 +80,70 @@ def test_a_damaged_row_of_the_cache_is_embedded_anew(model: MiniLM, tmp_path: Pa
         database.execute("UPDATE vectors SET value = x'00'")
     database.close()
     assert np.allclose(CachedEmbedder(model, tmp_path).embed(["door"]), good)
+
+
+@pytest.mark.parametrize("damage", ["garbage", "cut off", "emptied", "another table", "a bad journal"])
+def test_a_damaged_cache_is_made_anew(model: MiniLM, tmp_path: Path, damage: str) -> None:
+    texts = [f"door {number}" for number in range(30)]
+    good = CachedEmbedder(model, tmp_path).embed(texts)
+    [file] = tmp_path.iterdir()
+    _spoil(file, damage)
+    assert np.allclose(CachedEmbedder(model, tmp_path).embed(texts), good, atol=1e-5)
+    assert np.allclose(CachedEmbedder(NeverAsked(), tmp_path).embed(texts), good, atol=1e-5)
+
+
+def test_a_cache_damaged_while_it_is_in_use_is_made_anew(model: MiniLM, tmp_path: Path) -> None:
+    cache = CachedEmbedder(model, tmp_path)
+    cache.embed(["door"])
+    [file] = tmp_path.iterdir()
+    file.write_bytes(b"garbage" * 1000)
+    cache.embed(["window"])
+    CachedEmbedder(NeverAsked(), tmp_path).embed(["window"])
+
+
+def _spoil(file: Path, damage: str) -> None:
+    match damage:
+        case "garbage":
+            file.write_text("garbage\n")
+        case "cut off":
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        case "emptied":
+            file.write_bytes(b"")
+        case "another table":
+            file.unlink()
+            with closing(sqlite3.connect(file)) as database, database:
+                database.execute("CREATE TABLE vectors (name TEXT)")
+        case _:
+            file.write_bytes(file.read_bytes()[:-4096])
+            Path(f"{file}-journal").write_bytes(b"garbage" * 100)
+
+
+@pytest.mark.parametrize(
+    "obstacle", ["a file as the folder", "a folder as the file", "no folder can be made"]
+)
+def test_where_no_cache_can_be_kept_it_is_done_without(model: MiniLM, tmp_path: Path, obstacle: str) -> None:
+    folder = tmp_path / "cache"
+    if obstacle == "a folder as the file":
+        (folder / f"minilm-{DIMENSIONS}.sqlite").mkdir(parents=True)
+    elif obstacle == "a file as the folder":
+        folder.write_text("no folder")
+    else:
+        folder = Path("/proc/nowhere/cache")
+    cache = CachedEmbedder(model, folder)
+    assert np.array_equal(cache.embed(["door"]), cache.embed(["door"]))
+    assert cache.tuned().embed(["door"]).shape == (1, DIMENSIONS)
+
+
+def test_a_cache_somebody_else_holds_is_not_waited_for_and_not_thrown_away(
+    model: MiniLM, tmp_path: Path
+) -> None:
+    CachedEmbedder(model, tmp_path).embed(["door"])
+    [file] = tmp_path.iterdir()
+    with closing(sqlite3.connect(file)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        CachedEmbedder(model, tmp_path).embed(["window"])
+        holder.rollback()
+    CachedEmbedder(NeverAsked(), tmp_path).embed(["door"])
 
 
 def test_a_folder_without_weights_says_what_to_install(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import importlib.util
 import json
 import mmap
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from tokenizers import Tokenizer
 
@@ -32,6 +32,18 @@ _EPSILON: Final = np.float32(1e-12)
 # Padded tokens per forward pass. What a layer works on stays under the size from which the allocator gives memory back
 # to the system and takes it anew each time: above that a quarter of the time went into page faults.
 _BATCH_TOKENS: Final = 128
+# What SQLite says of a file that may be sound but cannot be used now. Any other complaint is of the file itself.
+_UNAVAILABLE: Final = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+)
+_Result = TypeVar("_Result")
 
 
 class ModelMissing(NarratoriaError):
@@ -189,16 +201,14 @@ class CachedEmbedder:
     """Remembers vectors by the hash of their text, in memory and in one file of a folder.
 
     A catalogue's descriptions are embedded once per machine, not once per start. Only `embed` with
-    `keep=True` writes: prompts of players do not pile up on disk.
+    `keep=True` writes: prompts of players do not pile up on disk. A cache is never a reason to fail: a damaged
+    file is thrown away and made anew, and where none can be written, memory alone serves.
     """
 
     def __init__(self, embedder: Embedder, folder: Path, name: str = f"minilm-{DIMENSIONS}") -> None:
         self._embedder = embedder
         self._memory: dict[bytes, Vectors] = {}
-        folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / f"{name}.sqlite"
-        with closing(self._connect()) as database, database:
-            database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
 
     def tuned(self) -> CachedEmbedder:
         """What the tuned model says is kept apart, by the tuning it came from."""
@@ -214,9 +224,10 @@ class CachedEmbedder:
         )
         if keep and fresh:
             self._memory.update(fresh)
-            with closing(self._connect()) as database, database:
-                rows = [(key, vector.tobytes()) for key, vector in fresh.items()]
-                database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+            rows = [(key, vector.tobytes()) for key, vector in fresh.items()]
+            self._in_file(
+                lambda database: database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+            )
         if not keys:
             return np.zeros((0, DIMENSIONS), dtype=np.float32)
         return np.stack([self._memory[key] if key in self._memory else fresh[key] for key in keys])
@@ -225,21 +236,45 @@ class CachedEmbedder:
         return self._embedder.knows_word(word)
 
     def _recall(self, keys: list[bytes]) -> None:
-        if not keys:
-            return
-        with closing(self._connect()) as database:
-            for start in range(0, len(keys), 500):  # SQLite's default limit on parameters is 999
-                part = keys[start : start + 500]
-                marks = ",".join("?" * len(part))
-                for key, value in database.execute(
-                    f"SELECT key, value FROM vectors WHERE key IN ({marks})",  # noqa: S608 - question marks only
-                    part,
-                ):
-                    if len(value) == DIMENSIONS * 4:
-                        self._memory[key] = np.frombuffer(value, dtype=np.float32)
+        for start in range(0, len(keys), 500):  # SQLite's default limit on parameters is 999
+            part = keys[start : start + 500]
+            query = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - marks
+            for key, value in self._in_file(lambda database: database.execute(query, part).fetchall()) or ():  # noqa: B023 - called at once
+                if isinstance(value, bytes) and len(value) == DIMENSIONS * 4:
+                    self._memory[key] = np.frombuffer(value, dtype=np.float32)
+
+    def _in_file(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
+        """What `work` gives; None where the file cannot be used, also not when it is made anew."""
+        for _ in range(2):
+            try:
+                with closing(self._connect()) as database, database:
+                    return work(database)
+            except OSError:
+                return None
+            except sqlite3.DatabaseError as error:
+                if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _UNAVAILABLE:
+                    return None
+            if not self._thrown_away():
+                return None
+        return None
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._file, timeout=10.0)
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self._file, timeout=1.0)  # to embed anew is quicker than to wait for long
+        try:
+            database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        except sqlite3.Error:
+            database.close()
+            raise
+        return database
+
+    def _thrown_away(self) -> bool:
+        try:
+            for ending in ("", "-journal", "-wal", "-shm"):
+                self._file.with_name(self._file.name + ending).unlink(missing_ok=True)
+        except OSError:
+            return False
+        return True
 
 
 # --- arithmetic ----------------------------------------------------------------------------------------
