@@ -57,6 +57,23 @@ def test_everything_the_narrator_needs_is_told() -> None:
         assert told in user
 
 
+@pytest.mark.parametrize(
+    ("success", "heading", "other"),
+    [
+        (True, "The calls of this turn are done", "Plan again"),
+        (False, "The last plan failed. Plan again, differently", "are done"),
+    ],
+)
+def test_what_came_of_the_calls_is_headed_by_whether_the_plan_failed(
+    success: bool, heading: str, other: str
+) -> None:
+    results = [CallResult(tool_id="go-1", ok=success, state="success" if success else "failed")]
+    trace = ExecutionResult(plan_id="p", success=success, tool_results=results)
+    _, user = texts(NarratorRequest("I go", last_trace=trace), problems=["You wrote: You stay."])
+    assert heading in user and "go-1" in user
+    assert other not in user
+
+
 def test_what_is_not_there_is_not_mentioned() -> None:
     system, user = texts(NarratorRequest("hello"))
     assert "Premise" not in system

@@ -161,9 +161,7 @@ def _turns(history: Sequence[PastTurn], bounds: Bounds) -> str:
     )
 
 
-def _failures(trace: ExecutionResult | None) -> str:
-    if trace is None:
-        return ""
+def _results(trace: ExecutionResult) -> str:
     lines = []
     for result in trace.tool_results[:16]:
         outcome = "done" if result.ok else f"{result.state}: {_clip(result.error or '', 200)}"
@@ -202,6 +200,7 @@ class Situation:
     memories: str = ""
     disabled: str = ""
     failures: str = ""
+    done: str = ""
     problems: str = ""
     player: str = ""
 
@@ -245,6 +244,7 @@ SITUATION: Final = Prompt(
         _part("state", "The state of the world now", Situation),
         _part("disabled", "Out of order: do without", Situation),
         _part("failures", "The last plan failed. Plan again, differently", Situation),
+        _part("done", "The calls of this turn are done. What came of them", Situation),
         _part("problems", "Your last answer could not be used", Situation),
         _part("player", "What the player does now", Situation),
     ],
@@ -294,7 +294,10 @@ class Prompting:
         kept = list(dict.fromkeys(request.memories))[: bounds.memories]
         recalled = "\n".join(f"- {_clip(memory, bounds.memory_characters)}" for memory in kept)
         turns = _turns(request.history, bounds)
-        failures = _failures(request.last_trace)
+        trace = request.last_trace
+        results = _results(trace) if trace is not None else ""
+        results = fenced("results", results) if results else ""
+        failed = trace is not None and not trace.success
         state = outline(request.state, bounds.state_nodes, bounds.state_characters) if request.state else ""
         disabled = ", ".join(sorted(request.disabled_skills)[:50])
         objections = "\n".join(f"- {_clip(problem, 300)}" for problem in problems[:8])
@@ -303,7 +306,8 @@ class Prompting:
             turns=fenced("turns", turns) if turns else "",
             state=fenced("state", state) if state else "",
             disabled=fenced("disabled", disabled) if disabled else "",
-            failures=fenced("results", failures) if failures else "",
+            failures=results if failed else "",
+            done="" if failed else results,
             problems=fenced("problems", objections) if objections else "",
             player=fenced("player", request.prompt, bounds.prompt_characters),
         )
