@@ -138,3 +138,66 @@ def test_tuning_brings_a_request_near_the_tool_it_means() -> None:
         return float(said @ meant - said @ other)
 
     assert lead(tuned) > lead(plain) + 0.05
+
+
+# --- what is not to be done, and what depends on something -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Moonlit Harbour must not be lent to Hana",
+        "The lamps are not to be switched off",
+        "Lend Moonlit Harbour to Hana? No.",
+        "If Hana has no fines, lend Moonlit Harbour to her",
+        "Lend Moonlit Harbour to Hana unless she has fines",
+    ],
+)
+def test_what_is_forbidden_denied_or_depends_is_not_done(narrator: LocalNarrator, prompt: str) -> None:
+    try:
+        assert calls(narrator, prompt) == []
+    except Refusal as refusal:
+        assert refusal.narrative
+
+
+def test_courtesy_is_no_condition(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "Lend Moonlit Harbour to Hana, if you don't mind") == [
+        ("lend", {"title": "Moonlit Harbour", "member": "Hana Okafor"})
+    ]
+
+
+KENNEL = (
+    tool("weigh", "Put an animal on the scales and note its weight.", animal=text("the animal to weigh")),
+    tool("x_ray", "Take an X-ray picture of an animal.", animal=text("the animal")),
+    tool("give_medicine", "Give a dose of a drug to an animal.", animal=text("the animal that receives it"),
+         drug={"type": "string", "enum": ["insulin", "dewormer"]}),
+    tool("feed", "Give an animal its meal.", animal=text("who is fed")),
+)  # fmt: skip
+ANIMALS = {
+    "animals": {"rex": {"species": "dog"}, "luna": {"species": "dog"}, "pickle": {"species": "iguana"}}
+}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        ("weigh the iguana", [("weigh", "pickle")]),
+        ("weigh both dogs", [("weigh", "rex"), ("weigh", "luna")]),
+        ("weigh everyone", [("weigh", "rex"), ("weigh", "luna"), ("weigh", "pickle")]),
+        ("weigh everyone except Rex", [("weigh", "luna"), ("weigh", "pickle")]),
+        ("weigh Rex and x-ray Luna", [("weigh", "rex"), ("x_ray", "luna")]),
+    ],
+)
+def test_things_may_be_named_by_what_they_are(
+    narrator: LocalNarrator, prompt: str, wanted: list[tuple[str, str]]
+) -> None:
+    document = asyncio.run(narrator.plan(NarratorRequest(prompt=prompt, tools=KENNEL, state=ANIMALS)))
+    assert [(call.tool_path, call.input["animal"]) for call in document.tools] == wanted
+
+
+@pytest.mark.parametrize("prompt", ["Give Rex paracetamol", "weigh the dog"])
+def test_what_the_choices_do_not_have_and_which_of_two_is_asked_not_guessed(
+    narrator: LocalNarrator, prompt: str
+) -> None:
+    with pytest.raises(Refusal):
+        asyncio.run(narrator.plan(NarratorRequest(prompt=prompt, tools=KENNEL, state=ANIMALS)))

@@ -41,7 +41,7 @@ IsVerb = Callable[[str], bool]
 
 def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
     """The tokens as if what was taken back had never been said."""
-    rest = list(tokens)
+    rest = _without_what_is_denied(tokens)
     for _ in range(_MOST):
         at, end = _second_thought(rest)
         if not at:
@@ -57,6 +57,26 @@ def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
         else:
             rest = before[:start] + _replaced(wrong, fragment, is_verb) + after[stop:]
     return rest
+
+
+def _without_what_is_denied(tokens: Sequence[Token]) -> list[Token]:
+    """ "Light the lamp? No." asks and answers: nothing of the question is left."""
+    kept: list[Token] = []
+    start = 0
+    for at, token in enumerate(tokens):
+        if token.low == "?" and not token.quoted:
+            follows = tokens[at + 1].low if at + 1 < len(tokens) else ""
+            alone = at + 2 >= len(tokens) or tokens[at + 2].low in _MARKS
+            if follows in _DENIALS and alone:
+                rest = [*kept, *tokens[at + 2 :]]
+                return _without_what_is_denied(rest)
+        if token.low in (".", "!", "?") and not token.quoted:
+            kept += tokens[start : at + 1]
+            start = at + 1
+    return list(tokens)
+
+
+_DENIALS: Final = word_set("no nope nah never not")
 
 
 def _second_thought(tokens: Sequence[Token]) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from narratoria.narrator.filling import KNOWN, WORDS, Filling
-from narratoria.narrator.numerals import SECONDS, Quantity
+from narratoria.narrator.numerals import MEASURES, SECONDS, Quantity
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import Slot
 from narratoria.narrator.words import split_name, stem, word_set
@@ -124,6 +124,9 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
         near.add(reading.stems[quantity.start - 2])
     score = 0.2
     words = slot.words | slot.told
+    counted = quantity.unit and quantity.unit not in words and quantity.end < len(reading.tokens)
+    if counted and slot.words & MEASURES and reading.tokens[quantity.end].low.endswith("s"):
+        return -1.0  # "two tablets" are no milligrams
     if near & words or (near & SECONDS.keys() and words & SECONDS.keys()):
         score += 1.0
     name = {stem(word) for word in split_name(slot.name)}
@@ -142,7 +145,10 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
 def _converted(slot: Slot, quantity: Quantity) -> float:
     """Half an hour is 30 in a slot that counts minutes; 3 pm is 15 in one that counts hours of the day."""
     spoken = SECONDS.get(quantity.unit)
-    meant = next((SECONDS[word] for word in slot.words | slot.told if word in SECONDS), None)
+    meant = next(
+        (SECONDS[word] for words in (slot.words, slot.told) for word in sorted(words) if word in SECONDS),
+        None,
+    )
     if spoken and meant and spoken != meant and "day" not in slot.words:
         return round(quantity.value * spoken / meant, 9)
     if quantity.unit == "pm" and quantity.value < 12 and meant == 3600:

@@ -28,7 +28,7 @@ from narratoria.narrator.words import (
 
 __all__ = ["MAX_CLAUSES", "Clause", "Token", "join", "mender", "split_clauses", "tokenize"]
 
-MAX_CLAUSES: Final = 12  # a prompt that asks for more is a text, not a request
+MAX_CLAUSES: Final = 24  # a prompt that asks for more is a text, not a request
 
 
 @dataclass(frozen=True, slots=True)

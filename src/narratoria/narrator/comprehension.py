@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.amends import amended
@@ -13,11 +13,11 @@ from narratoria.narrator.filling import Recent
 from narratoria.narrator.knowledge import Knowledge
 from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs, spread, with_tail, without
 from narratoria.narrator.matching import Candidate, Sense
-from narratoria.narrator.mood import Mood
+from narratoria.narrator.mood import Mood, is_conditional
 from narratoria.narrator.phrases import Phrase, Reading, read
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.narrator.vectors import Vectors
-from narratoria.narrator.words import DETERMINERS, NOUNISH, VERBS, stem
+from narratoria.narrator.words import DETERMINERS, NOUNISH, PREPOSITIONS, VERBS, split_name, stem
 from narratoria.plan import PlannedCall
 
 MAX_PROMPT: Final = 2_000  # characters; what follows is not read
@@ -45,6 +45,9 @@ class Comprehension:
         self.finder = EntityFinder(find_entities(request.state))
         self.kinds, self.people = self.finder.kinds(), self.finder.people()
         self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
+        self.verbs |= {
+            stem("-".join(split_name(tool.card.name))) for tool in self.index.tools
+        }  # "x-ray Luna"
         self.mend = mender(self.index.words() | self.finder.vocabulary(), knowledge.knows_word)
         self.steps: list[Step] = []
         self.unknown: list[Clause] = []
@@ -53,6 +56,7 @@ class Comprehension:
         self.before = len(self.things)  # what follows was spoken of in this prompt
         self.values: list[str] = []
         self.observed: list[list[Candidate]] = []
+        self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.left_out: dict[int, list[Phrase]] = {}
 
     def understand(self) -> tuple[list[Clause], bool]:
@@ -62,7 +66,10 @@ class Comprehension:
         if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
             for clause in split_clauses(tokens, self._is_verb)[:1]:
                 self._remember(read(clause, self.finder), None)
-        clauses = split_clauses(meant, self._is_verb)
+        clauses = [self._let_be(clause) for clause in split_clauses(meant, self._is_verb)]
+        self.conditional = is_conditional([token.low for token in meant if not token.quoted])
+        if self.conditional:  # whether it is so cannot be told from here
+            clauses = [replace(c, mood=Mood.MUSING) if c.mood is Mood.ORDER else c for c in clauses]
         self._leave_out(clauses)
         readings = {
             index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
@@ -74,6 +81,13 @@ class Comprehension:
             else:
                 self._remember(read(clause, self.finder), None)
         return clauses, bool(readings)
+
+    def _let_be(self, clause: Clause) -> Clause:
+        """ "…, but leave the lettuce": where nothing here is left behind, that is to do nothing to it."""
+        words = [token.low for token in clause.tokens]
+        left = words[0] == "leave" and len(words) > 1 and not self._is_verb("leave")
+        bare = left and not any(word in PREPOSITIONS for word in words[1:])
+        return replace(clause, negated=True, mood=Mood.RULED_OUT) if bare else clause
 
     def _is_verb(self, word: str) -> bool:
         return stem(word) in self.verbs
@@ -104,7 +118,8 @@ class Comprehension:
         """Whether the prompt leads to this tool and no other, with all of it understood."""
         self.understand()
         paths = {call.tool_path for step in self.steps for call in step.calls}
-        return paths == {tool.path or tool.name} and not self.unknown
+        undecided = any(token.low == "or" for token in tokenize(self.prompt))
+        return paths == {tool.path or tool.name} and not self.unknown and not undecided
 
     def takes_down(self, text: str) -> bool:
         """Whether the prompt ends in a call that takes `text` as words to be written or said."""
@@ -179,6 +194,7 @@ class Comprehension:
         """The tool the clause means, with its input; None where nothing here does that."""
         ranked = self.index.rank(reading, self._recent(), sense, mood)
         self.observed.append(ranked)
+        passed_over = False  # a likelier tool lacks something: another must account for every word
         for candidate in ranked:
             if mood is not Mood.ORDER and mood not in candidate.tool.answers:
                 continue  # a question about a deed is not the deed; what tells may answer it
@@ -191,8 +207,9 @@ class Comprehension:
             # next best: that would do something else altogether.
             if candidate.opposite or candidate.alien or self.is_disabled(candidate.tool.card):
                 return None
-            if meant and not wanting:
+            if meant and not wanting and not (passed_over and candidate.leaves_words_over):
                 return candidate
+            passed_over |= bool(meant and wanting)
             if wanting and (meant or stem(reading.verb) in candidate.tool.verbs):
                 self.almost.append(candidate)
             if candidate.names_the_deed or not (meant or wanting):

@@ -41,6 +41,7 @@ class Entity:
     holders: frozenset[str]  # stems of the keys above it: people, inventory, …
     firm: bool = True  # False for what may as well be an attribute or a heading
     holder: str = ""  # stem of the key right above it
+    kind: bool = False  # it says what a thing is, "dog", and not how it is called
 
     @property
     def stems(self) -> tuple[str, ...]:
@@ -122,7 +123,8 @@ def _member(
     for name_key in (*_NAME_KEYS, *_KIND_KEYS):
         if isinstance(child.get(name_key), str):
             named = name_key in _NAME_KEYS
-            yield Entity(key, tuple(split_name(child[name_key])), holders, firm=named), key, None, False
+            words = tuple(split_name(child[name_key]))
+            yield Entity(key, words, holders, firm=named, kind=not named), key, None, False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +154,8 @@ class EntityFinder:
         """What the state has of each kind: by what it is called, and by what it is kept under."""
         found: dict[str, dict[str, None]] = {}
         for entity in self.entities:
-            if entity.firm:
-                for kind in (entity.stems[-1], entity.holder):
+            if entity.firm or entity.kind:
+                for kind in (entity.stems[-1], entity.holder if entity.firm else ""):
                     if kind:
                         found.setdefault(kind, {})[entity.value] = None
         return {kind: tuple(values) for kind, values in found.items()}
@@ -187,9 +189,15 @@ class EntityFinder:
             mention = self._match(entity, stems, 0)
             if mention and (best is None or mention.strength > best.strength):
                 best = mention
-        if best is None:
+        if best is None or (best.entity.kind and self._is_one_of_several(best.entity)):
             return None
         return replace(best, start=parts[best.start][1], end=parts[best.end - 1][1] + 1)
+
+    def _is_one_of_several(self, entity: Entity) -> bool:
+        """ "the dog" where there are two: which, cannot be told."""
+        return (
+            len({other.value for other in self._by_stem[entity.stems[-1]] if other.stems == entity.stems}) > 1
+        )
 
     def _match(self, entity: Entity, stems: list[str], start: int) -> Mention | None:
         words = entity.stems

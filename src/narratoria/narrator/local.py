@@ -15,6 +15,7 @@ from narratoria.narrator.matching import Candidate, fingerprint
 from narratoria.narrator.mood import Mood
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.replies import (
+    CONDITION,
     UNKNOWN,
     WHICH,
     document,
@@ -135,6 +136,8 @@ class _Answer:
 
     def _refusal(self) -> Refusal:
         choices = self._suggestions()
+        if self.heard.conditional:
+            return Refusal(CONDITION, choices)
         if self.heard.almost:
             return Refusal(what_is_wanting(self.heard.almost[0]), choices)
         if self.open_choice:

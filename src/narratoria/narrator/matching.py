@@ -59,6 +59,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
 NONE: Final = 8.35  # what a tool must score for any to be meant
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
+_LEFT_OVER: Final = 0.25
 _CLOSER: Final = 4  # tools that are compared once more
 _LIGHTEST: Final = word_set("take get make do put set go give have let use run")
 _VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
@@ -88,6 +89,10 @@ class Candidate:
         """Whether the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
         named = self.features[FEATURES.index("verb")] == 1.0 or self.features[FEATURES.index("akin")]
         return bool(named) and self.plain_deed
+
+    @property
+    def leaves_words_over(self) -> bool:
+        return self.features[FEATURES.index("unexplained")] > _LEFT_OVER
 
     @property
     def own_score(self) -> float:

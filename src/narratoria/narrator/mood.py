@@ -204,7 +204,7 @@ def _is_ruled_out(words: Sequence[str]) -> bool:
             break
         if at and _starts(words[at:], _REFUSALS) and word not in ("without", "except", "nothing"):
             return True
-    if _has_empty_object(words):
+    if _has_empty_object(words) or _is_forbidden(words):
         return True
     # "leave the hound alone", "let it be", "leave it for now"
     kept = len(words) > 2 and words[0] in ("leave", "let", "keep")
@@ -228,6 +228,16 @@ _AS_IT_IS: Final = frozenset(
 )
 
 
+def _is_forbidden(words: Sequence[str]) -> bool:
+    """ "the lamp must not be lit", "the door is not to be opened": the subject is no deed."""
+    for at, (word, following) in enumerate(pairwise(words)):
+        if word in VERBS and word not in NOUNISH:
+            return False
+        if at and word in AUXILIARIES and following == "not":
+            return words[at + 2 : at + 3] not in (["only"], ["just"], ["merely"])
+    return False
+
+
 def _has_empty_object(words: Sequence[str]) -> bool:
     """ "pay neither bill", "no salt", "open no door", "touch nothing"."""
     for at, word in enumerate(words):
@@ -238,6 +248,25 @@ def _has_empty_object(words: Sequence[str]) -> bool:
         if word == "no" and at <= 1 and plain and following not in STOPWORDS:
             return True
     return False
+
+
+def is_conditional(words: Sequence[str]) -> bool:
+    """Whether a prompt makes a deed depend on how things are: "if he is hungry, feed him"."""
+    for at, word in enumerate(words):
+        before = words[at - 1] if at else ""
+        opens = word == "unless" or (word in ("if", "provided", "assuming") and before not in _BEFORE_IF)
+        if opens and not _starts(words[at:], _COURTEOUS):
+            return True
+    return False
+
+
+_BEFORE_IF: Final = word_set("see check know ask wonder me out sure tell as even what")
+_COURTEOUS: Final = _phrases(
+    "if you please/if you like/if you would/if you could/if you can/if you may/if you do not mind/if you will/"
+    "if you want/if you wish/if that is/if it is ok/if it is okay/if it is all right/if it is alright/"
+    "if it is not too/if possible/if necessary/if need be/if i may/if i could/if i can/if so/if not/if only/"
+    "if you have/if you get"
+)
 
 
 # --- what has been done -------------------------------------------------------------------------------------

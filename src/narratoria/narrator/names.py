@@ -98,12 +98,13 @@ def _fill_the_other(
 
 
 def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
-    """The tokens a value accounts for: of "the chest 40 times" all but the number."""
+    """The tokens a value accounts for: of "the chest 40 times" all but the number, of "Rex aspirin" Rex."""
     numbers = {at for quantity in reading.quantities for at in range(quantity.start, quantity.end)}
     named = (
         range(phrase.mention.start, phrase.mention.end) if phrase.mention else range(phrase.start, phrase.end)
     )
-    return [at for at in range(phrase.start, phrase.end) if at in named or at not in numbers]
+    end = named.stop if phrase.mention and phrase.mention.strength >= 1.0 else phrase.end
+    return [at for at in range(phrase.start, end) if at in named or at not in numbers]
 
 
 def _is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:

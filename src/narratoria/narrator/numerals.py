@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from narratoria.narrator.tokens import Token
-from narratoria.narrator.words import AUXILIARIES, DETERMINERS, NUMBERS, PREPOSITIONS, stem
+from narratoria.narrator.words import AUXILIARIES, DETERMINERS, NUMBERS, PREPOSITIONS, stem, word_set
 
 SECONDS: Final = {
     "second": 1, "sec": 1, "s": 1, "minut": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600, "day": 86400,
@@ -31,6 +31,14 @@ _CURRENCIES: Final = {
     "gbp": "pound",
 }
 _PARTS: Final = {"half": 0.5, "quarter": 0.25, "third": 1 / 3}
+MEASURES: Final = frozenset(
+    map(
+        stem,
+        word_set(
+            "milligram gram kilogram kilo mg g kg litre liter millilitre metre meter mile kilometre km cup ounce pint"
+        ),
+    )
+)
 _DIGITS: Final = {word: value for word, value in NUMBERS.items() if value < 10} | {"oh": 0}
 _LONGEST: Final = 18  # digits; what is longer is no amount
 _VAGUE: Final = frozenset({"few", "several", "many"})
@@ -106,6 +114,8 @@ def _digits(words: Sequence[str], index: int) -> _Number:
     end = index + 1
     clear = value is not None
     following = words[end] if end < len(words) else ""
+    if following == ":" and words[end + 1 : end + 2] == ["00"]:
+        return _Number(value or 0.0, end + 2, clear)  # 15:00 is the hour 15
     if following in ("/", ":") and end + 1 < len(words) and words[end + 1][:1].isdecimal():
         return _Number(value or 0.0, end + 2, clear=False)
     if following in _SCALES:
@@ -136,7 +146,7 @@ def _fraction(words: Sequence[str], index: int) -> _Number | None:
     scale = _SCALES.get(what) or NUMBERS.get(what if what in ("hundred", "dozen") else "")
     if scale:
         return _Number(count * share * scale, at + 1)
-    return _Number(count * share, at) if stem(what) in SECONDS else None
+    return _Number(count * share, at) if stem(what) in SECONDS or stem(what) in MEASURES else None
 
 
 def _spelled(words: Sequence[str], index: int) -> _Number | None:

@@ -35,7 +35,7 @@ _PHRASAL: Final = word_set(
 )
 _TELLING: Final = word_set("tell text message write say announce inform notify email warn let remind report")
 EVERYTHING: Final = "everything"
-_ME: Final = frozenset({"me", "us", "myself", "everyone", "everybody"})
+_ME: Final = frozenset({"me", "us", "myself"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,15 +279,17 @@ def _finish(
         # "send Lindqvist flowers", "tell Mara hermit secrets": two things side by side are two phrases.
         first = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
         return [first, Phrase("", extra.start, end, _written(tokens, extra.start, end), extra)]
-    if mention and not prep and not every and _names_whom(mention, start, end):  # "prescribe Rex meloxicam"
+    named = tokens[start].text[:1].isupper()
+    if mention and not prep and not every and _names_whom(mention, start, end, named):
+        # "prescribe Rex meloxicam"
         whom = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
         return [whom, Phrase("", mention.end, end, _written(tokens, mention.end, end))]
     return [Phrase(prep, start, end, _written(tokens, start, end), mention, joined=joined, every=every)]
 
 
-def _names_whom(mention: Mention, start: int, end: int) -> bool:
+def _names_whom(mention: Mention, start: int, end: int, named: bool) -> bool:
     whole = mention.start == start and mention.end < end and mention.strength >= 1.0
-    return whole and is_person(mention.entity)
+    return whole and (named or is_person(mention.entity))
 
 
 def _quantifier(tokens: Sequence[Token], start: int) -> str:

@@ -14,6 +14,7 @@ from narratoria.narrator.words import NOUNISH, VERBS, split_name
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 
 WHICH: Final = "Which of the two do you mean?"
+CONDITION: Final = "I cannot tell whether that is so. Say what is to be done, and I will do it."
 UNKNOWN: Final = "I don't know how to do that here."
 _BACK: Final = {
     "i": "you",
