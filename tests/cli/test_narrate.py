@@ -282,10 +282,27 @@ async def test_eval_scores_a_set_and_counts_what_got_no_plan(tmp_path: Path) -> 
     assert code == 0, err
     report = json.loads(out)
     assert report["prompts"] == 3
-    assert report["exactTools"] == 1.0
+    assert (report["exactTools"], report["valid"]) == (0.6667, 0.6667)
     assert report["slots"] == 0.5
-    assert report["noPlan"] == 1
+    assert (report["failures"], report["refusals"]) == (1, 0.0)
     assert report["wallMs95"] >= report["wallMsMedian"] > 0
+
+
+@pytest.mark.parametrize("attempts", ["1", "2"])
+async def test_eval_does_not_praise_a_narrator_that_never_answers(tmp_path: Path, attempts: str) -> None:
+    (tmp_path / "catalogues").mkdir()
+    tool = {"name": "light", "description": "Light something.", "parameters": {"type": "object"}}
+    (tmp_path / "catalogues" / "hut.json").write_text(json.dumps({"name": "hut", "tools": [tool]}))
+    line = {"catalogue": "hut", "prompt": "fly", "calls": [], "tags": ["nothing"]}
+    (tmp_path / "one.jsonl").write_text(json.dumps(line))
+    code, out, err = await narratoria(
+        "eval", str(tmp_path / "one.jsonl"), "--narrator", "llm", "--attempts", attempts,
+        NARRATORIA_LLM_URL="http://127.0.0.1:9/v1", NARRATORIA_LLM_MODEL="x",
+    )  # fmt: skip
+    assert code == 1, err
+    assert "no answer to 1 of 1 prompts" in out
+    assert "honest refusals 0%, false refusals –" in out
+    assert out.splitlines()[2].split()[:7] == ["all", "1", "0%", "0%", "–", "–", "0%"]
 
 
 async def test_eval_tells_an_unknown_narrator_from_one_of_a_story_and_what_a_set_is_made_of() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
+from narratoria.errors import PlanRejected
+from narratoria.narrator.asking import NarratorFailed
 from narratoria.narrator.embedding import CachedEmbedder, MiniLM
 from narratoria.narrator.evaluation import EvaluationSetInvalid, Report, evaluate, load_set
 from narratoria.narrator.local import LocalNarrator
@@ -125,6 +128,64 @@ async def test_refusals_are_counted_where_nothing_fits_and_where_something_did(t
     report = await evaluate(Scripted({}), load_set(file))
     assert (report.refusals, report.false_refusals, report.exact_tools) == (1, 1, 0.5)
     assert "honest refusals 100%" in report.render()
+
+
+async def test_whatever_leads_to_no_call_is_right_where_nothing_is_to_be_done(tmp_path: Path) -> None:
+    file = tiny(
+        tmp_path,
+        {"prompt": "do not take the cup", "calls": [], "tags": ["negation"]},
+        {"prompt": "take nothing", "calls": []},
+        {"prompt": "go, if you like", "calls": [], "alternatives": [[{"tool": "go"}]]},
+        {"prompt": "stay or go", "calls": [{"tool": "go"}], "alternatives": [[]]},
+    )
+    report = await evaluate(
+        Scripted({"do not take the cup": [], "take nothing": [("go", {}, [])]}), load_set(file)
+    )
+    assert report.refusals == 0.5  # of the first two; what may be done or left is neither kind of refusal
+    assert math.isnan(report.false_refusals)
+    assert "honest refusals 50%, false refusals –" in report.render()
+
+
+class Failing:
+    name = "failing"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [NarratorFailed("connection refused"), PlanRejected(["not JSON"])])
+async def test_a_failure_is_neither_valid_nor_a_refusal_and_a_share_of_nothing_is_none(
+    tmp_path: Path, error: Exception
+) -> None:
+    file = tiny(tmp_path, {"prompt": "fly", "calls": [], "tags": ["nothing"]}, TAKE_CUP)
+    report = await evaluate(Failing(error), load_set(file))
+    assert [outcome.failure for outcome in report.outcomes] == [str(error)] * 2
+    assert (report.valid, report.exact_tools, report.exact_plans) == (0, 0, 0)
+    assert (report.refusals, report.false_refusals) == (0, 0)
+    data = report.to_data()
+    assert (data["failures"], data["slots"], data["order"]) == (2, None, None)
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert "no answer to 2 of 2 prompts" in report.render()
+    assert "–" in report.render().splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [({"calls": [{"tool": "grab"}]}, "no tool 'grab' in the catalogue 'tiny'; there are go, take"),
+     ({"calls": [], "alternatives": [[{"tool": "grab"}]]}, "no tool 'grab'"),
+     ({"calls": [{"input": {}}]}, "calls are a list of"), ({"calls": "go"}, "calls are a list of"),
+     ({"calls": [{"tool": "go"}], "order": [[0, 1]]}, "order: .* is no pair"),
+     ({"calls": [], "tags": "nothing"}, "tags: expected a list")],
+)  # fmt: skip
+def test_a_set_that_does_not_fit_its_catalogue_names_the_line(
+    tmp_path: Path, line: dict[str, Any], complaint: str
+) -> None:
+    file = tiny(tmp_path, TAKE_CUP, {"prompt": "x", **line})
+    with pytest.raises(EvaluationSetInvalid, match=rf"set\.jsonl, line 2: {complaint}"):
+        load_set(file)
 
 
 @pytest.mark.parametrize(

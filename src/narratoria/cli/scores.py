@@ -9,12 +9,15 @@ from pathlib import Path
 
 import click
 
+from narratoria.cli import FAILED
 from narratoria.cli.narrate import bare_story, narrators_option, timeout_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
+from narratoria.narrator.asking import NarratorFailed
 from narratoria.narrator.casting import NARRATORS, make_narrator
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.evaluation import Report, evaluate, load_set, milliseconds
+from narratoria.narrator.evaluation import Report, evaluate, load_set
+from narratoria.narrator.figures import milliseconds
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
 from narratoria.narrator.story_sets import NARRATORS as OF_STORIES
 from narratoria.narrator.story_sets import evaluate_story_set, is_story_set, load_story_set
@@ -38,7 +41,8 @@ _OF_CATALOGUES = ("local", "llm")
 def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempts: int, as_json: bool) -> int:
     """Score a narrator on every prompt of SET.jsonl.
 
-    Printed are exact tool sets, slots, order, validity and latency.
+    Printed are exact tool sets, slots, order, validity, refusals and latency. A prompt without an answer, because the
+    narrator failed, counts against all of them; the exit code is 1 where there was no answer at all.
 
     Each line of SET.jsonl is an object: `catalogue` (the name of catalogues/NAME.json beside it, with tools, state and
     premise), `prompt`, `calls` (the right ones: a list of {"tool", "input"}, empty where nothing should happen), and
@@ -55,12 +59,10 @@ def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempt
     asked = Persistent(chain.narrators, attempts=attempts, time_limit=timeout)
     report = asyncio.run(evaluate(asked, cases))
     if as_json:
-        print_json(
-            {**report.to_data(), **_latency(report), "noPlan": len(asked.failures), "attempts": attempts}
-        )
-        return 0
-    _show(report, asked, file)
-    return 0
+        print_json({**report.to_data(), **_latency(report), "attempts": attempts})
+    else:
+        _show(report, asked, file)
+    return FAILED if len(report.failures) == len(report.outcomes) else 0
 
 
 def _show(report: Report, asked: Persistent, file: Path) -> None:
@@ -69,10 +71,8 @@ def _show(report: Report, asked: Persistent, file: Path) -> None:
     out.print(styled((f"{asked.name}: {file}", "bold")))
     out.print(styled((report.render(), "")))
     out.print(styled((late, "")))
-    if asked.failures:
-        out.print(styled((f"no plan for {len(asked.failures)} prompts", "yellow")))
-        for prompt, why in list(asked.failures.items())[:5]:
-            out.print(styled((f"  {prompt[:60]}: ", "dim"), (why[:200], "")))
+    for outcome in report.failures[:5]:
+        out.print(styled((f"  {outcome.case.prompt[:60]}: ", "yellow"), (outcome.failure[:200], "")))
 
 
 def _check(narrators: Sequence[str], fit: Sequence[str], otherwise: str) -> None:
@@ -94,27 +94,23 @@ def _evaluate_story(file: Path, narrators: Sequence[str], as_json: bool) -> int:
 
 
 class Persistent:
-    """A chain asked as often as a turn would ask it. What failed to the end is counted, not hidden."""
+    """A chain asked as often as a turn would ask it. What failed to the end is told from what was refused."""
 
     def __init__(self, narrators: Sequence[Narrator], *, attempts: int, time_limit: float) -> None:
         self.chain = ChainNarrator(narrators, time_limit=time_limit)
         self.attempts = attempts
         self.name = " → ".join(narrator.name for narrator in narrators)
-        self.failures: dict[str, str] = {}
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        why = ""
+        why, failed = "", False
         for attempt in range(1, self.attempts + 1):
             again = replace(request, attempt=attempt, generations=self.attempts)
             try:
-                plan = await self.chain.plan(again)
+                return await self.chain.plan(again)
             except (NoMatch, PlanRejected) as error:
                 why = str(error)
-            else:
-                self.failures.pop(request.prompt, None)
-                return plan
-        self.failures[request.prompt] = why
-        raise NoMatch(why)
+                failed = failed or isinstance(error, PlanRejected) or bool(self.chain.failures)
+        raise NarratorFailed(why) if failed else NoMatch(why)
 
 
 def _latency(report: Report) -> dict[str, float]:

@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
-import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path
 from typing import Any, Final
 
 import jsonschema_rs
 
-from narratoria.errors import NarratoriaError, PlanRejected
+from narratoria.errors import PlanRejected
+from narratoria.narrator.asking import NarratorFailed
+from narratoria.narrator.case_sets import Case, ExpectedCall
+from narratoria.narrator.case_sets import EvaluationSetInvalid as EvaluationSetInvalid
+from narratoria.narrator.case_sets import load_set as load_set
+from narratoria.narrator.figures import milliseconds, percent, ratio, rounded, share
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
 from narratoria.plan import PlanDocument
 
 _ARTICLES: Final = re.compile(r"\b(the|a|an|my|some)\b")
 _ABSENT: Final = object()
-
-
-class EvaluationSetInvalid(NarratoriaError):
-    """A set of prompts cannot be used; the message names the file, the line and the key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    name: str
-    tools: tuple[ToolCard, ...]
-    state: Mapping[str, Any] = field(default_factory=dict)
-    premise: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
-    tool: str
-    input: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    catalogue: Catalogue
-    prompt: str
-    calls: tuple[ExpectedCall, ...]
-    order: tuple[tuple[int, int], ...] = ()
-    alternatives: tuple[tuple[ExpectedCall, ...], ...] = ()
-    tags: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +38,11 @@ class Outcome:
     orders_total: int
     cpu_seconds: float
     wall_seconds: float
+    failure: str = ""  # why there is no answer at all, neither a plan nor a refusal
+
+    @property
+    def refused(self) -> bool:
+        return not self.got and not self.failure
 
     @property
     def exact(self) -> bool:
@@ -81,7 +60,7 @@ class Report:
 
     @property
     def valid(self) -> float:
-        return share([not outcome.problems for outcome in self.outcomes])
+        return share([not outcome.problems and not outcome.failure for outcome in self.outcomes])
 
     @property
     def exact_tools(self) -> float:
@@ -90,12 +69,12 @@ class Report:
     @property
     def slots(self) -> float:
         total = sum(outcome.slots_total for outcome in self.outcomes)
-        return sum(outcome.slots_right for outcome in self.outcomes) / total if total else 1.0
+        return ratio(sum(outcome.slots_right for outcome in self.outcomes), total)
 
     @property
     def order(self) -> float:
         total = sum(outcome.orders_total for outcome in self.outcomes)
-        return sum(outcome.orders_right for outcome in self.outcomes) / total if total else 1.0
+        return ratio(sum(outcome.orders_right for outcome in self.outcomes), total)
 
     @property
     def exact_plans(self) -> float:
@@ -103,14 +82,18 @@ class Report:
 
     @property
     def refusals(self) -> float:
-        """Of the prompts nothing can serve, the share that led to no call."""
-        return share([not outcome.got for outcome in self.outcomes if "nothing" in outcome.case.tags])
+        """Of the prompts by which nothing is to be done, the share that led to no call."""
+        return share([outcome.refused for outcome in self.outcomes if outcome.case.idle])
 
     @property
     def false_refusals(self) -> float:
         """Of the prompts that can be served, the share that led to no call."""
-        served = [outcome for outcome in self.outcomes if outcome.case.calls]
-        return share([not outcome.got for outcome in served]) if served else 0.0
+        return share([outcome.refused for outcome in self.outcomes if outcome.case.serviceable])
+
+    @property
+    def failures(self) -> list[Outcome]:
+        """Those without an answer: the narrator raised, was too slow, or gave what is no plan."""
+        return [outcome for outcome in self.outcomes if outcome.failure]
 
     @property
     def cpu_ms(self) -> tuple[float, float]:
@@ -131,13 +114,14 @@ class Report:
         return {
             "narrator": self.narrator,
             "prompts": len(self.outcomes),
-            "valid": round(self.valid, 4),
-            "exactTools": round(self.exact_tools, 4),
-            "slots": round(self.slots, 4),
-            "order": round(self.order, 4),
-            "exactPlans": round(self.exact_plans, 4),
-            "refusals": round(self.refusals, 4),
-            "falseRefusals": round(self.false_refusals, 4),
+            "failures": len(self.failures),
+            "valid": rounded(self.valid),
+            "exactTools": rounded(self.exact_tools),
+            "slots": rounded(self.slots),
+            "order": rounded(self.order),
+            "exactPlans": rounded(self.exact_plans),
+            "refusals": rounded(self.refusals),
+            "falseRefusals": rounded(self.false_refusals),
             "cpuMsMedian": round(median, 2),
             "cpuMs95": round(late, 2),
         }
@@ -154,87 +138,16 @@ class Report:
         ]
         for label, part in rows:
             shares = "".join(
-                f"{share:>7.0%}"
+                f"{percent(share):>7}"
                 for share in (part.valid, part.exact_tools, part.slots, part.order, part.exact_plans)
             )
             lines.append(f"{label:<12}{len(part.outcomes):>8}{shares}{part.cpu_ms[0]:>8.1f}")
-        lines.append(f"honest refusals {self.refusals:.0%}, false refusals {self.false_refusals:.0%}")
+        lines.append(
+            f"honest refusals {percent(self.refusals)}, false refusals {percent(self.false_refusals)}"
+        )
+        if self.failures:
+            lines.append(f"no answer to {len(self.failures)} of {len(self.outcomes)} prompts")
         return "\n".join(lines)
-
-
-# --- reading sets --------------------------------------------------------------------------------------
-
-
-def load_catalogue(path: Path) -> Catalogue:
-    data = _json(path.read_text(encoding="utf-8"), str(path))
-    cards = [
-        ToolCard(
-            name=tool["name"],
-            description=tool["description"],
-            parameters=tool.get("parameters", {}),
-            examples=tuple(tool.get("examples", ())),
-            skill=tool.get("skill"),
-        )
-        for tool in data["tools"]
-    ]
-    return Catalogue(data["name"], tuple(cards), data.get("state", {}), data.get("premise", ""))
-
-
-def load_set(path: Path) -> list[Case]:
-    """The cases of a JSON Lines file; their catalogues lie in `catalogues/` beside it."""
-    catalogues: dict[str, Catalogue] = {}
-    cases = []
-    for where, data in read_lines(path):
-        missing = {"catalogue", "prompt", "calls"} - data.keys()
-        if missing:
-            other = "; it is about a story's rules: narratoria.narrator.story_sets" if "story" in data else ""
-            raise EvaluationSetInvalid(
-                f"{where}: no {', '.join(sorted(missing))}{other}; see evals/README.md"
-            )
-        name = data["catalogue"]
-        if name not in catalogues:
-            file = path.parent / "catalogues" / f"{name}.json"
-            if not file.is_file():
-                raise EvaluationSetInvalid(f"{where}: no catalogue {name!r}; expected it at {file}")
-            catalogues[name] = load_catalogue(file)
-        cases.append(
-            Case(
-                catalogues[name],
-                data["prompt"],
-                _expected(data["calls"]),
-                tuple((first, second) for first, second in data.get("order", ())),
-                tuple(_expected(calls) for calls in data.get("alternatives", ())),
-                frozenset(data.get("tags", ())),
-            )
-        )
-    return cases
-
-
-def read_lines(path: Path, most: int | None = None) -> list[tuple[str, dict[str, Any]]]:
-    """The objects of a JSON Lines file, at most so many, each with the words for where it stands."""
-    found: list[tuple[str, dict[str, Any]]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip() and (most is None or len(found) < most):
-            found.append((f"{path}, line {number}", _json(line, f"{path}, line {number}")))
-    if not found:
-        raise EvaluationSetInvalid(
-            f"{path}: no prompts; write one JSON object per line, as evals/README.md tells"
-        )
-    return found
-
-
-def _json(text: str, where: str) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise EvaluationSetInvalid(f"{where}: not JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise EvaluationSetInvalid(f"{where}: expected an object")
-    return data
-
-
-def _expected(calls: Sequence[Mapping[str, Any]]) -> tuple[ExpectedCall, ...]:
-    return tuple(ExpectedCall(call["tool"], call.get("input", {})) for call in calls)
 
 
 # --- scoring -------------------------------------------------------------------------------------------
@@ -247,7 +160,8 @@ async def evaluate(narrator: Narrator, cases: Sequence[Case]) -> Report:
     return Report(narrator.name, tuple([await _outcome(narrator, case) for case in cases]))
 
 
-async def _ask(narrator: Narrator, case: Case) -> PlanDocument | None:
+async def _ask(narrator: Narrator, case: Case) -> tuple[PlanDocument | None, str]:
+    """Its plan, None for a refusal; and why it failed, where it did."""
     request = NarratorRequest(
         prompt=case.prompt,
         state=case.catalogue.state,
@@ -255,14 +169,16 @@ async def _ask(narrator: Narrator, case: Case) -> PlanDocument | None:
         premise=case.catalogue.premise,
     )
     try:
-        return await narrator.plan(request)
+        return await narrator.plan(request), ""
     except NoMatch:
-        return None
+        return None, ""
+    except (NarratorFailed, PlanRejected) as error:
+        return None, str(error) or type(error).__name__
 
 
 async def _outcome(narrator: Narrator, case: Case) -> Outcome:
     wall, cpu = time.perf_counter(), time.process_time()
-    plan = await _ask(narrator, case)
+    plan, failure = await _ask(narrator, case)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     cards = {card.path or card.name: card for card in case.catalogue.tools}
     calls = plan.tools if plan else []
@@ -276,7 +192,17 @@ async def _outcome(narrator: Narrator, case: Case) -> Outcome:
         scores, key=lambda score: (score[0], score[1] - score[2], score[3])
     )
     return Outcome(
-        case, got, problems, tools_exact, slots_right, slots_total, orders_right, orders_total, cpu, wall
+        case,
+        got,
+        problems,
+        tools_exact and not failure,  # to have done nothing is right only for one that answered
+        slots_right,
+        slots_total,
+        orders_right,
+        orders_total,
+        cpu,
+        wall,
+        failure,
     )
 
 
@@ -381,14 +307,3 @@ def _precedes(plan: PlanDocument, first: int, second: int) -> bool:
                 seen.add(dependency)
                 waiting.append(dependency)
     return False
-
-
-def share(hits: Sequence[bool]) -> float:
-    """How many of them, from 0 to 1; of none, all."""
-    return sum(hits) / len(hits) if hits else 1.0
-
-
-def milliseconds(seconds: Sequence[float]) -> tuple[float, float]:
-    """Median and 95th percentile."""
-    times = sorted(1000 * one for one in seconds)
-    return (statistics.median(times), times[int(0.95 * (len(times) - 1))]) if times else (0.0, 0.0)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from narratoria.narrator.case_sets import EvaluationSetInvalid, read_lines
 from narratoria.narrator.casting import embedder
-from narratoria.narrator.evaluation import EvaluationSetInvalid, milliseconds, read_lines, share
+from narratoria.narrator.figures import milliseconds, percent, rounded, share
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.scripted import Action, ScriptedNarrator
 from narratoria.state import merge
@@ -84,10 +85,10 @@ class StoryReport:
         return {
             "narrator": self.narrator,
             "prompts": len(self.outcomes),
-            "right": round(self.right, 4),
+            "right": rounded(self.right),
             "unaskedDeeds": self.unasked,
-            "refused": round(self.refused, 4),
-            "parts": {name: round(part.right, 4) for name, part in self.parts().items()},
+            "refused": rounded(self.refused),
+            "parts": {name: rounded(part.right) for name, part in self.parts().items()},
             "cpuMsMedian": round(median, 2),
             "cpuMs95": round(late, 2),
         }
@@ -95,7 +96,7 @@ class StoryReport:
     def render(self) -> str:
         lines = [f"{'':<12}{'prompts':>8}{'right':>7}{'unasked deeds':>15}{'refused':>9}{'cpu ms':>8}"]
         lines += [
-            f"{name:<12}{len(part.outcomes):>8}{part.right:>7.0%}{part.unasked:>15}{part.refused:>9.0%}"
+            f"{name:<12}{len(part.outcomes):>8}{percent(part.right):>7}{part.unasked:>15}{percent(part.refused):>9}"
             f"{part.cpu_ms[0]:>8.1f}"
             for name, part in self.parts().items()
         ]
