@@ -182,6 +182,28 @@ async def test_on_a_new_machine_the_first_prompt_waits_until_its_meaning_can_be_
     assert "no plan within" not in err
 
 
+@pytest.mark.parametrize("folder", [TOOLS.parent, TOOLS])
+async def test_tools_means_the_same_folder_as_for_lint(tmp_path: Path, folder: Path) -> None:
+    code, out, err = await narratoria(
+        "narrate",
+        "light the torch",
+        "--tools",
+        str(folder),
+        "--narrator",
+        "local",
+        "--timeout",
+        "30",
+        "--json",
+    )
+    assert code == 0, err
+    plan = PlanDocument.from_json(out)
+    torch = (TOOLS / "torch-lighter").relative_to(folder)
+    assert [call.tool_path for call in plan.tools] == [str(torch)]
+    (tmp_path / "plan.json").write_bytes(plan.to_json())
+    code, out, err = await narratoria("lint", str(tmp_path / "plan.json"), "--tools", str(folder))
+    assert code == 0, out + err
+
+
 @pytest.mark.parametrize("damage", ["garbage", "a file as the folder", "a home that cannot be made"])
 async def test_a_cache_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path, damage: str) -> None:
     home, folder = tmp_path, tmp_path / "cache" / "embeddings"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from narratoria.events import JsonObject
 from narratoria.game import story_registry
 from narratoria.narrator.casting import granted_time, make_narrator, ready
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.narrator.recollection import Recollection
 from narratoria.plan import PlanDocument
 from narratoria.plan_executor import MAX_GENERATIONS
@@ -58,7 +58,7 @@ timeout_option = click.option(
 @click.option(
     "--tools",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="A folder of tools, no story.",
+    help="A folder with tools in it or below it, no story.",
 )
 @click.option(
     "--state", metavar="JSON", help="The world as it is: an object, or @file; else the story's beginning."
@@ -86,16 +86,15 @@ def narrate(
     if story is not None and tools is not None:
         raise click.UsageError("--story and --tools exclude each other")
     tale = bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
-    registry = _folder_registry(tools) if tools is not None else story_registry(tale)
+    cards = _folder_cards(tools) if tools is not None else [card(tool) for tool in story_registry(tale)]
     world = dict(tale.state) if state is None else read_object("--state", state)
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
-    return asyncio.run(_narrate(prompt, tale, world, registry, chain, as_json))
+    return asyncio.run(_narrate(prompt, tale, world, cards, chain, as_json))
 
 
 async def _narrate(
-    prompt: str, tale: Story, world: JsonObject, registry: ToolRegistry, chain: ChainNarrator, as_json: bool
+    prompt: str, tale: Story, world: JsonObject, cards: list[ToolCard], chain: ChainNarrator, as_json: bool
 ) -> int:
-    cards = [card(tool) for tool in registry]
     by_line = prompt == "-"
     memory = Recollection(tale, chain)
     await ready(chain, _WARM_UP)
@@ -154,16 +153,31 @@ def bare_story(folder: Path) -> Story:
     )
 
 
-def _folder_registry(folder: Path) -> ToolRegistry:
-    registry = ToolRegistry()
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(("_", ".")) or path.name.endswith(MANIFEST_SUFFIX):
-            continue
-        if path.is_file() and os.access(path, os.X_OK):
-            registry.register(process_tool(path))
-    if not len(registry):
-        raise NarratoriaError(f"{folder}: no tool in this folder; a tool is a file with the run bit")
-    return registry
+def _folder_cards(folder: Path) -> list[ToolCard]:
+    """The tools of a folder, by the paths under which `lint` and `run` find them with the same --tools."""
+    registry, cards = ToolRegistry(), []
+    for path in _executables(folder):
+        tool = process_tool(path)
+        registry.register(tool)  # says so where two have one name
+        cards.append(replace(card(tool), path=path.relative_to(folder).as_posix()))
+    if not cards:
+        raise NarratoriaError(
+            f"{folder}: no tool in this folder; a tool is a file with the run bit, below the folder one with a manifest"
+        )
+    return cards
+
+
+def _executables(folder: Path) -> Iterator[Path]:
+    """Files that can be run; in folders below only those with a manifest, since others may be anything."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
+        for name in sorted(names):
+            path = Path(place, name)
+            described = path.with_name(name + MANIFEST_SUFFIX).is_file()
+            if name.startswith(("_", ".")) or name.endswith(MANIFEST_SUFFIX) or not path.is_file():
+                continue
+            if os.access(path, os.X_OK) and (described or Path(place) == folder):
+                yield path
 
 
 def _say_who(chain: ChainNarrator) -> None:
