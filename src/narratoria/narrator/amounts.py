@@ -124,7 +124,7 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
         near.add(reading.stems[quantity.start - 2])
     score = 0.2
     words = slot.words | slot.told
-    counted = quantity.unit and quantity.unit not in words and quantity.end < len(reading.tokens)
+    counted = quantity.unit and quantity.unit not in words | MEASURES and quantity.end < len(reading.tokens)
     if counted and slot.words & MEASURES and reading.tokens[quantity.end].low.endswith("s"):
         return -1.0  # "two tablets" are no milligrams
     if near & words or (near & SECONDS.keys() and words & SECONDS.keys()):

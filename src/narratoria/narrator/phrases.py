@@ -33,6 +33,9 @@ _PHRASAL: Final = word_set(
     "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write "
     "look lay hand push note cut roll tear wake power pack fill crank dial blow toss stir drop check go"
 )
+_GIVES: Final = word_set(
+    "give prescribe feed send tell hand lend offer pay bring pour serve sell teach pass buy inject administer"
+)
 _TELLING: Final = word_set("tell text message write say announce inform notify email warn let remind report")
 EVERYTHING: Final = "everything"
 _ME: Final = frozenset({"me", "us", "myself"})
@@ -167,7 +170,9 @@ def _phrases(
     def flush(end: int) -> None:
         nonlocal start, joined
         if start is not None and end > start:
-            phrases.extend(_finish(tokens, start, end, prep, joined, finder, asks=not verb))
+            phrases.extend(
+                _finish(tokens, start, end, prep, joined, finder, asks=not verb, gives=verb in _GIVES)
+            )
         start, joined = None, False
 
     while index < len(tokens):
@@ -264,6 +269,7 @@ def _finish(
     finder: EntityFinder,
     *,
     asks: bool,
+    gives: bool = False,
 ) -> list[Phrase]:
     while start < end and tokens[start].low in FILLERS:
         start += 1
@@ -280,7 +286,7 @@ def _finish(
         first = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
         return [first, Phrase("", extra.start, end, _written(tokens, extra.start, end), extra)]
     named = tokens[start].text[:1].isupper()
-    if mention and not prep and not every and _names_whom(mention, start, end, named):
+    if gives and mention and not prep and not every and _names_whom(mention, start, end, named):
         # "prescribe Rex meloxicam"
         whom = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
         return [whom, Phrase("", mention.end, end, _written(tokens, mention.end, end))]
