@@ -107,6 +107,58 @@ def test_what_is_ruled_out_is_not_done(lighthouse: ParaphraseNarrator) -> None:
 
 
 @pytest.mark.parametrize(
+    "prompt",
+    [
+        "open the door and don't go in",
+        "Open the door, but do not enter.",
+        "don't go in, just open the door",
+        "open the door without going in",
+        "Go inside? No.",
+        "go inside. no way.",
+        "Should I go inside? Better not.",
+        "The lamp must not be lit",
+        "The door is not to be opened",
+    ],
+)
+def test_what_is_ruled_out_is_not_done_under_another_name_nor_asked_and_denied(
+    lighthouse: ParaphraseNarrator, prompt: str
+) -> None:
+    plan = lighthouse.plan_now(request(prompt))
+    assert (plan.narrative, plan.tools) == (LEFT_BE, [])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rules"),
+    [
+        ("Go inside? No, go north.", ["to-gut"]),
+        ("Go inside? No. Go north.", ["to-gut"]),
+        ("don't go in yet, look around, then go in", ["look", "to-store"]),
+        ("don't go north, go in", ["to-store"]),
+    ],
+)
+def test_what_is_asked_for_beside_what_is_ruled_out_is_done(
+    lighthouse: ParaphraseNarrator, prompt: str, rules: list[str]
+) -> None:
+    assert rules_of(lighthouse, request(prompt)) == rules
+
+
+@pytest.mark.parametrize(
+    "prompt", ["take the lantern", "grab the lantern", "get the lantern", "carry the lamp"]
+)
+def test_to_take_a_thing_is_not_to_walk_to_where_it_is(lighthouse: ParaphraseNarrator, prompt: str) -> None:
+    assert "walk" not in tools_of(lighthouse, request(prompt))
+
+
+def test_a_lantern_that_is_not_there_is_not_taken_and_the_rest_is_done_from_where_one_is(
+    lighthouse: ParaphraseNarrator,
+) -> None:
+    plan = lighthouse.plan_now(request("take the lantern and light it, then go up"))
+    walks = [call.input["to"] for call in plan.tools if call.tool_path.endswith("walk")]
+    assert walks == ["store"]
+    assert "There is no lantern here to take." in (plan.narrative or "")
+
+
+@pytest.mark.parametrize(
     "prompt", ["extinguish the torch", "put the torch out", "smother it", "is it lit?", "should I light it?"]
 )
 def test_what_undoes_a_deed_or_asks_about_it_is_not_taken_for_it(

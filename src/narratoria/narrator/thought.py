@@ -35,6 +35,14 @@ _SMALL_WORDS: Final = ("the", "and", "then", "with", "what", "where", "this", "t
 _ASIDES: Final = word_set("if since because assuming seeing provided which although though whereas")
 _LONG: Final = 6
 _KIN: Final = 10
+_NO: Final = word_set("no nope nah never")
+_TAKEN_BACK: Final = frozenset(
+    tuple(words.split())
+    for words in (
+        "no way", "no thanks", "no thank you", "no wait", "no no", "better not", "rather not", "certainly not",
+        "not now", "of course not", "not yet", "i think not", "absolutely not", "on second thoughts no", "not at all",
+    )
+)  # fmt: skip
 _THING: Final = 3  # words a last resort may take for the name of a thing
 
 
@@ -69,6 +77,7 @@ class Thought:
         self.request = request
         self.state: JsonObject = plain(request.state)
         self.thing = ""  # what was spoken of last, for "it"
+        self.barred: dict[str, set[str]] = {}  # rules that are ruled out, each with the stems that do it
 
     @cached_property
     def offered(self) -> dict[str, Said]:
@@ -82,7 +91,9 @@ class Thought:
         found = Understanding()
         self.thing = self._spoken_of()
         ruled_out = False
-        for tokens, feeling in self._sentences():
+        sentences = list(self._sentences())
+        self.barred = self._ruled_out(sentences)
+        for tokens, feeling in sentences:
             if feeling in (Mood.QUESTION, Mood.MUSING):
                 found.asked = True
                 self._add(self._answer_question(tokens), found)
@@ -106,9 +117,39 @@ class Thought:
             if _is_aside(part):
                 continue
             if not _is_remark(part):
-                self._add(self._understand(part), found)
+                meant = self._understand(part)
+                if meant is None or not self._is_barred(meant.action, part):
+                    self._add(meant, found)
             elif not found.actions:
                 self._add(self._answer_question(part.tokens), found)
+
+    def _ruled_out(self, sentences: Sequence[tuple[list[Token], Mood]]) -> dict[str, set[str]]:
+        """What must not be done, by the rules' own words: "open the door and don't go in", if opening it leads in."""
+        barred = {}
+        for tokens, _ in sentences:
+            for clause in self._clauses(tokens):
+                words = self._not_wanted(clause) if clause.negated else ""
+                action = self._answer(words) if words else None
+                if action is not None and action.acts:
+                    barred[action.rule.id] = stems(words)
+        return barred
+
+    def _not_wanted(self, clause: Clause) -> str:
+        """The deed a clause rules out, as an order: "go in" of "do not go in" and of "without going in"."""
+        words = [token.low for token in clause.tokens]
+        at = max((place + 1 for place, word in enumerate(words[:4]) if word in ("not", "never")), default=0)
+        words = words[at:]
+        if words and words[0].endswith("ing"):
+            words[0] = next(
+                (one for one in self.meanings.openings if words[0] in (one + "ing", one[:-1] + "ing")),
+                words[0],
+            )
+        return " ".join(words)
+
+    def _is_barred(self, action: Action, clause: Clause) -> bool:
+        """Whether it was ruled out in other words; the same words again ask for it after all: "… and then go in"."""
+        words = self.barred.get(action.rule.id)
+        return words is not None and action.acts and stems(clause.text) != words
 
     def _add(self, meant: _Meant | None, found: Understanding) -> None:
         last = found.actions[-1] if found.actions else None
@@ -123,14 +164,23 @@ class Thought:
     def _sentences(self) -> Iterator[tuple[list[Token], Mood]]:
         """The sentences of the prompt, typos mended, each with what it does with its deed."""
         mend = self._mender()
+        told: list[tuple[list[Token], str]] = []
         tokens: list[Token] = []
         for token in [*tokenize(self.request.prompt[:MAX_PROMPT], mend), Token(".", ".")]:
             if token.low not in _ENDS or token.quoted:
                 tokens.append(token)
             elif tokens:
-                words = [one.text if one.quoted else one.low for one in tokens]
-                yield tokens, mood(words, asks=token.low == "?")
+                told.append((tokens, token.low))
                 tokens = []
+        taken_back = False
+        for at, (tokens, end) in enumerate(told):
+            following = told[at + 1][0] if at + 1 < len(told) else None
+            words = [one.text if one.quoted else one.low for one in tokens]
+            feeling = mood(words, asks=end == "?")
+            if taken_back and _is_no(tokens):
+                feeling = Mood.RULED_OUT  # it has done its work on the sentence before
+            taken_back = following is not None and feeling is not Mood.QUESTION and _is_no(following, end)
+            yield tokens, Mood.RULED_OUT if taken_back else feeling
 
     def _mender(self) -> Callable[[str], str]:
         """Mends typos; a small word is likelier to be meant than one of the story's: "teh" is "the", not "tea"."""
@@ -277,6 +327,14 @@ class Thought:
 
 def _nouns(reading: Reading) -> list[str]:
     return [one.text for one in reading.phrases if not one.pronoun and not one.quoted and not one.clausal]
+
+
+def _is_no(tokens: Sequence[Token], end: str = "") -> bool:
+    """Whether a sentence takes the one before it back: "Go inside? No." To a question it may go on: "No, go up"."""
+    words = [token.low for token in tokens if token.low[:1].isalnum()]
+    if tuple(words) in _TAKEN_BACK or (len(words) == 1 and words[0] in _NO):
+        return True
+    return end == "?" and len(tokens) > 2 and tokens[0].low in _NO and tokens[1].low == ","
 
 
 def _is_remark(clause: Clause) -> bool:
