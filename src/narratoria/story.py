@@ -75,6 +75,7 @@ class Story:
     tools: tuple[StoryTool, ...] = ()
     free_tools: tuple[str, ...] = ()  # what a narrator may call although rules call it too
     lore: Mapping[str, str] = field(default_factory=dict)
+    unread_lore: tuple[str, ...] = ()  # files of `lore/` that are no text, and why
     skills: Mapping[str, str] = field(default_factory=dict)  # guidance for a model, by skill
 
     @classmethod
@@ -88,6 +89,7 @@ class Story:
         reader = _StoryFile(root / "story.toml")
         narrators = reader.narrators()
         rules = _rules(root, tools, needed="rules" in narrators)
+        lore, unread = _texts(root / "lore")
         return cls(
             root=root,
             id=reader.id(),
@@ -105,7 +107,8 @@ class Story:
             permissions=reader.strings("permissions"),
             tools=tools,
             free_tools=reader.free_tools({tool.name for tool in tools}),
-            lore=_texts(root / "lore"),
+            lore=lore,
+            unread_lore=tuple(unread),
             skills=_skills(root / "skills", tools),
         )
 
@@ -375,15 +378,24 @@ def _manifest(path: Path) -> JsonObject:
 def _skills(folder: Path, tools: Sequence[StoryTool]) -> dict[str, str]:
     """How a skill is to be used: `skills/NAME.md`, for tools whose manifest names that skill, or the tool NAME."""
     known = {str(tool.manifest.get("skill") or tool.name) for tool in tools}
-    found = _texts(folder)
+    found, unread = _texts(folder)
+    if unread:
+        raise StoryInvalid(f"{folder}: {unread[0]}")
     for name in sorted(found.keys() - known):
         there = ", ".join(sorted(known)) or "none"
         raise StoryInvalid(f"{folder / name}.md: no tool belongs to the skill {name!r}; there are: {there}")
     return found
 
 
-def _texts(folder: Path) -> dict[str, str]:
-    try:
-        return {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoryInvalid(f"{folder}: cannot be read: {error}") from None
+def _texts(folder: Path) -> tuple[dict[str, str], list[str]]:
+    """Markdown files by name; and what to say of those that cannot be read."""
+    found: dict[str, str] = {}
+    unread: list[str] = []
+    for path in sorted(folder.glob("*.md")):
+        try:
+            found[path.stem] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            unread.append(f"{path.name} is not UTF-8 (byte {error.start}); save it as UTF-8")
+        except OSError as error:
+            unread.append(f"{path.name} cannot be read: {error.strerror or error}")
+    return found, unread

@@ -136,6 +136,17 @@ async def test_the_storys_lore_is_recalled_as_it_would_be_in_a_turn(tmp_path: Pa
     assert "Osk carved it." in told
 
 
+async def test_a_lore_file_that_is_no_text_is_named_and_left_out(tmp_path: Path) -> None:
+    shutil.copytree(STORY, tmp_path / "torch")
+    (tmp_path / "torch" / "lore").mkdir(exist_ok=True)
+    (tmp_path / "torch" / "lore" / "cafe.md").write_bytes("The café is shut.".encode("latin-1"))
+    code, out, err = await narratoria(
+        "narrate", "light the torch", "--story", str(tmp_path / "torch"), "--narrator", "rules"
+    )
+    assert (code, "torch-lighter" in out) == (0, True), err
+    assert "cafe.md is not UTF-8" in err
+
+
 async def test_a_refusal_brings_its_choices_and_names_its_narrator_once() -> None:
     code, out, err = await narratoria(
         "narrate", "book me a flight to Lisbon", "--tools", str(TOOLS), "--narrator", "local", "--json"

@@ -110,6 +110,17 @@ async def test_what_cannot_be_used_of_the_lore_is_said_at_the_opening_and_the_re
     assert "It has been shut since the flood." in mine.told
 
 
+async def test_a_lore_file_that_is_no_text_is_named_and_hides_nothing_else(lore: Path) -> None:
+    (lore / "cafe.md").write_bytes("The café is shut.".encode("latin-1"))
+    mine = Reads()
+    game = Game.new(Story.load(lore.parent), narrator=mine, generation_timeout=20)
+    notices = Notices(game.session)
+    game.begin()
+    assert notices.messages == ["lore: left out: cafe.md is not UTF-8 (byte 7); save it as UTF-8"]
+    await game.prompt("examine the door")
+    assert "Osk the Blind carved the door." in mine.told
+
+
 def test_a_mistake_in_a_lore_file_is_said_before_anything_is_played(lore: Path) -> None:
     (lore / "typo.md").write_text('+++\nkeyword = ["door"]\n+++\nText.\n')
     with pytest.raises(StoryInvalid, match=r"typo\.md.*unknown key 'keyword'"):
@@ -154,6 +165,13 @@ async def test_a_storys_guidance_for_a_skill_reaches_its_model(
         await game.prompt("wait")
         [request] = server.requests
     assert "torch-lighter: Light it only when asked to." in request["messages"][0]["content"]
+
+
+def test_guidance_that_is_no_text_is_a_mistake_that_names_its_file(lore: Path) -> None:
+    (lore.parent / "skills").mkdir(exist_ok=True)
+    (lore.parent / "skills" / "torch-lighter.md").write_bytes(b"\xff")
+    with pytest.raises(StoryInvalid, match=r"skills.*torch-lighter\.md is not UTF-8"):
+        Story.load(lore.parent)
 
 
 def test_guidance_for_a_skill_no_tool_has_is_a_mistake_that_is_said(lore: Path) -> None:

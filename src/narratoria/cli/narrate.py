@@ -20,7 +20,7 @@ from narratoria.game import story_registry
 from narratoria.narrator.casting import granted_time, make_narrator, ready
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
-from narratoria.narrator.recollection import Recollection
+from narratoria.narrator.recollection import Recollection, check_lore
 from narratoria.plan import PlanDocument
 from narratoria.plan_executor import MAX_GENERATIONS
 from narratoria.registry import ToolRegistry
@@ -87,6 +87,8 @@ def narrate(
         raise click.UsageError("--story and --tools exclude each other")
     tale = bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
     cards = _folder_cards(tools) if tools is not None else [card(tool) for tool in story_registry(tale)]
+    for complaint in check_lore(tale) if tools is None else ():
+        console(stderr=True).print(styled((complaint, "yellow")))
     world = dict(tale.state) if state is None else read_object("--state", state)
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
     return asyncio.run(_narrate(prompt, tale, world, cards, chain, as_json))

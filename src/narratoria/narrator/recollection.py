@@ -31,7 +31,8 @@ def check_lore(story: Story) -> list[str]:
             front_matter(name, text)
         except LoreInvalid as error:
             raise StoryInvalid(f"{story.root / 'lore' / name}.md: {error}") from None
-    return [f"lore: {complaint}" for complaint in import_folder(story.root / "lore")[1]]
+    unused = [f"left out: {complaint}" for complaint in story.unread_lore]
+    return [f"lore: {complaint}" for complaint in (*unused, *import_folder(story.root / "lore")[1])]
 
 
 class Recollection:
