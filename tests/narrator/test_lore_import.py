@@ -95,6 +95,14 @@ def test_what_is_left_behind_is_named() -> None:
     assert "Ghost: switched off" in skipped
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_world_info_of_its_own_speaks_to_the_player_too(wrapped: bool) -> None:
+    content = "{{user}} once met {{Char}} here; <USER> may not remember."
+    book = {"entries": [{"keys": ["inn"], "content": content, "enabled": True}]}
+    [entry] = import_data({"spec": "lorebook_v3", "data": book} if wrapped else book, "inn").entries
+    assert entry.text == "you once met the character here; you may not remember."
+
+
 @pytest.mark.parametrize("spec", ["chara_card_v2", "chara_card_v3"])
 def test_a_card_becomes_a_character_and_its_book(spec: str) -> None:
     lore = import_data(card(spec), "file")

@@ -26,6 +26,8 @@ _AS_REGEX: Final = re.compile(r"\A/(.+)/([a-z]*)\Z", re.DOTALL)
 # Words joined by bars, perhaps grouped and bounded, are a list of keywords in disguise.
 _WORD_LIST: Final = re.compile(r"\A(?:\\b)?(?:\((?:\?:)?)?([\w \-'|]+)\)?(?:\\b)?\Z")
 _MACRO: Final = re.compile(r"\{\{(char|user)\}\}|<(char|user)>", re.IGNORECASE)
+# World info belongs to no character: whoever it is played with is meant, and no name is known here.
+_OF_NOBODY: Final = {"char": "the character", "user": "you"}
 _DECORATOR: Final = re.compile(r"\A(?:\s*@@@?\w+[^\n]*(?:\n|\Z))+")
 
 
@@ -90,9 +92,9 @@ def import_data(data: Any, name: str, where: str = "data") -> ImportedLore:
     if spec in ("chara_card_v2", "chara_card_v3") and isinstance(inner, Mapping):
         return _card(inner, name)
     if spec == "lorebook_v3" and isinstance(inner, Mapping):
-        return _book(inner, _text(inner.get("name")) or name, {})
+        return _book(inner, _text(inner.get("name")) or name, _OF_NOBODY)
     if isinstance(data.get("entries"), Mapping | list):
-        return _book(data, _text(data.get("name")) or name, {})
+        return _book(data, _text(data.get("name")) or name, _OF_NOBODY)
     if _text(data.get("name")) and _text(data.get("description")):
         return _card(data, name)  # V1: the fields stand at the root
     raise ImportRejected(f"{where}: no world info (no 'entries') and no character card (no known 'spec')")
