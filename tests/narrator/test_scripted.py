@@ -105,6 +105,15 @@ async def test_the_walkthrough_of_the_specification_gives_its_second_plan_withou
     }
 
 
+@pytest.mark.parametrize(
+    "prompt", ["Go inside? No.", "go in. no way!", "Go inside? No, go north.", "go in? better not"]
+)
+async def test_a_deed_that_is_asked_and_denied_is_not_done_by_its_words_alone(prompt: str) -> None:
+    lighthouse = TORCH.parents[1] / "lighthouse" / "narrator.toml"
+    request = NarratorRequest(prompt, {"place": {"id": "landing"}})
+    assert ScriptedNarrator.load(lighthouse).understand(request) == ([], [prompt])
+
+
 async def test_every_plan_has_a_request_id_of_its_own() -> None:
     speaker = ScriptedNarrator.load(TORCH)
     assert isinstance(speaker, Narrator)

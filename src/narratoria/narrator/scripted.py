@@ -5,6 +5,7 @@ It is the stub of 000 §14.1.2, and enough to play a whole story without any mod
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -271,11 +272,21 @@ def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
     return named | {f"tools/{name}" for name in named}
 
 
+# "Go inside? No." does nothing; "Go inside. No, wait." leaves it open what is to be done.
+_DENIED: Final = re.compile(
+    r"\w[.!?;]+\s*(?:no|nope|nah|never|no way|(?:better|rather|certainly|of course|absolutely) not|not (?:now|yet))"
+    r"\s*(?:[.!,;]|$)",
+    re.IGNORECASE,
+)
+
+
 def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
     """Whether the words that fit stand beside others that may rule them out: "don't, whatever you do, light it"."""
     if not any(action.acts for action in actions):
         return False
     if any(action.is_final for action in actions) and (missed or is_hedged(prompt)):
+        return True
+    if _DENIED.search(prompt):
         return True
     return any(mood(_spelled(part)) is not Mood.ORDER for part in missed)
 
