@@ -114,7 +114,14 @@ def main() -> None:
         narrator = LocalNarrator(CachedEmbedder(model, Path(folder)))
         rows = [
             row
-            for name in ("development", "development-2", "development-3", "held-out", "held-out-2")
+            for name in (
+                "development",
+                "development-2",
+                "development-3",
+                "held-out",
+                "held-out-2",
+                "held-out-3",
+            )
             for row in understanding(narrator, name)
         ]
     report("local narrator", [*rows, start_up(), *cold_story(), recall(model)])
