@@ -20,6 +20,7 @@ from narratoria.narrator.ledger import Ledger, Path, Source
 from narratoria.narrator.places import is_elsewhere, whereabouts
 from narratoria.narrator.words import split_name, stem, word_set
 from narratoria.plan import ExecutionResult
+from narratoria.state import plain
 
 Verdict: TypeAlias = Literal["held", "contradicted", "unknown"]
 
@@ -155,7 +156,7 @@ class Receipt:
             "claim": self.claim.text,
             "verdict": self.verdict,
             "path": self.path,
-            "value": self.value,
+            "value": plain(self.value),
             "by": None if made is None else {"turn": made.turn, "call": made.call, "seq": made.seq},
         }
 
