@@ -129,6 +129,10 @@ def test_deleting_asks_first(home: Path) -> None:
     assert narratoria(home, "sessions", "prune", "--json").returncode == 0
 
 
+@pytest.mark.skipif(
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+    reason="interruptions are ignored here, as in a job behind a shell",
+)
 def test_an_interruption_at_a_question_is_one(home: Path) -> None:
     (meta,) = listed(home)
     asking = subprocess.Popen(
