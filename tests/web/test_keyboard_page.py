@@ -90,6 +90,20 @@ def test_the_focus_stays_with_the_story_whatever_is_pressed(server: RunningServe
     expect(field(page)).to_be_focused()
 
 
+def test_the_focus_stays_with_the_turn_of_a_choice_though_the_next_one_is_there_before_a_frame_is_drawn(
+    server: RunningServer, open_page: Open
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    page.add_init_script("window.requestAnimationFrame = (draw) => setTimeout(draw, 600, performance.now())")
+    page.reload()
+    prologue = page.get_by_role("article", name="Prologue")
+    expect(prologue).to_be_focused()
+    press(page, "Paint a picture")
+    expect(page.locator(".turn:focus")).to_have_attribute("aria-label", "Prologue")
+    expect(button(page, "Hang it up")).to_be_visible()
+    expect(prologue).to_be_focused()
+
+
 @pytest.mark.parametrize("how", ["click", "press"])
 def test_a_redo_that_brings_back_all_there_is_hands_the_focus_on(
     server: RunningServer, open_page: Open, how: str

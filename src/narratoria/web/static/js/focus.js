@@ -5,6 +5,8 @@
 
 /** What had the focus last, unless a person has taken it away. @type {Element|null} */
 let last = null;
+/** The turn it was in: what has been taken out of one cannot be asked for it any more. @type {HTMLElement|null} */
+let around = null;
 /** @type {(from: Element) => HTMLElement|null|undefined} */
 let refuge = () => null;
 
@@ -17,22 +19,25 @@ function usable(node) {
 let pressed = false;
 document.addEventListener("pointerdown", () => { pressed = true; }, true);
 for (const type of ["pointerup", "pointercancel", "keydown"]) document.addEventListener(type, () => { pressed = false; }, true);
-document.addEventListener("focusin", (event) => { last = event.target; });
+document.addEventListener("focusin", (event) => {
+  last = event.target;
+  around = last.closest?.(".turn") ?? null;
+});
 document.addEventListener("focusout", (event) => {
   if (pressed && event.relatedTarget === null) last = null;
 });
 
-/** Say where a lost focus belongs. @param {(from: Element) => HTMLElement|null|undefined} find */
+/** Say where a lost focus belongs whose turn is gone as well. @param {(from: Element) => HTMLElement|null|undefined} find */
 export function offerRefuge(find) {
   refuge = find;
 }
 
-/** Give the focus on where it was lost. */
+/** Give the focus on where it was lost: to the turn it was in, however many have come before this frame. */
 export function settleFocus() {
   const active = document.activeElement;
   const from = active && active !== document.body ? active : last;
   if (!from || usable(from) || document.querySelector("dialog[open]")) return;
-  const next = refuge(from);
+  const next = around && usable(around) ? around : refuge(from);
   (next && usable(next) ? next : document.getElementById("main"))?.focus({ preventScroll: true });
 }
 

@@ -135,7 +135,7 @@ export class TurnPart {
   }
 
   #choice(text, index) {
-    // the button goes; the story gives its focus to this turn (`offerRefuge`), with the next one before it
+    // the button goes, and its focus to this turn (`settleFocus`), with the next one before it
     return h("button", { class: "choice", on: { click: () => this.view.game.send(text, "choice") } },
       h("span", { class: "key", "aria-hidden": "true", text: index < 9 ? String(index + 1) : "·" }), h("span", { class: "choice-text", dir: "auto", text }), icon("chevron"));
   }
