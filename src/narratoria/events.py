@@ -327,10 +327,14 @@ class Checkpoint(RuntimeEvent, tag="checkpoint", frozen=True, kw_only=True):
 
 
 class RecordsLost(RuntimeEvent, tag="records_lost", frozen=True, kw_only=True):
-    """A damaged database was salvaged: what this session recorded as numbers `first` to `last` could not be read."""
+    """A damaged database was salvaged: what this session recorded as numbers `first` to `last` could not be read.
+
+    `resumed` is the snapshot that tells how things stood at or after `last`, where the session goes on behind the gap.
+    """
 
     first: int
     last: int
+    resumed: JsonObject | None = None
 
     @property
     def count(self) -> int:

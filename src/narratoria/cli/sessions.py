@@ -266,7 +266,7 @@ def salvage_(as_json: bool) -> None:
 
 
 def _say_what_is_saved(one: SavedSession) -> None:
-    cut = f", up to record {one.records} of {one.expected}" if not one.readable else ""
+    cut = f", {one.records} of {one.expected} records" if not one.readable else ""
     before = f"; {counted(one.lost_before, 'record')} were lost before" if one.lost_before else ""
     how = {
         "whole": "whole",

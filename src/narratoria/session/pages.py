@@ -15,6 +15,8 @@ _TABLE_LEAF: Final = 0x0D
 _INDEX_LEAF: Final = 0x0A  # also of tables WITHOUT ROWID ...
 _INDEX_NODE: Final = 0x02  # ... whose rows lie on the pages above the leaves too
 _INTEGERS: Final = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}  # serial type: bytes
+_SIZES: Final = frozenset(1 << power for power in range(9, 17))
+_USUAL: Final = (4096, 0)  # bytes of a page, and those of it that SQLite leaves alone
 _LONGEST: Final = 1 << 30  # of a row: a damaged length must not make us allocate everything
 
 
@@ -22,19 +24,33 @@ class _Unreadable(Exception):
     """This cell is not what it should be."""
 
 
+Row = tuple[int, list[Any]]  # (rowid, values); 0 where a table has no rowid
+
+
+def readable_rows(path: Path) -> list[Row]:
+    """Every row on any page that is in use. The page size is what the header says, or, where that is damaged, SQLite's
+    usual one, whichever gives more."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[16:18], "big")
+    layouts = {(65536 if size == 1 else size, data[20] if len(data) > 20 else 0), _USUAL}
+    found = [list(Pages(data, *layout).rows()) for layout in layouts if layout[0] in _SIZES]
+    return max(found, key=len)
+
+
 class Pages:
     """A database file as pages."""
 
-    def __init__(self, path: Path) -> None:
-        self._bytes = path.read_bytes()
-        size = int.from_bytes(self._bytes[16:18], "big")
-        self._size = 65536 if size == 1 else size
-        self._usable = self._size - (self._bytes[20] if len(self._bytes) > 20 else 0)
-        self._count = len(self._bytes) // self._size if self._size >= 512 else 0
+    def __init__(self, data: bytes, size: int, reserved: int) -> None:
+        self._bytes = data
+        self._size = size
+        self._usable = size - reserved
+        self._count = len(data) // size
 
-    def rows(self) -> Iterator[tuple[int, list[Any]]]:
-        """Every row that can be read, as (rowid, values); 0 where a table has no rowid."""
+    def rows(self) -> Iterator[Row]:
+        free = self._free()
         for number in range(1, self._count + 1):
+            if number in free:
+                continue
             page = self._page(number)
             start = 100 if number == 1 else 0
             kind = page[start]
@@ -47,6 +63,21 @@ class Pages:
                     yield self._cell(page, int.from_bytes(page[place : place + 2], "big"), kind)
                 except (_Unreadable, IndexError, UnicodeDecodeError, struct.error):
                     continue  # this one is lost, its neighbours need not be
+
+    def _free(self) -> set[int]:
+        """Pages that are free again (§1.5): what was deleted stays so. A damaged list of them is not believed."""
+        trunk, count = (int.from_bytes(self._bytes[at : at + 4], "big") for at in (32, 36))
+        found: set[int] = set()
+        while trunk:
+            if trunk in found or not 1 < trunk <= self._count:
+                return set()
+            page = self._page(trunk)
+            leaves = min(int.from_bytes(page[4:8], "big"), self._usable // 4 - 2)
+            found.add(trunk)
+            found.update(int.from_bytes(page[at : at + 4], "big") for at in range(8, 8 + 4 * leaves, 4))
+            trunk = int.from_bytes(page[:4], "big")
+        sound = len(found) == count and all(1 < number <= self._count for number in found)
+        return found if sound else set()
 
     def _page(self, number: int) -> bytes:
         return self._bytes[(number - 1) * self._size : number * self._size]

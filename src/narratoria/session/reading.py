@@ -88,9 +88,16 @@ class SqlReader:
         stretches = self._stretches(key, upto)
         found = self._newest_snapshot(stretches)
         if found is not None:
-            _, main = chunks.parted(found, f"a snapshot of session {session_id}")
-            restoration.load(_snapshot(main, session_id), partial(self._assets_at, session_id, key))
+            what = f"a snapshot of session {session_id}"
+            restoration.load(
+                _snapshot(chunks.parted(found, what)[1], what), partial(self._assets_at, session_id, key)
+            )
         restoration.apply_all(self._read(stretches, session.seq, None))
+        if session.seq > upto:
+            raise JournalError(
+                f"how session {session_id} stood at record {upto} was lost to damage; it is known again from "
+                f"record {session.seq} on"
+            )
         session.seq = upto
         return restoration
 
@@ -119,13 +126,24 @@ class SqlReader:
                 "SELECT data FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq", (part, upto)
             )
             for (data,) in rows:
-                changes, main = chunks.parted(bytes(data), f"a snapshot of session {session_id}")
+                what = f"a snapshot of session {session_id}"
+                changes, main = chunks.parted(bytes(data), what)
                 if changes:
-                    what = f"the assets of session {session_id}"
-                    chunks.read_as(AssetChanges, changes, what).apply_to(found)
+                    chunks.read_as(AssetChanges, changes, f"the assets in {what}").apply_to(found)
                 else:
-                    found = dict(_snapshot(main, session_id).assets)
+                    found = dict(_snapshot(main, what).assets)
         return found
+
+    def snapshots(self, session_id: str) -> Iterator[tuple[int, bytes]]:
+        """Those of a session and of the past it shares, by their record, oldest first, packed."""
+        for key, _, upto in self._stretches(*self._key_and_last(session_id)):
+            for (seq,) in self.query(
+                "SELECT seq FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq", (key, upto)
+            ):
+                ((data,),) = self.query(
+                    "SELECT data FROM snapshots WHERE session = ? AND seq = ?", (key, seq)
+                )
+                yield int(seq), bytes(data)
 
     # --- knowing -----------------------------------------------------------------------------------------
 
@@ -278,7 +296,13 @@ def _unknown(session_id: str) -> SessionUnknown:
     )
 
 
-def _snapshot(packed: bytes, session_id: str) -> Snapshot:
-    what = f"a snapshot of session {session_id}"
+def unpack_snapshot(data: bytes, what: str) -> tuple[AssetChanges | None, Snapshot]:
+    """What became of the assets since the snapshot before (None: all are in it, as in version 1), and the rest."""
+    first, main = chunks.parted(data, what)
+    changes = chunks.read_as(AssetChanges, first, f"the assets in {what}") if first else None
+    return changes, _snapshot(main, what)
+
+
+def _snapshot(packed: bytes, what: str) -> Snapshot:
     found: Snapshot = chunks.read_as(Snapshot, chunks.unpack(packed, what), what)
     return found

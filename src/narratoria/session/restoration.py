@@ -20,6 +20,7 @@ from narratoria.events import (
     Narration,
     PatchChange,
     PermissionChange,
+    RecordsLost,
     SessionStarted,
     SkillHealth,
     SliceChange,
@@ -124,10 +125,12 @@ class Restoration:
         self.timeline.turns = [turn for first, last in snapshot.turns for turn in range(first, last + 1)]
 
     def apply(self, record: Record) -> None:
+        if record.seq <= self.session.seq:
+            return  # what it did is in the snapshot that bridged a gap before it
         step = _STEPS.get(type(record.event))
         if step is not None:
             step(self, record, record.event)
-        self.session.seq = record.seq
+        self.session.seq = max(self.session.seq, record.seq)
         self.timeline.apply(record)
         if self.timeline.open is not None:
             self.open_records.append(record)
@@ -220,6 +223,23 @@ class Restoration:
         for permission in event.permissions:
             self.session.apply_change(PermissionChange(permission, True))
 
+    def _bridge(self, record: Record, event: RecordsLost) -> None:
+        """Go on as things stood behind the gap: the session becomes what the snapshot says, and nothing else."""
+        if event.resumed is None:
+            return
+        snapshot = msgspec.convert(event.resumed, Snapshot, str_keys=True)
+        session = self.session
+        for change in session.slices.export():
+            session.apply_change(SliceChange(change.slice, []))
+        for permission in session.permissions:
+            session.apply_change(PermissionChange(permission, False))
+        session.past.clear()
+        session.turn = None
+        self.load(snapshot, lambda seq: {})
+        session.asset_records = AssetRecords()  # the next snapshot has to hold them all
+        for seq, stored in snapshot.assets.items():
+            session.asset_records[seq] = stored
+
     def _begin_turn(self, record: Record, event: TurnStarted) -> None:
         self.session.turn = event.turn
         self.session.turn_count = max(self.session.turn_count, event.turn)
@@ -253,6 +273,7 @@ class Restoration:
 
 _STEPS: Final[dict[type, Callable[[Restoration, Record, Any], None]]] = {
     SessionStarted: Restoration._begin_session,
+    RecordsLost: Restoration._bridge,
     TurnStarted: Restoration._begin_turn,
     TurnCommitted: Restoration._end_turn,
     CallEmitted: lambda self, record, event: self._refer(record),

@@ -5,25 +5,23 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from narratoria.errors import JournalError
-from narratoria.events import RecordsLost, SessionStarted, TurnCommitted
-from narratoria.session import chunks
+from narratoria.events import AssetStored, RecordsLost, TurnCommitted, TurnStarted
 from narratoria.session.file_lease import nobody_playing
-from narratoria.session.pages import Pages
+from narratoria.session.salvage_gaps import Telling, snapshots_of
+from narratoria.session.salvage_rows import DAMAGE, rebuild
 from narratoria.session.session import Record
 from narratoria.session.sqlite import NewerVersion, SqliteStore
-from narratoria.session.writer import Database
+from narratoria.session.store import SessionMeta, TurnSpan
 
-_COLUMNS: Final = (
-    "key, id, story, title, created, updated, turns, last_seq, bytes, "
-    "parent, parent_turn, parent_seq, hidden, folder"
-)
+_STRAY: Final = """SELECT 1 FROM batches b LEFT JOIN sessions s ON s.key = b.session
+    WHERE COALESCE(s.last_seq, 0) < b.last_seq LIMIT 1"""
 Fate = Literal["whole", "partly", "lost"]
-_LAST_SEQ: Final = 6  # among them, the key left out
 
 
 @dataclass(slots=True)
@@ -32,7 +30,7 @@ class SavedSession:
     title: str | None
     records: int
     expected: int  # the number of its last record, before the damage
-    turns: int = 0  # how many of those that stand are saved
+    turns: int = 0  # that stand in what is saved
     lost_before: int = 0  # records that an earlier salvage could not read either
 
     @property
@@ -59,7 +57,8 @@ class Salvaged:
 def salvage(path: Path) -> Salvaged:
     """Put a new database with everything readable in the place of a damaged one.
 
-    Of each session its records are kept up to the first that cannot be read, if a turn ended before that.
+    Of each session its records are kept up to the first that cannot be read, if a turn ended before that, and those
+    after it where a snapshot tells how things stood then.
     A sound file is left as it is, and so is one of a newer version (`NewerVersion`). `SessionBusy` while any
     session in it is being played: that process would go on writing to the file that was moved away.
     """
@@ -82,7 +81,12 @@ def _salvage(path: Path) -> Salvaged:
         sound = _sound(copy, path)
         if sound is not None:
             return Salvaged(None, sound)
-        saved = _copy_sessions(_rebuild(copy, Path(folder)), fresh, path.parent / "assets")
+        try:
+            saved = _copy_sessions(rebuild(copy, Path(folder)), fresh, path.parent / "assets")
+        except BaseException:  # a full disk, say: the next attempt begins anew
+            for suffix in ("", "-wal", "-shm"):
+                fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
+            raise
     if not any(one.records for one in saved):
         fresh.unlink(missing_ok=True)
         found = f"; there are the names of {len(saved)}" if saved else ""
@@ -105,138 +109,86 @@ def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
     try:
         if store.query("PRAGMA integrity_check") != [("ok",)]:
             return None
-        found: list[SavedSession] = []
-        for meta in store.list():
-            last = lost = 0
-            for record in store.read(meta.id):
-                last, lost = record.seq, lost + _lost_by(record)
-            found.append(SavedSession(meta.id, meta.title, last, meta.last_seq, meta.turns, lost))
-        return found if all(one.readable for one in found) else None
+        found = [_looked_at(store, meta) for meta in store.list()]
+        return found if all(one.readable for one in found) and not store.query(_STRAY) else None
     except NewerVersion as error:
         raise NewerVersion(str(error).replace(str(copy), str(path))) from None
-    except JournalError:
+    except DAMAGE:
         return None
     finally:
         store.close()
 
 
-def _rebuild(copy: Path, folder: Path) -> Path:
-    """A sound database with every row that the pages of a damaged one still hold."""
-    path = folder / "rebuilt.db"
-    sessions: dict[int, tuple[Any, ...]] = {}
-    batches: dict[tuple[int, int], tuple[int, bytes]] = {}
-    for rowid, row in Pages(copy).rows():
-        if len(row) == 4 and isinstance(row[3], bytes) and all(isinstance(one, int) for one in row[:3]):
-            batches[row[0], row[1]] = row[2], row[3]
-        elif rowid and (found := _session_row(row)) is not None:
-            known = sessions.get(rowid)  # a page that is free again may hold the row as it once was
-            if known is None or known[_LAST_SEQ] < found[_LAST_SEQ]:
-                sessions[rowid] = found
-    _add_nameless(sessions, batches)
-    store = SqliteStore(path, assets=folder / "assets")
-
-    def insert(database: Database) -> None:
-        for key, row in sessions.items():
-            marks = ", ".join("?" * (1 + len(row)))
-            database.execute(f"INSERT OR IGNORE INTO sessions ({_COLUMNS}) VALUES ({marks})", (key, *row))  # noqa: S608
-        for (key, last), (first, data) in batches.items():
-            database.execute("INSERT INTO batches VALUES (?, ?, ?, ?)", (key, last, first, data))
-
-    try:
-        store.writer.run(insert)
-    finally:
-        store.close()
-    return path
+def _looked_at(store: SqliteStore, meta: SessionMeta) -> SavedSession:
+    """What can be read of a session where nothing seems damaged; what its tables say must be what its records say."""
+    records = list(store.read(meta.id))
+    told = Telling(meta, records, {})
+    pictures = {one.event.hash for one in records if isinstance(one.event, AssetStored)}
+    restored = store.restore(meta.id)
+    if not pictures <= store.asset_hashes() or _turns(records) != {
+        one.turn: one for one in store.turns(meta.id)
+    }:
+        return SavedSession(meta.id, meta.title, 0, meta.last_seq)
+    len(restored.asset_records)  # they are read when they are asked for
+    return SavedSession(
+        meta.id, meta.title, told.reached, meta.last_seq, meta.turns, sum(map(_lost_by, records))
+    )
 
 
-def _session_row(row: list[Any]) -> tuple[Any, ...] | None:
-    """The columns of `_COLUMNS` after the key. The folder stands where the table was made with it, or was added later,
-    or not at all."""
-    if len(row) not in (13, 14) or not isinstance(row[1], str):
-        return None
-    if len(row) == 13:
-        row = [*row, None]
-    if not isinstance(row[4], int | float):
-        row = [*row[:4], *row[5:], row[4]]
-    numbers, optional = row[4:9], row[9:12]
-    if not all(isinstance(one, int | float) for one in numbers):
-        return None
-    if not all(one is None or isinstance(one, int) for one in optional):
-        return None
-    return tuple(row[1:])
-
-
-def _add_nameless(
-    sessions: dict[int, tuple[Any, ...]], batches: dict[tuple[int, int], tuple[int, bytes]]
-) -> None:
-    """Sessions whose own row is lost: their first record tells what they are."""
-    last_of: dict[int, int] = {}
-    for key, last in batches:
-        last_of[key] = max(last, last_of.get(key, 0))
-    keys = {row[0]: key for key, row in sessions.items()}
-    for key in sorted(last_of.keys() - sessions.keys()):
-        first = min(last for one, last in batches if one == key)
-        try:
-            record = chunks.read_records(batches[key, first][1], "the first batch of a session")[0]
-        except JournalError:
-            continue
+def _turns(records: list[Record]) -> dict[int, TurnSpan]:
+    found: dict[int, TurnSpan] = {}
+    for record in records:
         event = record.event
-        if not isinstance(event, SessionStarted) or event.session in keys:
-            continue
-        parent = None if event.parent_session is None else keys.get(event.parent_session)
-        if event.parent_session is not None and parent is None:
-            continue  # what it shares with its parent is lost
-        keys[event.session] = key
-        begins = (parent, event.parent_turn, record.seq - 1) if parent else (None, None, None)
-        times = (record.ts, record.ts)
-        sessions[key] = (
-            event.session,
-            event.story,
-            event.title,
-            *times,
-            0,
-            last_of[key],
-            0,
-            *begins,
-            0,
-            None,
-        )
+        if isinstance(event, TurnStarted):
+            found.setdefault(event.turn, TurnSpan(event.turn, record.seq, None))
+        elif isinstance(event, TurnCommitted) and event.turn in found:
+            found[event.turn] = TurnSpan(event.turn, found[event.turn].first, record.seq)
+    return found
 
 
 def _copy_sessions(source_path: Path, fresh: Path, assets: Path) -> list[SavedSession]:
     source, target = SqliteStore(source_path, assets=assets), SqliteStore(fresh, assets=assets)
-    saved: list[SavedSession] = []
     try:
-        for meta in source.list():
-            kept = _readable(source, meta.id)
-            whole = bool(kept) and kept[-1].seq >= meta.last_seq
-            if not whole and not any(isinstance(record.event, TurnCommitted) for record in kept):
-                saved.append(SavedSession(meta.id, meta.title, 0, meta.last_seq))
-                continue
-            records, lost = kept[-1].seq, sum(map(_lost_by, kept))
-            if not whole:  # said in the session itself: nobody else will know it later
-                loss = RecordsLost(first=records + 1, last=meta.last_seq)
-                kept.append(Record(records + 1, time.time(), None, loss))
-            adopted = target.adopt(meta, kept, lacking=True)  # its pictures may be lost too
-            saved.append(SavedSession(meta.id, meta.title, records, meta.last_seq, adopted.turns, lost))
+        return [_copied(source, target, meta) for meta in source.list()]
     finally:
         source.close()
         target.close()
-    return saved
+
+
+def _copied(source: SqliteStore, target: SqliteStore, meta: SessionMeta) -> SavedSession:
+    for told in _tellings(source, meta):
+        kept, end = list(told.kept), told.reached
+        whole = end >= meta.last_seq
+        if not kept or not (whole or any(map(_holds_a_turn, kept))) or not told.makes_a_game():
+            continue
+        lost = sum(map(_lost_by, kept)) - told.lost
+        if not whole:  # said in the session itself: nobody else will know it later
+            kept.append(Record(end + 1, time.time(), None, RecordsLost(first=end + 1, last=meta.last_seq)))
+        adopted = target.adopt(meta, kept, lacking=True)  # its pictures may be lost too
+        return SavedSession(meta.id, meta.title, max(1, end - told.lost), meta.last_seq, adopted.turns, lost)
+    return SavedSession(meta.id, meta.title, 0, meta.last_seq)
+
+
+def _tellings(source: SqliteStore, meta: SessionMeta) -> Iterator[Telling]:
+    """Ways to tell a session, the one with most of it first. Where a turn in a gap is taken back behind it, only a
+    snapshot after that will do."""
+    records = list(source.read(meta.id))
+    plain = Telling(meta, records, {})
+    if plain.reached >= meta.last_seq:
+        yield plain
+    snapshots = snapshots_of(source, meta.id)
+    for least in sorted(snapshots):
+        yield Telling(meta, records, {seq: one for seq, one in snapshots.items() if seq >= least})
+    if plain.reached < meta.last_seq:
+        yield plain
+
+
+def _holds_a_turn(record: Record) -> bool:
+    event = record.event
+    if isinstance(event, RecordsLost):
+        return event.resumed is not None and bool(event.resumed.get("turns"))
+    return isinstance(event, TurnCommitted)
 
 
 def _lost_by(record: Record) -> int:
     return record.event.count if isinstance(record.event, RecordsLost) else 0
-
-
-def _readable(source: SqliteStore, session_id: str) -> list[Record]:
-    """A session's records up to the first that cannot be read: what came after it stood on it."""
-    kept: list[Record] = []
-    try:
-        for record in source.read(session_id):
-            if record.seq != (kept[-1].seq if kept else 0) + 1:
-                break
-            kept.append(record)
-    except JournalError:
-        pass  # the rest of it is lost
-    return kept

@@ -99,7 +99,7 @@ class ApswDatabase(SqliteDatabase):
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         try:
             return list(self._connection.execute(sql, tuple(values)))
-        except (apsw.Error, OSError) as error:
+        except (apsw.Error, OSError, UnicodeDecodeError) as error:  # the last: a text that damage has changed
             raise self._failed(error) from None
 
     @property
@@ -152,7 +152,7 @@ def _uri(path: Path, readonly: bool) -> str:
 
 def _is_damage(error: Exception) -> bool:
     text = str(error).lower()
-    return "malformed" in text or "not a database" in text or "corrupt" in text
+    return any(word in text for word in ("malformed", "not a database", "corrupt", "decode"))
 
 
 def damaged(path: Path, what: str, then: str) -> JournalError:
