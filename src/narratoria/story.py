@@ -112,11 +112,11 @@ class Story:
             skills=_skills(root / "skills", tools),
         )
 
-    def scripted_narrator(self, *, defers: bool = False) -> ScriptedNarrator:
-        """The narrator of the story's own `narrator.toml`; with `defers`, one that goes by meaning is behind it."""
+    def scripted_narrator(self, *, whole: bool = False, defers: bool = False) -> ScriptedNarrator:
+        """The narrator of the story's own `narrator.toml`; `whole` and `defers` where others stand behind it."""
         if self.rules is None:
             raise StoryInvalid(f"{self.root / 'narrator.toml'}: no such file; this story has no rules")
-        return ScriptedNarrator(self.rules, defers=defers)
+        return ScriptedNarrator(self.rules, whole=whole, defers=defers)
 
     @property
     def reserved_tools(self) -> frozenset[str]:

@@ -17,6 +17,7 @@ from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest
 from narratoria.narrator.reserve import Reserved, Withheld
+from narratoria.narrator.scripted import ScriptedNarrator
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument
 from narratoria.session.store import data_home
@@ -45,17 +46,15 @@ def make_narrator(
     """The chain a story asks for, or the one named. A narrator whose parts are missing is left out, unless it was
     named."""
     asked = list(names or story.narrators)
-    paraphrase = _paraphrase_narrator(story, required=names is not None) if "paraphrase" in asked else None
-    # Rules in front of the narrator that reads them by meaning leave to it what they understand in part only.
-    defers = paraphrase is not None and "rules" in asked[: asked.index("paraphrase")]
     ruled = "rules" in asked or "paraphrase" in asked
     reserved = story.reserved_tools if ruled else frozenset[str]()
     withheld = Withheld.by(story, beside_rules=ruled)
+    required = names is not None
     makers: dict[str, Callable[[], Narrator | None]] = {
-        "rules": lambda: story.scripted_narrator(defers=defers) if story.rules is not None else None,
-        "paraphrase": lambda: paraphrase,
-        "local": lambda: _local_narrator(required=names is not None, without=reserved),
-        "llm": lambda: _llm_narrator(story, required=names is not None, withheld=withheld),
+        "rules": lambda: _rules_narrator(story, required=required),
+        "paraphrase": lambda: _paraphrase_narrator(story, required=required),
+        "local": lambda: _local_narrator(required=required, without=reserved),
+        "llm": lambda: _llm_narrator(story, required=required, withheld=withheld),
         "template": TemplateNarrator,
     }
     chosen: list[Narrator] = []
@@ -67,11 +66,27 @@ def make_narrator(
         narrator = makers[name]()
         if narrator is not None:
             chosen.append(narrator)
-        if name == "paraphrase" and defers:
-            chosen.append(
-                story.scripted_narrator()
-            )  # while the model is not ready, part of it is better than nothing
-    return ChainNarrator(chosen, last_resort=TemplateNarrator(), time_limit=time_limit)
+    return ChainNarrator(_handing_on(chosen, story), last_resort=TemplateNarrator(), time_limit=time_limit)
+
+
+def _handing_on(chosen: list[Narrator], story: Story) -> list[Narrator]:
+    """Rules in front of others leave to them what they understand in part only, and speak after all when nobody
+    knows better: part of it, told as such, is better than nothing."""
+    first = next((at for at, one in enumerate(chosen) if isinstance(one, ScriptedNarrator)), len(chosen))
+    behind = [one.name for one in chosen[first + 1 :]]
+    if "template" in behind:  # which answers everything
+        behind = behind[: behind.index("template")]
+    if not set(behind) - {"rules"}:
+        return chosen
+    by_meaning = "paraphrase" in behind  # which asks the rules again, the last resorts among them too
+    end = first + 1 + len(behind)
+    return [
+        *chosen[:first],
+        story.scripted_narrator(whole=True, defers=by_meaning),
+        *chosen[first + 1 : end],
+        story.scripted_narrator(),
+        *chosen[end:],
+    ]
 
 
 def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os.environ) -> str:
@@ -180,6 +195,12 @@ class _OnFirstNeed(Generic[_Made]):
         with _one_completes, suppress(OSError, sqlite3.Error):
             self._complete(narrator)
         self._is_complete.set()
+
+
+def _rules_narrator(story: Story, *, required: bool) -> Narrator | None:
+    if story.rules is None and not required:
+        return None
+    return story.scripted_narrator()  # which says that there are none
 
 
 def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:

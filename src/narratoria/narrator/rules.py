@@ -27,7 +27,7 @@ _CASE_KEYS: Final = (
 _RULE_KEYS: Final = ("id", "patterns", "independent", "fallback", "careful", "cases", *_CASE_KEYS)
 _CALL_KEYS: Final = ("id", "tool", "input", "after", "required", "async", "retries", "backoff_ms")
 _FILE_KEYS: Final = (
-    "language", "words", "stage", "finally", "rule", "unavailable", "confirm", "unanswered",
+    "language", "words", "stage", "finally", "rule", "unavailable", "confirm", "unanswered", "undone",
 )  # fmt: skip
 _LANGUAGE_KEYS: Final = ("articles", "lead", "trail", "joins")
 OUT_OF_REACH: Final = ("That is out of reach just now.",)
@@ -36,6 +36,7 @@ UNANSWERED: Final = (
     "There is no one here to say. You will have to find out by trying.",
     "The question stays in the air a while, and nothing comes to meet it.",
 )
+UNDONE: Final = ("Nothing comes of the rest, for now: “{rest}”.",)
 _SLOT: Final = re.compile(r"\{\{|\}\}|\{([^{}|]*)(?:\|([^{}]*))?\}")
 
 
@@ -110,6 +111,7 @@ class Rules:
     unavailable: Texts = OUT_OF_REACH  # for a rule that does not say it itself: a tool it needs has failed
     confirm: Texts = CONFIRM  # before a deed of a careful rule that was asked for in other words
     unanswered: Texts = UNANSWERED  # to a question no rule answers
+    undone: Texts = UNDONE  # of the {rest} of a prompt that was understood in part only
 
     @classmethod
     def load(cls, path: Path) -> Rules:
@@ -139,6 +141,7 @@ class Rules:
             known[rule.id] = number
             rules.append(rule)
         closing = reader.calls(data.get("finally", []), "finally", set())
+        reader.slots(data.get("undone"), {"rest"}, "the file: key 'undone'")
         return cls(
             tuple(rules),
             closing,
@@ -148,6 +151,7 @@ class Rules:
             unavailable=reader.texts(data, "unavailable", "the file") or OUT_OF_REACH,
             confirm=reader.texts(data, "confirm", "the file") or CONFIRM,
             unanswered=reader.texts(data, "unanswered", "the file") or UNANSWERED,
+            undone=reader.texts(data, "undone", "the file") or UNDONE,
         )
 
     @property

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from narratoria.events import JsonObject
 from narratoria.narrator.conditions import SAID
@@ -61,8 +63,9 @@ class _Fit:
 class ScriptedNarrator:
     """Plans by rules; raises `NoMatch` where they have nothing to say.
 
-    `new_id` makes the plan's requestId. With `defers`, a prompt whose words fit only in part, or fit only a
-    rule marked `fallback`, is left to the next narrator, which goes by meaning and asks these rules again.
+    `new_id` makes the plan's requestId. With `whole`, a prompt whose words fit only in part is left to the next
+    narrator; otherwise the part is done, and what is left undone is said. With `defers`, a prompt that fits only a rule
+    marked `fallback` is left to the next narrator too, which goes by meaning and asks these rules again.
     """
 
     name = "rules"
@@ -71,10 +74,12 @@ class ScriptedNarrator:
         self,
         rules: Rules,
         *,
+        whole: bool = False,
         defers: bool = False,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
         self.rules = rules
+        self._whole = whole
         self._defers = defers
         self._new_id = new_id
 
@@ -87,9 +92,21 @@ class ScriptedNarrator:
         actions, missed = self.understand(request)
         if not actions:
             raise NoMatch(f"no rule fits {_short(request.prompt)!r}")
-        if self._defers and (missed or any(action.rule.fallback for action in actions)):
+        resorts = self._defers and any(action.rule.fallback for action in actions)
+        if resorts or (self._whole and missed):
             raise NoMatch(f"no rule fits the whole of {_short(request.prompt)!r}")
-        return self.compose(request, actions)
+        plan = self.compose(request, actions)
+        told = [part for part in (plan.narrative, self._undone(missed, request)) if part]
+        return msgspec.structs.replace(plan, narrative=" ".join(told) or None)
+
+    def _undone(self, missed: Sequence[str], request: NarratorRequest) -> str:
+        """Half of what was asked for must not look like the whole; what was ruled out is not missing."""
+        wanted = [part for part in missed if mood(_spelled(part)) is not Mood.RULED_OUT]
+        texts = self.rules.undone
+        rest = _short(", ".join(" ".join(part.split()) for part in wanted))
+        return (
+            str(fill(texts[len(request.history) % len(texts)], {"rest": rest}, request.state)) if rest else ""
+        )
 
     def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
         """What the rules do by the words of the prompt, and the parts of it that fit none of them."""
