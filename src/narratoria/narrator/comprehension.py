@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.amends import amended
 from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
+from narratoria.narrator.dictation import is_statement
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
 from narratoria.narrator.knowledge import Knowledge
@@ -15,6 +16,7 @@ from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs
 from narratoria.narrator.matching import Candidate, Sense
 from narratoria.narrator.mood import Mood, is_conditional
 from narratoria.narrator.phrases import Phrase, Reading, read
+from narratoria.narrator.profiles import ToolProfile
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.narrator.vectors import Vectors
 from narratoria.narrator.words import DETERMINERS, NOUNISH, PREPOSITIONS, VERBS, split_name, stem
@@ -34,13 +36,10 @@ class Step:
     refers_to: int | None
 
 
-class Comprehension:
-    """What a prompt asks for, and what of it was not understood."""
+class Scene:
+    """What a prompt is understood by: the tools there are, and the things of the world."""
 
     def __init__(self, knowledge: Knowledge, request: NarratorRequest) -> None:
-        self.knowledge = knowledge
-        self.request = request
-        self.prompt = request.prompt[:MAX_PROMPT]
         self.index = knowledge.index(request.tools)
         self.finder = EntityFinder(find_entities(request.state))
         self.kinds, self.people = self.finder.kinds(), self.finder.people()
@@ -49,48 +48,65 @@ class Comprehension:
             stem("-".join(split_name(tool.card.name))) for tool in self.index.tools
         }  # "x-ray Luna"
         self.mend = mender(self.index.words() | self.finder.vocabulary(), knowledge.knows_word)
+
+    def is_verb(self, word: str) -> bool:
+        return stem(word) in self.verbs
+
+
+class Comprehension:
+    """What a prompt asks for, and what of it was not understood."""
+
+    def __init__(self, knowledge: Knowledge, request: NarratorRequest, scene: Scene | None = None) -> None:
+        self.knowledge = knowledge
+        self.request = request
+        self.prompt = request.prompt[:MAX_PROMPT]
+        self.scene = scene or Scene(knowledge, request)
+        self.index, self.finder = self.scene.index, self.scene.finder
         self.steps: list[Step] = []
         self.unknown: list[Clause] = []
         self.almost: list[Candidate] = []
         self.things = self._past_things()
         self.before = len(self.things)  # what follows was spoken of in this prompt
         self.values: list[str] = []
+        self.groups: list[tuple[str, ...]] = []  # what was named together, for "them"
         self.observed: list[list[Candidate]] = []
         self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.left_out: dict[int, list[Phrase]] = {}
+        self.sense: Sense | None = None  # where it was found out beforehand
+        self.clauses = self._listen()
+        self.readings = {
+            index: self._read(index) for index, clause in enumerate(self.clauses) if not clause.negated
+        }
 
-    def understand(self) -> tuple[list[Clause], bool]:
-        """The clauses, each considered, and whether any of them asks for something."""
-        tokens = self.finder.join_titles(tokenize(self.prompt, self.mend))
-        meant = amended(tokens, self._is_verb)
+    def _listen(self) -> list[Clause]:
+        tokens = self.finder.join_titles(tokenize(self.prompt, self.scene.mend))
+        meant = amended(tokens, self.scene.is_verb)
         if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
-            for clause in split_clauses(tokens, self._is_verb)[:1]:
+            for clause in split_clauses(tokens, self.scene.is_verb)[:1]:
                 self._remember(read(clause, self.finder), None)
-        clauses = [self._let_be(clause) for clause in split_clauses(meant, self._is_verb)]
+        clauses = [self._let_be(clause) for clause in split_clauses(meant, self.scene.is_verb)]
         self.conditional = is_conditional([token.low for token in meant if not token.quoted])
         if self.conditional:  # whether it is so cannot be told from here
             clauses = [replace(c, mood=Mood.MUSING) if c.mood is Mood.ORDER else c for c in clauses]
         self._leave_out(clauses)
-        readings = {
-            index: self._read(clauses, index) for index, clause in enumerate(clauses) if not clause.negated
-        }
-        sense = self._embed(readings.values())
-        for index, clause in enumerate(clauses):
-            if index in readings:
-                self._consider(index, clause, readings[index], sense, readings)
+        return clauses
+
+    def understand(self) -> tuple[list[Clause], bool]:
+        """The clauses, each considered, and whether any of them asks for something."""
+        sense = self.sense or self.embed(self.readings.values())
+        for index, clause in enumerate(self.clauses):
+            if index in self.readings:
+                self._consider(index, clause, sense)
             else:
                 self._remember(read(clause, self.finder), None)
-        return clauses, bool(readings)
+        return self.clauses, bool(self.readings)
 
     def _let_be(self, clause: Clause) -> Clause:
         """ "…, but leave the lettuce": where nothing here is left behind, that is to do nothing to it."""
         words = [token.low for token in clause.tokens]
-        left = words[0] == "leave" and len(words) > 1 and not self._is_verb("leave")
+        left = words[0] == "leave" and len(words) > 1 and not self.scene.is_verb("leave")
         bare = left and not any(word in PREPOSITIONS for word in words[1:])
         return replace(clause, negated=True, mood=Mood.RULED_OUT) if bare else clause
-
-    def _is_verb(self, word: str) -> bool:
-        return stem(word) in self.verbs
 
     def _leave_out(self, clauses: list[Clause]) -> None:
         """Notes for each clause what its exceptions name: "charge every robot except Bolt"."""
@@ -101,11 +117,12 @@ class Comprehension:
                 self.left_out.setdefault(main, []).extend(left_out(exception))
                 clauses[main] = with_tail(clauses[main], exception)
 
-    def _read(self, clauses: Sequence[Clause], index: int) -> Reading:
+    def _read(self, index: int) -> Reading:
         """A clause; where it only goes on with the one before ("also the cellar"), with the deed of that."""
+        clauses = self.clauses
         reading = read(clauses[index], self.finder)
         verb = reading.verb
-        acts = verb in VERBS or verb in NOUNISH or stem(verb) in self.verbs
+        acts = verb in VERBS or verb in NOUNISH or self.scene.is_verb(verb)
         if clauses[index].continues and (verb == "do" or not acts):
             before = read(clauses[index - 1], self.finder)
             start = before.phrases[0].start if before.phrases else before.body
@@ -114,12 +131,26 @@ class Comprehension:
                 return read(Clause(deed + clauses[index].tokens[reading.body if acts else 0 :]), self.finder)
         return reading
 
-    def reaches(self, tool: ToolCard) -> bool:
-        """Whether the prompt leads to this tool and no other, with all of it understood."""
+    def likeliest(self, count: int) -> list[ToolProfile]:
+        """The tools nearest to what was asked; of a prompt that asks for nothing, to the prompt."""
+        if not self.observed:
+            return self.index.nearest(self.knowledge.embed([self.prompt])[0], count)
+        scores: dict[str, tuple[float, ToolProfile]] = {}
+        for candidate in (one for ranked in self.observed for one in ranked):
+            known = scores.get(candidate.tool.card.name)
+            if known is None or candidate.score > known[0]:
+                scores[candidate.tool.card.name] = (candidate.score, candidate.tool)
+        return [tool for _, tool in sorted(scores.values(), key=lambda one: -one[0])[:count]]
+
+    def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
+        """Whether the prompt leads to one call of this tool, with these things, and all of it is understood."""
         self.understand()
-        paths = {call.tool_path for step in self.steps for call in step.calls}
+        calls = [call for step in self.steps for call in step.calls]
         undecided = any(token.low == "or" for token in tokenize(self.prompt))
-        return paths == {tool.path or tool.name} and not self.unknown and not undecided
+        if len(calls) != 1 or self.unknown or undecided:
+            return False
+        given = {str(value).casefold() for value in calls[0].input.values()}
+        return calls[0].tool_path == (tool.path or tool.name) and given.issuperset(map(str.casefold, things))
 
     def takes_down(self, text: str) -> bool:
         """Whether the prompt ends in a call that takes `text` as words to be written or said."""
@@ -129,7 +160,8 @@ class Comprehension:
         last = self.steps[-1].calls[-1] if self.steps else None
         return last is not None and text in last.input.values() and not self.unknown
 
-    def _embed(self, readings: Iterable[Reading]) -> Sense:
+    def embed(self, readings: Iterable[Reading]) -> Sense:
+        """What the clauses and what they speak of mean; all at once, for many texts cost little more than one."""
         clauses: dict[str, None] = {}
         texts: dict[str, None] = {}
         for reading in readings:
@@ -147,20 +179,14 @@ class Comprehension:
     def _embed_tuned(self, texts: Sequence[str]) -> Vectors:
         return self.knowledge.embed(texts, tuned=True)
 
-    def _consider(
-        self,
-        index: int,
-        clause: Clause,
-        reading: Reading,
-        sense: Sense,
-        readings: Mapping[int, Reading],
-    ) -> None:
+    def _consider(self, index: int, clause: Clause, sense: Sense) -> None:
+        reading = self.readings[index]
         best = self._choose(reading, sense, clause.mood)
-        if not reading.phrases and index + 1 in readings and len(reading.tokens) <= 2:
+        if not reading.phrases and index + 1 in self.readings and len(reading.tokens) <= 2:
             # "pick up and examine the cup": the first verb may share the object of the second.
-            following = readings[index + 1]
+            following = self.readings[index + 1]
             shared = read(Clause(reading.tokens + following.tokens[following.body :]), self.finder)
-            other = self._choose(shared, self._embed([shared]), clause.mood)
+            other = self._choose(shared, self.embed([shared]), clause.mood)
             self.observed.pop()
             if other and (best is None or other.score > best.score):
                 reading, best = shared, other
@@ -180,9 +206,10 @@ class Comprehension:
         """The calls of a list of pairs, "Pip to the pond and Bolt to the shed"; empty where it is none."""
         chosen: list[tuple[Reading, Candidate]] = []
         almost, observed = len(self.almost), len(self.observed)
-        for clause in pairs(reading):
-            one = read(clause, self.finder)
-            best = self._choose(one, self._embed([one]), mood)
+        ones = [read(clause, self.finder) for clause in pairs(reading)]
+        sense = self.embed(ones)
+        for one in ones:
+            best = self._choose(one, sense, mood)
             if best is None or (chosen and best.tool is not chosen[0][1].tool):
                 chosen = []
                 break
@@ -218,7 +245,12 @@ class Comprehension:
 
     def _recent(self) -> Recent:
         return Recent(
-            tuple(self.things), tuple(self.values), self.kinds, tuple(self.things[self.before :]), self.people
+            tuple(self.things),
+            tuple(self.values),
+            self.scene.kinds,
+            tuple(self.things[self.before :]),
+            self.scene.people,
+            tuple(self.groups),
         )
 
     def is_disabled(self, card: ToolCard) -> bool:
@@ -259,10 +291,14 @@ class Comprehension:
         """Keep what was spoken of, for the pronouns that follow."""
         plain = [p for p in reading.phrases if not (p.pronoun or p.quoted or p.clausal or p.mention)]
         self.things += [phrase.text for phrase in plain if chosen is None]
-        self.things += [phrase.mention.entity.value for phrase in reading.phrases if phrase.mention]
+        named = [phrase.mention or phrase.about for phrase in reading.phrases]
+        self.things += [mention.entity.value for mention in named if mention]
+        self.groups += (
+            [tuple(map(str, several)) for several in chosen.filling.lists.values()] if chosen else []
+        )
         for slot in chosen.tool.slots if chosen else ():
             value = chosen.filling.input.get(slot.name) if chosen else None
-            if isinstance(value, str):
+            if isinstance(value, str) and not is_statement(value):
                 self.values.append(value)
                 if slot.kind == "text" and not slot.quoted:
                     self.things.append(value)

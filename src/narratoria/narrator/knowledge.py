@@ -30,7 +30,7 @@ class Knowledge:
         if key not in self._indexes:
             if len(self._indexes) >= _MAX_CATALOGUES:
                 self._indexes.pop(next(iter(self._indexes)))
-            self._indexes[key] = ToolIndex.build(tools, self._embedder, self._tuned)
+            self._indexes[key] = ToolIndex.build(tools, self._embedder, self._tuned, key)
         return self._indexes[key]
 
     def outweighs(self, candidate: Candidate) -> bool:
@@ -56,8 +56,11 @@ class Knowledge:
     def knows_word(self, word: str) -> bool:
         return self._embedder.knows_word(word)
 
+    def remembers(self, key: tuple[bytes, frozenset[str], str]) -> bool:
+        return key in self._working
+
     def remember(self, key: tuple[bytes, frozenset[str], str], find: Callable[[], bool]) -> bool:
-        """Whether a choice works, found out once per catalogue and set of things."""
+        """Whether a choice works, found out once per catalogue and things that it may speak of."""
         if key not in self._working:
             if len(self._working) > _MAX_NAMES:
                 self._working.clear()

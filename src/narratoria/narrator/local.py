@@ -11,7 +11,7 @@ from narratoria.narrator.clauses import Clause
 from narratoria.narrator.comprehension import MAX_PROMPT, Comprehension, Step
 from narratoria.narrator.embedding import Embedder
 from narratoria.narrator.knowledge import Knowledge
-from narratoria.narrator.matching import Candidate, fingerprint
+from narratoria.narrator.matching import Candidate
 from narratoria.narrator.mood import Mood
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.replies import (
@@ -24,10 +24,12 @@ from narratoria.narrator.replies import (
     what_is_wanting,
 )
 from narratoria.narrator.suggestions import suggest
+from narratoria.narrator.trials import Trials
 from narratoria.narrator.words import word_set
 from narratoria.plan import PlanDocument, PlannedCall
 
 _CHOICES: Final = 3
+_WEIGHED: Final = 9  # tools that may be offered
 _TELLS_OF: Final = word_set("am are is was were it he she they there")
 
 
@@ -52,8 +54,8 @@ class LocalNarrator:
         if written is not None:
             quoting = replace(request, prompt=written[0])
             if self.comprehend(quoting).takes_down(written[1]):
-                return _Answer(self._knowledge, quoting).plan()
-        return _Answer(self._knowledge, request).plan()
+                return _Answer(self.comprehend(quoting)).plan()
+        return _Answer(self.comprehend(request)).plan()
 
     def comprehend(self, request: NarratorRequest) -> Comprehension:
         """A prompt that is still to be understood, by what is known here."""
@@ -74,10 +76,9 @@ def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[list[Cand
 class _Answer:
     """What is said and done about one prompt: a plan in order, or why there is none and what could be asked."""
 
-    def __init__(self, knowledge: Knowledge, request: NarratorRequest) -> None:
-        self.knowledge = knowledge
-        self.request = request
-        self.heard = Comprehension(knowledge, request)
+    def __init__(self, heard: Comprehension) -> None:
+        self.heard = heard
+        self.request = heard.request
         self.steps: list[Step] = []  # of what was heard, those that are taken
         self.held_back = self.open_choice = False
 
@@ -147,32 +148,21 @@ class _Answer:
         return Refusal(UNKNOWN, choices)
 
     def _suggestions(self) -> list[str]:
-        """Two or three things that can be done, nearest in meaning to the prompt first."""
-        prompt = self.knowledge.embed([self.heard.prompt])[0]
-        tools = [
-            tool
-            for tool in self.heard.index.nearest(prompt, 3 * _CHOICES)
-            if not self.heard.is_disabled(tool.card)
-        ]
+        """Two or three things that can be done, nearest to what was asked first."""
+        tools = [tool for tool in self.heard.likeliest(_WEIGHED) if not self.heard.is_disabled(tool.card)]
         if self.heard.almost:
             wanted = self.heard.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
-        choices: list[str] = []
         spoken = frozenset(self.heard.things[self.heard.before :])
-        recalled = self.request.recall()
-        for text, tool in suggest(
-            tools, self.heard.finder.entities, self.knowledge.embed_names, spoken, recalled
-        ):
-            if len(choices) < _CHOICES and text not in choices and self._works(text, tool.card):
-                choices.append(text)
-        return choices
-
-    def _works(self, text: str, card: ToolCard) -> bool:
-        """Whether the choice, typed, would do what it says."""
-        request = replace(self.request, prompt=text, history=())
-        known = (
-            fingerprint(self.request.tools),
-            frozenset(e.value for e in self.heard.finder.entities),
-            text,
+        offers = suggest(
+            tools, self.heard.finder.entities, self.heard.knowledge.embed_names, spoken, self.request.recall()
         )
-        return self.knowledge.remember(known, lambda: Comprehension(self.knowledge, request).reaches(card))
+        choices: list[str] = []
+        trials = Trials(self.heard)
+        trials.prepare(group[0] for group in offers[: _CHOICES + 1])
+        for group in offers:
+            choice = next((one.text for one in group if one.text not in choices and trials.works(one)), None)
+            choices += [choice] if choice else []
+            if len(choices) == _CHOICES:
+                break
+        return choices

@@ -109,10 +109,13 @@ class ToolIndex:
     sentence_rows: list[slice]
     purposes: Vectors  # tuned: a row per tool, then one per example
     example_rows: list[slice]
+    key: bytes = b""  # equal for equal catalogues
     known: dict[str, Vectors] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, cards: Iterable[ToolCard], embedder: Embedder, tuned: Embedder) -> ToolIndex:
+    def build(
+        cls, cards: Iterable[ToolCard], embedder: Embedder, tuned: Embedder, key: bytes = b""
+    ) -> ToolIndex:
         tools = [profile(card) for card in cards]
         examples, example_rows = _flatten([tool.sentences[2:] for tool in tools], len(tools))
         sentences, sentence_rows = _flatten([tool.sentences for tool in tools])
@@ -124,6 +127,7 @@ class ToolIndex:
             sentence_rows,
             tuned.embed([*(tool.purpose for tool in tools), *examples]),
             example_rows,
+            key,
             dict(zip(extra, vectors[len(sentences) :], strict=True)),
         )
 

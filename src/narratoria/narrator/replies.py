@@ -9,6 +9,7 @@ from typing import Final
 from narratoria.narrator.clauses import Clause
 from narratoria.narrator.matching import Candidate
 from narratoria.narrator.mood import Mood
+from narratoria.narrator.offers import deed
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.words import NOUNISH, VERBS, split_name
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
@@ -41,7 +42,7 @@ def not_understood(clause: Clause) -> str:
     """Says the clause back to the player: "my" becomes "your" where it is an order, else it is quoted."""
     first = clause.tokens[0].low
     if clause.mood is Mood.ORDER and (first in VERBS or first in NOUNISH):
-        words = [_BACK.get(token.low, token.text) for token in clause.tokens]
+        words = [first, *(_BACK.get(token.low, token.text) for token in clause.tokens[1:])]
         return f"I don't know how to {_shortened(words)} here."
     return f"I don't know what to do about “{_shortened([token.text for token in clause.tokens])}” here."
 
@@ -59,8 +60,8 @@ def what_is_wanting(candidate: Candidate) -> str:
     if slot is None:
         return UNKNOWN
     what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
-    deed = " ".join(split_name(candidate.tool.card.name))
-    return f"To {deed}, I need to know more: {what.rstrip('.?')}?"
+    told = deed(candidate.tool)
+    return f"{f'To {told}' if told else 'For that'}, I need to know more: {what.rstrip('.?')}?"
 
 
 def quoted_after_colon(prompt: str) -> tuple[str, str] | None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from narratoria.narrator.entities import Entity, is_person
+from narratoria.narrator.offers import Place, Sentence, sentences, spoken
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.vectors import Vectors
 from narratoria.narrator.words import PARTICLES, content_stems, split_name, stem
 
 _CONSIDERED: Final = 24  # things weighed for a slot; a refusal should not take longer than a plan
-
+_WAYS: Final = 3  # to ask for one tool
 _LIKE_ENOUGH: Final = 0.3
 _FITTING: Final = 0.4
 _SPOKEN: Final = 1.0  # how much rather a thing is chosen that the prompt names,
@@ -48,131 +49,150 @@ def _things_in(request: str) -> frozenset[str]:
     return frozenset(content_stems(rest) - PARTICLES)
 
 
+class Offer(NamedTuple):
+    """Something that could be asked for, as a player would type it."""
+
+    text: str
+    tool: ToolProfile  # that it should reach
+    values: tuple[str, ...]  # of its things, which the call should have
+    sound: bool  # these are kept as what the tool takes; otherwise they are only like that
+
+
 def suggest(
     tools: Sequence[ToolProfile],
     entities: Sequence[Entity],
     embed: Embed,
-    spoken: Collection[str] = (),
+    named: Collection[str] = (),
     recalled: Sequence[str] = (),
-) -> list[tuple[str, ToolProfile]]:
-    """Requests as a player would type them, with the tool each should reach. A tool given twice gets two things, first.
+) -> list[list[Offer]]:
+    """Per tool the ways to ask for it, best first; the tools in the order they are to be offered.
 
-    Things that were `spoken` of come before others of their kind, then those that `recalled` memories speak of; and so
-    do the requests about these.
+    A tool given twice comes first, each time with other things. Things that the prompt `named` come before others of
+    their kind, then those that `recalled` memories speak of; and so do the requests about these.
     """
     reminder = Reminder(recalled)
     firm = [entity for entity in entities if entity.firm]
     favour = {entity.value: _RECALLED for entity in firm if reminder.speaks_of(entity)}
-    favour.update(dict.fromkeys(spoken, _SPOKEN))
+    favour.update(dict.fromkeys(named, _SPOKEN))
     things = sorted(firm, key=lambda entity: -favour.get(entity.value, 0.0))[:_CONSIDERED]
-    taken: set[tuple[str, str]] = set()
-    # What has no example is often not meant for players: a rule's own tool, a helper of another.
-    tools = [tool for tool in tools if tool.card.examples] or tools
-    wording = [(_wording(tool, things, embed, taken, favour), tool) for tool in tools]
-    found = [(text, tool) for text, tool in wording if text]
-    names = [tool.card.name for tool in tools]
-    return sorted(found, key=lambda one: (names.count(one[1].card.name) < 2, reminder.rank(one[0])))
+    ways = {tool.card.name: sentences(tool)[:_WAYS] for tool in tools}
+    names = {one.value for one in entities if one.kind or (one.firm and is_person(one))}
+    stock = _Stock(things, embed, favour, names)
+    stock.weigh((tool, place) for tool in tools for way in ways[tool.card.name] for place in way.places)
+    offers = [_offers(tool, ways[tool.card.name], stock) for tool in tools]
+    times = Counter(tool.card.name for tool in tools)
+    # Where most tools have examples, one that has none is often not meant for players: a helper of another.
+    shown = 2 * sum(bool(tool.card.examples) for tool in tools) >= len(tools)
+
+    def order(group: list[Offer]) -> tuple[bool, bool, bool, int]:
+        first = group[0]
+        helper = shown and not first.tool.card.examples
+        return times[first.tool.card.name] < 2, helper, not first.sound, reminder.rank(first.text)
+
+    return sorted((group for group in offers if group), key=order)
 
 
-def _wording(
-    tool: ToolProfile,
-    things: Sequence[Entity],
-    embed: Embed,
-    taken: set[tuple[str, str]],
-    favour: Mapping[str, float],
-) -> str:
-    """ "" where an example speaks of things this world has not, and none that it has would do."""
-    example, value, slot = _example(tool)
-    if slot is None:
-        named = any(s.kind == "text" and not s.quoted for s in tool.required)
-        here = example if _is_all_here(tool, things) else ""
-        return here if named and things else example or tool.card.description.rstrip(".")
-    thing = _fitting(tool, slot, value, things, embed, taken, favour)
-    if thing is None:
-        return "" if things else example or tool.card.description.rstrip(".")
-    taken.add((tool.card.name, thing.value))
-    label = " ".join(split_name(thing.value)) if thing.value.islower() else thing.value.replace("_", " ")
-    name = label[:1].isupper()
-    if example and value:
-        article = r"(?:(?P<article>the|an?|some|my)\s+)?"
-        replaced, count = re.subn(
-            rf"(?<!\w){article}{_as_said(value)}(?!\w)",
-            lambda match: (
-                label if name or not match["article"] else f"{_same_case('the', match['article'])} {label}"
-            ),
-            example,
-            flags=re.IGNORECASE,
-        )
-        if count:
-            return replaced
-    return f"{' '.join(split_name(tool.card.name)).capitalize()} {'' if name else 'the '}{label}"
+def _offers(tool: ToolProfile, ways: Sequence[Sentence], stock: _Stock) -> list[Offer]:
+    found: dict[str, Offer] = {}
+    taken: set[str] = set()
+    again = any(name == tool.card.name for name, _ in stock.taken)
+    for way in ways:
+        chosen = stock.fill(tool, way)
+        if chosen is not None and (chosen or not again):
+            values = iter(chosen)
+            text = "".join(p if isinstance(p, str) else stock.spoken(p, next(values)) for p in way.parts)
+            things = tuple(one.value for one in chosen)
+            found.setdefault(text, Offer(text, tool, things, all(one.sound for one in chosen)))
+            taken.update(things)
+    stock.taken |= {(tool.card.name, value) for value in taken | {""}}
+    return list(found.values())
 
 
-def _as_said(value: str) -> str:
-    """A pattern for a value as an example may write it: `rose_bed` as "rose bed"."""
-    return r"[\s_-]+".join(re.escape(word) for word in re.split(r"[\s_]+", value) if word)
+class _Pick(NamedTuple):
+    value: str
+    sound: bool
 
 
-def _is_all_here(tool: ToolProfile, things: Sequence[Entity]) -> bool:
-    """Whether every thing that the first example names is one of `things`."""
-    known = {thing.value.casefold() for thing in things}
-    values: Mapping[str, Any] = next(
-        (e.get("input", {}) for e in tool.card.examples if e.get("description")), {}
+class _Stock:
+    """The things of this world, for the places in sentences."""
+
+    def __init__(
+        self, things: Sequence[Entity], embed: Embed, favour: Mapping[str, float], names: Collection[str]
+    ) -> None:
+        self.things, self.embed, self.favour = things, embed, favour
+        self.names = names  # values that are names: of people, and of what is said to be of a kind
+        self.values = {thing.value.casefold() for thing in things}
+        self.taken: set[tuple[str, str]] = (
+            set()
+        )  # by a tool's name: a second offer of it is about something else
+
+    def weigh(self, places: Iterable[tuple[ToolProfile, Place]]) -> None:
+        """Embeds at once what will be compared one by one: many texts cost little more than one."""
+        texts = [text for tool, place in places for text in _asked_for(tool, place)]
+        if self.things and texts:
+            self.embed(list(dict.fromkeys([*(thing.label for thing in self.things), *texts])))
+
+    def fill(self, tool: ToolProfile, way: Sentence) -> list[_Pick] | None:
+        """A thing for each place; None where there is none for one of them."""
+        if not {value.casefold() for value in way.known} <= self.values:
+            return None
+        chosen: list[_Pick] = []
+        for place in way.places:
+            pick = self._pick(tool, place, {one.value for one in chosen})
+            if pick is None:
+                return None
+            chosen.append(pick)
+        return chosen
+
+    def spoken(self, place: Place, pick: _Pick) -> str:
+        return spoken(place, pick.value, named=place.slot.person or pick.value in self.names)
+
+    def _pick(self, tool: ToolProfile, place: Place, besides: Collection[str]) -> _Pick | None:
+        slot = place.slot
+        if slot.kind == "choice":
+            choices = [str(choice) for choice in slot.choices]
+            return _Pick(max(choices, key=lambda choice: self.favour.get(choice, 0.0)), True)
+        if not self.things:
+            return _Pick(place.said, False) if place.said else None
+        free = [
+            thing
+            for thing in self.things
+            if (tool.card.name, thing.value) not in self.taken and thing.value not in besides
+        ]
+        kind = _of_kind(slot, free)
+        people = [thing for thing in free if slot.person == is_person(thing)]
+        best = self._likest(tool, place, kind or people or free, bool(kind))
+        if best is None or not (kind or best[1] > _LIKE_ENOUGH):
+            return _Pick(place.said, False) if place.free and place.said else None
+        thing, like = best
+        return _Pick(thing.value, bool(kind) or (thing.value in self.favour and like > _FITTING))
+
+    def _likest(
+        self, tool: ToolProfile, place: Place, things: Sequence[Entity], fit: bool
+    ) -> tuple[Entity, float] | None:
+        if not things:
+            return None
+        wanted = place.slot.words | {stem(word) for word in split_name(place.said)}
+        elsewhere = {word for other in tool.slots if other is not place.slot for word in other.words}
+        likes = self.embed([thing.label for thing in things]) @ self.embed(_asked_for(tool, place)).T
+        scores = []
+        for thing, like in zip(things, likes.max(axis=1), strict=True):
+            score = float(like) + bool(thing.holders & wanted) - bool(set(thing.stems) & elsewhere)
+            # A memory of the tower makes nobody eat it: only what fits by itself is favoured.
+            scores.append(score + self.favour.get(thing.value, 0.0) * (fit or score > _FITTING))
+        best = max(scores)
+        return things[scores.index(best)], best
+
+
+def _of_kind(slot: Slot, things: Sequence[Entity]) -> list[Entity]:
+    """Those that are called or kept as what the slot takes: `rooms` for a room, `furniture` for a piece of it."""
+    return (
+        [thing for thing in things if thing.holder in slot.words or thing.stems[-1] in slot.words]
+        or [thing for thing in things if thing.holders & slot.words]
+        or [thing for thing in things if thing.holder in slot.told]
     )
-    named = [values.get(slot.name) for slot in tool.required if slot.kind == "text" and not slot.quoted]
-    return bool(named) and all(isinstance(value, str) and value.casefold() in known for value in named)
 
 
-def _same_case(word: str, like: str) -> str:
-    return word.capitalize() if like[:1].isupper() else word
-
-
-def _example(tool: ToolProfile) -> tuple[str, str, Slot | None]:
-    """An example that names one thing at most, that thing, and the slot it is in."""
-    named = [slot for slot in tool.required if slot.kind == "text" and not slot.quoted]
-    if len(named) > 1:
-        return next((str(e["description"]) for e in tool.card.examples if e.get("description")), ""), "", None
-    slot = named[0] if named else None
-    others = {s.name for s in tool.slots if s.kind == "text" and s is not slot and not s.quoted}
-    for example in tool.card.examples:
-        text, values = str(example.get("description", "")), example.get("input", {})
-        if text and not others & values.keys():
-            value = values.get(slot.name) if slot else ""
-            return text, value if isinstance(value, str) else "", slot
-    return "", "", slot
-
-
-def _fitting(
-    tool: ToolProfile,
-    slot: Slot,
-    value: str,
-    things: Sequence[Entity],
-    embed: Embed,
-    taken: set[tuple[str, str]],
-    favour: Mapping[str, float],
-) -> Entity | None:
-    """The thing most like what the slot is for: one of its kind by name, else by meaning."""
-    free = [thing for thing in things if (tool.card.name, thing.value) not in taken]
-    if not free:
-        return None
-    wanted = set(slot.words) | {stem(word) for word in split_name(value)}
-    kind = [thing for thing in free if thing.holder in slot.words or thing.stems[-1] in slot.words]
-    free = kind or [thing for thing in free if slot.person == is_person(thing)] or free
-    elsewhere = {word for other in tool.slots if other is not slot for word in other.words}
-    names = embed([thing.label for thing in free])
-    likes = (
-        names @ embed([value or slot.text, f"{value} {slot.text}".strip(), tool.card.description]).T
-    ).max(axis=1)
-    scores = [
-        _favoured(
-            float(like) + bool(thing.holders & wanted) - bool(set(thing.stems) & elsewhere),
-            favour.get(thing.value, 0.0),
-        )
-        for like, thing in zip(likes, free, strict=True)
-    ]
-    return free[scores.index(max(scores))] if max(scores) > _LIKE_ENOUGH else None
-
-
-def _favoured(score: float, favour: float) -> float:
-    """A memory of the tower makes nobody eat it: only what fits by itself is chosen rather for being remembered."""
-    return score + favour if favour >= _SPOKEN or score > _FITTING else score
+def _asked_for(tool: ToolProfile, place: Place) -> list[str]:
+    said, slot = place.said, place.slot
+    return [said or slot.text, f"{said} {slot.text}".strip(), tool.card.description]
