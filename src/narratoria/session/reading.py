@@ -296,13 +296,6 @@ def _unknown(session_id: str) -> SessionUnknown:
     )
 
 
-def unpack_snapshot(data: bytes, what: str) -> tuple[AssetChanges | None, Snapshot]:
-    """What became of the assets since the snapshot before (None: all are in it, as in version 1), and the rest."""
-    first, main = chunks.parted(data, what)
-    changes = chunks.read_as(AssetChanges, first, f"the assets in {what}") if first else None
-    return changes, _snapshot(main, what)
-
-
 def _snapshot(packed: bytes, what: str) -> Snapshot:
     found: Snapshot = chunks.read_as(Snapshot, chunks.unpack(packed, what), what)
     return found

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from narratoria.errors import JournalError
 from narratoria.events import AssetStored, JsonObject, RecordsLost, SessionStarted, TurnCommitted, TurnStarted
-from narratoria.session.reading import SqlReader, unpack_snapshot
+from narratoria.session import chunks
+from narratoria.session.asset_records import AssetChanges
+from narratoria.session.reading import SqlReader
 from narratoria.session.restoration import Restoration, Snapshot
 from narratoria.session.salvage_rows import DAMAGE
 from narratoria.session.session import Record, Session
@@ -131,10 +135,24 @@ def snapshots_of(source: SqlReader, session_id: str) -> dict[int, Snapshot]:
     found: dict[int, Snapshot] = {}
     assets: dict[int, AssetStored] = {}
     for seq, data in source.snapshots(session_id):
-        changes, snapshot = unpack_snapshot(data, f"a snapshot of session {session_id}")
-        if changes is None:
-            assets = dict(snapshot.assets)
-        else:
+        changes, snapshot = _opened(data)
+        if changes is not None:
             changes.apply_to(assets)
-        found[seq] = msgspec.structs.replace(snapshot, assets=dict(assets))
+        elif snapshot is not None:
+            assets = dict(snapshot.assets)  # as in version 1
+        if snapshot is not None and snapshot.seq == seq:
+            found[seq] = msgspec.structs.replace(snapshot, assets=dict(assets))
     return found
+
+
+def _opened(data: bytes) -> tuple[AssetChanges | None, Snapshot | None]:
+    """What can be read of the two parts of a snapshot."""
+    what = "a snapshot"
+    first, main = chunks.parted(data, what)
+    changes: AssetChanges | None = None
+    snapshot: Snapshot | None = None
+    with suppress(JournalError):
+        changes = chunks.read_as(AssetChanges, first, what) if first else None
+    with suppress(JournalError):
+        snapshot = chunks.read_as(Snapshot, chunks.unpack(main, what), what)
+    return changes, snapshot

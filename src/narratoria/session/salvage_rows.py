@@ -15,7 +15,6 @@ from narratoria.errors import JournalError
 from narratoria.events import SessionStarted
 from narratoria.session import chunks
 from narratoria.session.pages import readable_rows
-from narratoria.session.reading import unpack_snapshot
 from narratoria.session.session import Record
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.sqlite_database import connect, default_driver
@@ -33,32 +32,30 @@ SessionRow = dict[str, Any]
 
 @dataclass(slots=True)
 class FoundRows:
-    """Batches by (session key, last record), snapshots by (session key, record); only those that can be unpacked."""
+    """Batches by (session key, last record), snapshots by (session key, record), as far as they can be unpacked."""
 
     sessions: dict[int, SessionRow] = field(default_factory=dict)
     batches: dict[tuple[int, int], tuple[int, bytes]] = field(default_factory=dict)
     snapshots: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def add_batch(self, row: Any) -> None:
-        if len(row) != 4 or not all(isinstance(one, int) for one in row[:3]) or not isinstance(row[3], bytes):
+        if len(row) != 4 or not isinstance(row[0], int) or not isinstance(row[3], bytes):
             return
-        key, last, first, data = row
-        if (key, last) in self.batches:
-            return
-        records = unpacked(data)
-        if records and (records[0].seq, records[-1].seq) == (first, last):
-            self.batches[key, last] = first, data
+        records = unpacked(row[3])
+        if records:  # which have a checksum, unlike the numbers beside them
+            self.batches.setdefault((row[0], records[-1].seq), (records[0].seq, row[3]))
 
     def add_snapshot(self, row: Any) -> None:
         if len(row) != 3 or not all(isinstance(one, int) for one in row[:2]) or not isinstance(row[2], bytes):
             return
         key, seq, data = row
         try:
-            found = unpack_snapshot(data, "a snapshot")[1]
+            chunks.parted(
+                data, "a snapshot"
+            )  # what it says of the assets counts, whatever became of the rest
         except DAMAGE:
             return
-        if found.seq == seq:
-            self.snapshots.setdefault((key, seq), data)
+        self.snapshots.setdefault((key, seq), data)
 
     def ends(self) -> dict[int, int]:
         """The last record of each session, by its key."""
@@ -89,7 +86,7 @@ def rebuild(copy: Path, folder: Path) -> Path:
     path = folder / "rebuilt.db"
     store = SqliteStore(path, assets=folder / "assets")
     try:
-        store.writer.run(lambda database: _insert(database, rows))
+        store.writer.run(lambda database: _insert(database, rows), durable=False)
     finally:
         store.close()
     return path

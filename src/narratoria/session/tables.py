@@ -309,7 +309,10 @@ class SqlStore(SqlReader):
         except (ValueError, LookupError, TypeError) as error:
             raise JournalError(f"the records of session {name} do not make a game ({error!r})") from None
         turns = restored.timeline.standing  # those too whose own records were lost to damage
-        self.writer.run(lambda db: db.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key)))
+        if self.meta(name).turns != turns:
+            self.writer.run(
+                lambda db: db.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key))
+            )
         if restored.timeline.open is None:
             packed = chunks.pack_lines(take_snapshot(restored.session, restored.timeline).content)
             values = (key, restored.session.seq, packed)
