@@ -178,6 +178,14 @@ async def test_a_failure_is_neither_valid_nor_a_refusal_and_a_share_of_nothing_i
      ({"calls": [], "alternatives": [[{"tool": "grab"}]]}, "no tool 'grab'"),
      ({"calls": [{"input": {}}]}, "calls are a list of"), ({"calls": "go"}, "calls are a list of"),
      ({"calls": [{"tool": "go"}], "order": [[0, 1]]}, "order: .* is no pair"),
+     ({"calls": [{"tool": 5}]}, "calls are a list of"), ({"calls": [{"tool": "go", "input": 5}]}, "input: expected"),
+     ({"calls": [{"tool": "go", "input": {"x": {"$any": 5}}}]}, r"input 'x': \$any: expected a list"),
+     ({"calls": [{"tool": "go"}], "order": [[0, True]]}, "order: .* is no pair"),
+     ({"calls": [{"tool": "go"}], "order": 5}, "order: expected a list"),
+     ({"calls": [], "alternatives": 5}, "alternatives: expected a list"),
+     ({"calls": [], "prompt": 5}, "prompt: expected text, got 5"),
+     ({"calls": [], "catalogue": ["tiny"]}, "catalogue: expected text"),
+     ({"calls": [], "tags": [[]]}, "tags: expected texts"),
      ({"calls": [], "tags": "nothing"}, "tags: expected a list")],
 )  # fmt: skip
 def test_a_set_that_does_not_fit_its_catalogue_names_the_line(
@@ -198,6 +206,49 @@ def test_a_broken_set_names_the_line(tmp_path: Path, line: str, complaint: str) 
     file = tmp_path / "set.jsonl"
     file.write_text(line)
     with pytest.raises(EvaluationSetInvalid, match=complaint):
+        load_set(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [({"tools": None}, "no tools; add it"), ({"tools": {}}, "tools: expected a list"),
+     ({"tools": ["take"]}, r"tools\[0\]: expected an object"), ({"name": 5}, "name: expected text, got 5"),
+     ({"state": []}, "state: expected an object"), ({"premise": 5}, "premise: expected text"),
+     ({"tools": [{"description": "Take."}]}, r"tools\[0\]: no name; add it"),
+     ({"tools": [{"name": "take"}]}, r"tools\[0\]: no description; add it"),
+     ({"tools": [{"name": "take", "description": " "}]}, r"tools\[0\]: description: empty"),
+     ({"tools": [{"name": "a", "description": "A.", "parameters": []}]}, "parameters: expected an object"),
+     ({"tools": [{"name": "a", "description": "A.", "parameters": {"type": 5}}]}, "parameters: no JSON Schema"),
+     ({"tools": [{"name": "a", "description": "A.", "parameters": {"properties": {"x": True}}}]}, "each of the prop"),
+     ({"tools": [{"name": "a", "description": "A.", "examples": ["x"]}]}, r"examples\[0\]: expected an object"),
+     ({"tools": [{"name": "a", "description": "A.", "examples": [{"input": 5}]}]}, "input: expected an object"),
+     ({"tools": [{"name": "a", "description": "A.", "skill": 5}]}, "skill: expected text"),
+     ({"tools": [{"name": "a", "description": "A."}] * 2}, r"tools\[1\]: a second tool called 'a'")],
+)  # fmt: skip
+def test_a_broken_catalogue_is_named_with_the_key(
+    tmp_path: Path, change: dict[str, Any], complaint: str
+) -> None:
+    file = tiny(tmp_path, {"prompt": "x", "calls": []})
+    broken = {key: value for key, value in {**CATALOGUE, **change}.items() if value is not None}
+    (tmp_path / "catalogues" / "tiny.json").write_text(json.dumps(broken))
+    with pytest.raises(
+        EvaluationSetInvalid, match=rf"tiny\.json: {complaint}|tiny\.json: tools.*{complaint}"
+    ):
+        load_set(file)
+
+
+def test_a_catalogue_as_the_docs_tell_it_is_called_by_its_file(tmp_path: Path) -> None:
+    file = tiny(tmp_path, TAKE_CUP)
+    bare = {"tools": [{"name": "take", "description": "Take."}]}
+    (tmp_path / "catalogues" / "tiny.json").write_text(json.dumps(bare))
+    [case] = load_set(file)
+    assert (case.catalogue.name, case.catalogue.premise, case.catalogue.state) == ("tiny", "", {})
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tiny(tmp_path, TAKE_CUP)
+    (tmp_path / "catalogues" / "tiny.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(EvaluationSetInvalid, match=r"tiny\.json: cannot be read"):
         load_set(file)
 
 

@@ -166,6 +166,38 @@ def test_a_file_that_is_neither_says_what_it_looked_like(
         import_file(path)
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"key": ["gate"], "content": 5}, "the content must be text; got int"),
+        ({"key": ["gate"], "content": ["a", "b"]}, "the content must be text; got list"),
+        ({"key": ["gate"], "content": None}, "the content must be text; there is none"),
+        ({"key": ["gate"]}, "the content must be text; there is none"),
+        ({"key": [5], "content": "A gate."}, "the keyword 5 is no text"),
+        ({"key": {"a": 1}, "content": "A gate."}, "is no text"),
+    ],
+)
+def test_an_entry_that_is_not_made_of_text_is_named(entry: dict[str, Any], said: str) -> None:
+    lore = import_data({"entries": {"0": {"comment": "Gate", **entry}}}, "coast")
+    assert lore.entries == []
+    [line] = lore.skipped
+    assert line.startswith("Gate: ") and said in line
+
+
+def test_an_empty_entry_is_a_heading_and_no_loss() -> None:
+    assert import_data({"entries": {"0": {"comment": "— places —", "content": ""}}}, "coast").skipped == []
+
+
+def test_what_of_a_card_is_no_text_is_named_and_the_rest_is_used() -> None:
+    card = {"name": "Ada", "description": ["x"], "personality": "Dry.", "character_book": []}
+    lore = import_data({"spec": "chara_card_v2", "data": card}, "ada")
+    assert lore.characters[0].sheet == "Dry."
+    assert lore.skipped == [
+        "description: expected text, got list",
+        "character_book: expected an object, got list",
+    ]
+
+
 def test_entries_that_are_no_objects_are_skipped_and_said() -> None:
     lore = import_data(
         {"entries": ["what", {"key": "a, b", "content": "Both."}, {"key": [1], "content": "x"}]}, "x"

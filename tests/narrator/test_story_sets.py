@@ -77,8 +77,12 @@ def test_meaning_is_asked_where_the_rules_words_do_not_fit(
         ({"prompt": "x", "expect": [], "rules": []}, "either expect or rules"),
         ({"expect": ["still"]}, "line 1: no prompt"),
         ({"prompt": "x", "expect": ["fly-away"]}, "'fly-away' is no rule of the story 'torch'"),
+        ({"prompt": 5, "rules": []}, "line 1: prompt: expected text, got 5"),
+        ({"prompt": "x", "rules": [], "state": []}, "state: expected an object"),
+        ({"prompt": "x", "rules": [], "at": 5}, "at: expected text"),
+        ({"story": 5, "prompt": "x", "rules": []}, "story: expected text"),
     ],
-    ids=range(5),
+    ids=range(9),
 )
 def test_a_line_that_cannot_be_used_is_named(tmp_path: Path, line: dict[str, Any], complaint: str) -> None:
     with pytest.raises(EvaluationSetInvalid, match=complaint):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import jsonschema_rs
 
 from narratoria.errors import NarratoriaError
 from narratoria.narrator.protocol import ToolCard
@@ -51,18 +53,73 @@ class Case:
 
 
 def load_catalogue(path: Path) -> Catalogue:
-    data = _json(path.read_text(encoding="utf-8"), str(path))
-    cards = [
-        ToolCard(
-            name=tool["name"],
-            description=tool["description"],
-            parameters=tool.get("parameters", {}),
-            examples=tuple(tool.get("examples", ())),
-            skill=tool.get("skill"),
-        )
-        for tool in data["tools"]
-    ]
-    return Catalogue(data["name"], tuple(cards), data.get("state", {}), data.get("premise", ""))
+    """A `catalogues/NAME.json`: `tools`, and if you like `name` (else the file's), `state` and `premise`."""
+    where = str(path)
+    data = _json(read_text(path), where)
+    tools = _member(data, "tools", list, where)
+    cards = [_card(tool, f"{where}: tools[{index}]") for index, tool in enumerate(tools)]
+    names = [card.name for card in cards]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise EvaluationSetInvalid(f"{where}: tools[{index}]: a second tool called {name!r}; rename one")
+    return Catalogue(
+        _member(data, "name", str, where, path.stem),
+        tuple(cards),
+        _member(data, "state", dict, where, {}),
+        _member(data, "premise", str, where, ""),
+    )
+
+
+def _card(tool: Any, where: str) -> ToolCard:
+    if not isinstance(tool, Mapping):
+        raise EvaluationSetInvalid(f'{where}: expected an object with "name" and "description", got {tool!r}')
+    examples = _member(tool, "examples", list, where, [])
+    for index, example in enumerate(examples):
+        if not isinstance(example, Mapping):
+            raise EvaluationSetInvalid(f"{where}: examples[{index}]: expected an object, got {example!r}")
+        _member(example, "description", str, f"{where}: examples[{index}]", "")
+        _member(example, "input", dict, f"{where}: examples[{index}]", {})
+    parameters = _member(tool, "parameters", dict, where, {})
+    try:
+        jsonschema_rs.validator_for(parameters)
+        described = all(isinstance(one, Mapping) for one in parameters.get("properties", {}).values())
+    except ValueError as error:
+        raise EvaluationSetInvalid(f"{where}: parameters: no JSON Schema: {_first_line(error)}") from None
+    if not described:
+        raise EvaluationSetInvalid(f"{where}: parameters: each of the properties must be an object")
+    skill = _member(tool, "skill", str, where, "")
+    return ToolCard(
+        name=_word(tool, "name", where),
+        description=_word(tool, "description", where),
+        parameters=parameters,
+        examples=tuple(examples),
+        skill=skill or None,
+    )
+
+
+def _word(data: Mapping[str, Any], key: str, where: str) -> str:
+    text: str = _member(data, key, str, where)
+    if not text.strip():
+        raise EvaluationSetInvalid(f"{where}: {key}: empty; write some text")
+    return text
+
+
+_KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "an object"}
+
+
+def _member(data: Mapping[str, Any], key: str, kind: type, where: str, default: Any = None) -> Any:
+    """A key's value, of the right kind; one without a default must be there."""
+    if key not in data:
+        if default is None:
+            raise EvaluationSetInvalid(f"{where}: no {key}; add it: {_KINDS[kind]} is needed")
+        return default
+    if not isinstance(data[key], kind):
+        raise EvaluationSetInvalid(f"{where}: {key}: expected {_KINDS[kind]}, got {data[key]!r}")
+    return data[key]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def load_set(path: Path) -> list[Case]:
@@ -76,7 +133,7 @@ def load_set(path: Path) -> list[Case]:
             raise EvaluationSetInvalid(
                 f"{where}: no {', '.join(sorted(missing))}{other}; see evals/README.md"
             )
-        name = data["catalogue"]
+        name = _word(data, "catalogue", where)
         if name not in catalogues:
             file = path.parent / "catalogues" / f"{name}.json"
             if not file.is_file():
@@ -87,44 +144,68 @@ def load_set(path: Path) -> list[Case]:
 
 
 def _case(data: Mapping[str, Any], catalogue: Catalogue, where: str) -> Case:
-    for key in ("order", "alternatives", "tags"):
-        if not isinstance(data.get(key, []), list):
-            raise EvaluationSetInvalid(f"{where}: {key}: expected a list, got {data[key]!r}")
+    prompt = _member(data, "prompt", str, where)
     known = [tool.name for tool in catalogue.tools]
 
     def expected(calls: Any) -> tuple[ExpectedCall, ...]:
         if not isinstance(calls, list) or not all(
-            isinstance(call, Mapping) and "tool" in call for call in calls
+            isinstance(call, Mapping) and isinstance(call.get("tool"), str) for call in calls
         ):
             raise EvaluationSetInvalid(
                 f'{where}: calls are a list of {{"tool": …, "input": {{…}}}}, not {calls!r}'
             )
         for call in calls:
             if call["tool"] not in known:
-                there = ", ".join(sorted(known))
+                there = ", ".join(sorted(known)) or "none"
                 raise EvaluationSetInvalid(
                     f"{where}: no tool {call['tool']!r} in the catalogue {catalogue.name!r}; there are {there}"
                 )
-        return tuple(ExpectedCall(call["tool"], call.get("input", {})) for call in calls)
+        return tuple(ExpectedCall(call["tool"], _expected_input(call, where)) for call in calls)
 
-    calls, order = expected(data["calls"]), data.get("order", [])
+    calls = expected(data["calls"])
+    order = _member(data, "order", list, where, [])
     for pair in order:
-        if not isinstance(pair, list) or len(pair) != 2 or any(one not in range(len(calls)) for one in pair):
+        if not isinstance(pair, list) or len(pair) != 2 or not all(_is_index(one, calls) for one in pair):
             raise EvaluationSetInvalid(f"{where}: order: {pair!r} is no pair of indices into calls")
+    tags = _member(data, "tags", list, where, [])
+    for tag in tags:
+        if not isinstance(tag, str):
+            raise EvaluationSetInvalid(f"{where}: tags: expected texts, got {tag!r}")
     return Case(
         catalogue,
-        data["prompt"],
+        prompt,
         calls,
         tuple((first, second) for first, second in order),
-        tuple(expected(calls) for calls in data.get("alternatives", ())),
-        frozenset(data.get("tags", ())),
+        tuple(expected(calls) for calls in _member(data, "alternatives", list, where, [])),
+        frozenset(tags),
     )
+
+
+def _expected_input(call: Mapping[str, Any], where: str) -> dict[str, Any]:
+    given: dict[str, Any] = _member(call, "input", dict, where, {})
+    for name, value in given.items():
+        if isinstance(value, Mapping) and not isinstance(value.get("$any", []), list):
+            raise EvaluationSetInvalid(
+                f"{where}: input {name!r}: $any: expected a list, got {value['$any']!r}"
+            )
+    return given
+
+
+def _is_index(one: Any, calls: Sized) -> bool:
+    return isinstance(one, int) and not isinstance(one, bool) and 0 <= one < len(calls)
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvaluationSetInvalid(f"{path}: cannot be read: {error}; it must be a file in UTF-8") from None
 
 
 def read_lines(path: Path, most: int | None = None) -> list[tuple[str, dict[str, Any]]]:
     """The objects of a JSON Lines file, at most so many, each with the words for where it stands."""
     found: list[tuple[str, dict[str, Any]]] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip() and (most is None or len(found) < most):
             found.append((f"{path}, line {number}", _json(line, f"{path}, line {number}")))
     if not found:
@@ -137,7 +218,7 @@ def read_lines(path: Path, most: int | None = None) -> list[tuple[str, dict[str,
 def _json(text: str, where: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EvaluationSetInvalid(f"{where}: not JSON: {error}") from None
     if not isinstance(data, dict):
         raise EvaluationSetInvalid(f"{where}: expected an object")

@@ -115,19 +115,30 @@ def is_story_set(path: Path) -> bool:
     return any("story" in line for _, line in read_lines(path, 1))
 
 
+_KINDS: Final = (
+    ("story", str, "text"),
+    ("prompt", str, "text"),
+    ("at", str, "text"),
+    ("state", dict, "an object"),
+)
+
+
 def load_story_set(path: Path) -> list[StoryCase]:
     stories: dict[str, Story] = {}
     cases = []
     for where, line in read_lines(path):
         if missing := {"story", "prompt"} - line.keys():
             raise EvaluationSetInvalid(f"{where}: no {', '.join(sorted(missing))}")
-        name = str(line["story"])
+        name = line["story"]
+        for key, kind, what in _KINDS:
+            if key in line and not isinstance(line[key], kind):
+                raise EvaluationSetInvalid(f"{where}: {key}: expected {what}, got {line[key]!r}")
         if name not in stories:
             stories[name] = open_story(name)
         place = {"place": {"id": line["at"]}} if "at" in line else {}
         state = merge(merge(stories[name].state, line.get("state", {})), place)
         expect = _expected(line, stories[name], where)
-        cases.append(StoryCase(stories[name], str(line["prompt"]), state, expect, "rules" in line))
+        cases.append(StoryCase(stories[name], line["prompt"], state, expect, "rules" in line))
     return cases
 
 

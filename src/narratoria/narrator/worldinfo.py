@@ -28,6 +28,7 @@ _WORD_LIST: Final = re.compile(r"\A(?:\\b)?(?:\((?:\?:)?)?([\w \-'|]+)\)?(?:\\b)
 _MACRO: Final = re.compile(r"\{\{(char|user)\}\}|<(char|user)>", re.IGNORECASE)
 # World info belongs to no character: whoever it is played with is meant, and no name is known here.
 _OF_NOBODY: Final = {"char": "the character", "user": "you"}
+_CARD_TEXTS: Final = ("name", "nickname", "description", "personality", "scenario", "first_mes")
 _DECORATOR: Final = re.compile(r"\A(?:\s*@@@?\w+[^\n]*(?:\n|\Z))+")
 
 
@@ -145,6 +146,10 @@ def _card(data: Mapping[str, Any], fallback: str) -> ImportedLore:
     book = data.get("character_book")
     lore = _book(book, name, macros) if isinstance(book, Mapping) else ImportedLore(name)
     lore.name = name
+    for key, kind in (*((key, str) for key in _CARD_TEXTS), ("character_book", Mapping)):
+        if data.get(key) is not None and not isinstance(data[key], kind):
+            what = "text" if kind is str else "an object"
+            lore.skipped.append(f"{key}: expected {what}, got {type(data[key]).__name__}")
     lore.characters.append(Character(name, sheet, _expand(_text(data.get("first_mes")), macros)))
     return lore
 
@@ -167,14 +172,19 @@ def _read_entry(item: Mapping[str, Any], number: int, macros: Mapping[str, str],
     if item.get("disable") is True or item.get("enabled") is False:
         lore.skipped.append(f"{name}: switched off in the file")
         return
-    # V3 spec, Decorators: those an application does not know are ignored, and trimmed from the content.
-    text = _expand(_DECORATOR.sub("", _text(item.get("content"))).strip(), macros)
-    if not text:
+    content = item.get("content")
+    if not isinstance(content, str):
+        found = "there is none" if content is None else f"got {type(content).__name__}"
+        lore.skipped.append(f"{name}: the content must be text; {found}")
         return
+    # V3 spec, Decorators: those an application does not know are ignored, and trimmed from the content.
+    text = _expand(_DECORATOR.sub("", content).strip(), macros)
+    if not text:
+        return  # a heading in somebody's list
     always = item.get("constant") is True
     keys, bad = _keywords(item.get("keys", item.get("key")), item.get("use_regex") is True, macros)
     also, bad_also = _keywords(item.get("secondary_keys", item.get("keysecondary")), False, macros)
-    lore.skipped += [f"{name}: the keyword {key!r} is a regular expression" for key in (*bad, *bad_also)]
+    lore.skipped += [f"{name}: the keyword {key!r} is {_unfit(key)}" for key in (*bad, *bad_also)]
     if not keys and not always:
         if not bad:
             lore.skipped.append(f"{name}: no keyword, and not constant")
@@ -199,12 +209,16 @@ def _read_entry(item: Mapping[str, Any], number: int, macros: Mapping[str, str],
     )
 
 
-def _keywords(value: Any, use_regex: bool, macros: Mapping[str, str]) -> tuple[list[str], list[str]]:
+def _keywords(value: Any, use_regex: bool, macros: Mapping[str, str]) -> tuple[list[str], list[Any]]:
     """Keywords that can be used, and those that cannot."""
     raw = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     good: list[str] = []
-    bad: list[str] = []
-    for key in (_text(item).strip() for item in raw):
+    bad: list[Any] = [] if value is None or isinstance(value, str | list) else [value]
+    for item in raw:
+        if not isinstance(item, str):
+            bad.append(item)
+            continue
+        key = item.strip()
         expression = _AS_REGEX.match(key)
         if expression is None and not use_regex:
             good += [_expand(key, macros)] if key else []
@@ -215,6 +229,10 @@ def _keywords(value: Any, use_regex: bool, macros: Mapping[str, str]) -> tuple[l
         else:
             bad.append(key)
     return good, bad
+
+
+def _unfit(key: Any) -> str:
+    return "a regular expression" if isinstance(key, str) else "no text"
 
 
 def _expand(text: str, macros: Mapping[str, str]) -> str:
