@@ -34,7 +34,7 @@ from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.receipts import CONTRADICTION, Receipt, judged
 from narratoria.narrator.retelling import hold_to_state
-from narratoria.narrator.template import TemplateNarrator, account
+from narratoria.narrator.template import TemplateNarrator, account, narrate
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.registry import ToolRegistry
@@ -48,6 +48,9 @@ GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
 MAX_CHOICES: Final = 12
 QUEUE_LENGTH: Final = 4
+DROPPED: Final = (
+    "The narrator's words did not agree with what happened; what was done is told plainly instead."
+)
 NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
 
 Origin = Literal["player", "choice", "opening", "retry"]
@@ -289,15 +292,25 @@ class _Turn:
             ledger=self.settings.ledger,
             time_limit=self.settings.generation_timeout,
         )
-        self.said = [told.narrative]
         self.result.receipts = told.receipts
-        if told.objections:
-            self.result.problems.extend([*told.objections, *([told.failure] if told.failure else [])])
-            ending = "it was told again" if told.retold else told.failure or "it stands as it is"
-            message = f"the narration contradicted the state: {'; '.join(told.objections)}; {ending}"
-            # Only a model that failed to mend its words is the player's concern; an author's are the author's.
-            level: Literal["info", "warn"] = "warn" if told.failure else "info"
-            self.session.notice(Notice(level=level, code=CONTRADICTION, message=message))
+        if not told.objections:
+            return
+        ending = "it stands as it is"
+        if told.retold or told.dropped:
+            ending = "it was told again" if told.retold else "it was dropped"
+            deeds = any(one.ok for one in trace.tool_results)  # they have words of their own
+            words = told.narrative or ("" if deeds else narrate(self._request(attempt, None, None)))
+            self.said = [words] if words else []
+            self.session.record(NarrationDelta(text=words, attempt=attempt, anew=True))
+        self.result.problems.extend([*told.objections, *told.failures])
+        detail = "; ".join([*told.objections, *told.failures, ending])
+        # For the trace. An author's words are the author's concern; of a model's the player hears when they are gone.
+        self._flag("info", f"the narration contradicted the state: {detail}")
+        if told.dropped:
+            self._flag("warn", DROPPED)
+
+    def _flag(self, level: Literal["info", "warn"], message: str) -> None:
+        self.session.notice(Notice(level=level, code=CONTRADICTION, message=message))
 
     async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:
         if plan.tools:

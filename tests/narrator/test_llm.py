@@ -41,7 +41,7 @@ from narratoria.testing import (
     ScriptedModel,
     Writes,
 )
-from narratoria.turn import NOTE, TurnSettings, take_turn
+from narratoria.turn import DROPPED, NOTE, TurnSettings, take_turn
 
 LIGHT = ToolCard(
     "light",
@@ -432,16 +432,63 @@ async def test_a_narration_the_calls_did_not_make_true_is_told_again() -> None:
     assert "told again" in notice.message
 
 
-async def test_a_narrator_that_cannot_mend_its_words_has_them_flagged() -> None:
+LIE = "You carry the torch."
+
+
+async def test_what_cannot_be_mended_is_dropped_for_the_tools_own_words() -> None:
     session = Session(state={"inventory": {}})
     recorder = Recorder(session)
-    wrong = reply("You carry the torch.", ("light", {"item": "lamp"}))
-    async with narrator(wrong, Fails(500)) as (llm, _):
+    wrong = reply(LIE, ("light", {"item": "lamp"}))
+    async with narrator(wrong, Fails(401)) as (llm, server):
         result = await turn(session, "light the lamp", llm, light)
-    assert result.narrative == "You carry the torch."
+        assert len(server.requests) == 2, "a server that refuses us is not asked again"
+    assert LIE not in result.narrative
+    assert result.narrative
+    detail, plain = recorder.of(Notice)
+    assert (detail.level, detail.code, plain.level, plain.code) == (
+        "info",
+        CONTRADICTION,
+        "warn",
+        CONTRADICTION,
+    )
+    assert "torch" in detail.message and "401" in detail.message
+    assert plain.message == DROPPED
+    shown = ""
+    for delta in recorder.of(NarrationDelta):
+        shown = delta.text if delta.anew else shown + delta.text
+    assert LIE not in shown, "what was streamed is taken back"
+
+
+@pytest.mark.parametrize("chained", [True, False])
+async def test_a_lie_is_told_again_until_the_generations_are_used_up(chained: bool) -> None:
+    session = Session(state={"inventory": {}})
+    recorder = Recorder(session)
+    wrong = reply(LIE, ("light", {"item": "lamp"}))
+    async with narrator(
+        wrong, reply("You hold a silver key."), Fails(500), reply(LIE), reply(LIE), reply(LIE)
+    ) as (
+        llm,
+        server,
+    ):
+        one = ChainNarrator([llm], time_limit=20) if chained else llm
+        result = await turn(session, "light the lamp", one, light)
+        assert len(server.requests) == 5
+        assert "silver key" in asked(server, 2), "each time it is told what was wrong with its last words"
+    assert "torch" not in result.narrative and "key" not in result.narrative
+    assert [notice.level for notice in recorder.of(Notice)] == ["info", "warn"]
+    assert len(result.plans) == 1, "the deed is done once"
+
+
+async def test_a_retelling_that_is_true_in_the_end_stands() -> None:
+    session = Session(state={"lamp": {"lit": False}, "inventory": {}})
+    recorder = Recorder(session)
+    wrong = reply(LIE, ("light", {"item": "lamp"}))
+    async with narrator(wrong, reply("You hold a key."), reply("The lamp is lit.")) as (llm, server):
+        result = await turn(session, "light the lamp", ChainNarrator([llm], time_limit=20), light)
+        assert len(server.requests) == 3
+    assert result.narrative.startswith("The lamp is lit.")
     [notice] = recorder.of(Notice)
-    assert (notice.level, notice.code) == ("warn", CONTRADICTION)
-    assert "500" in notice.message
+    assert notice.level == "info"
 
 
 async def test_lore_that_fires_reaches_the_models_prompt(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from narratoria.errors import PlanRejected
+from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.narrator.asking import NarratorFailed, ask
 from narratoria.narrator.protocol import Learner, Narrator, NarratorRequest, NoMatch, Refusal
 from narratoria.narrator.retelling import Reteller
@@ -143,8 +143,13 @@ class ChainNarrator:
         self._given_up[course.at] = why
 
     async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
-        """Whoever spoke last tells it again, if they can."""
+        """Whoever spoke last tells it again, if they can; `PlanRejected` where the next time may be better."""
         for narrator in self.narrators:
             if narrator.name == self.last_speaker and isinstance(narrator, Reteller):
-                return await narrator.retell(request, narrative, objections)
+                try:
+                    return await narrator.retell(request, narrative, objections)
+                except NarratoriaError as error:
+                    if isinstance(narrator, Learner) and narrator.learns_from(error):
+                        raise PlanRejected(getattr(error, "problems", [str(error)])) from error
+                    raise
         raise NoMatch(f"{self.last_speaker or 'nobody'} tells a thing only once")

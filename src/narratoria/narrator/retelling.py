@@ -7,8 +7,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from narratoria.errors import PlanRejected
 from narratoria.narrator.ledger import Ledger
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
+from narratoria.narrator.protocol import Learner, Narrator, NarratorRequest, NoMatch
 from narratoria.narrator.receipts import Receipt, audit, contradictions
 from narratoria.plan import ExecutionResult
 
@@ -24,11 +25,15 @@ class Reteller(Protocol):
 class Told:
     """The narration as it stands, its receipts, and what was wrong with it on the way."""
 
-    narrative: str
+    narrative: str  # empty where nothing of it could be kept
     receipts: list[Receipt]
     objections: list[str]  # to what was told first
     retold: bool = False
-    failure: str = ""  # why it could not be told again
+    failures: list[str] = dataclasses.field(default_factory=list)  # of telling it again
+
+    @property
+    def dropped(self) -> bool:
+        return not self.narrative
 
 
 async def hold_to_state(
@@ -41,21 +46,35 @@ async def hold_to_state(
     ledger: Ledger | None = None,
     time_limit: float,
 ) -> Told:
-    """Judge the narration against the state after the calls; a narrator that can is asked once to mend it."""
+    """Judge the narration against the state after the calls. A narrator that can is asked to mend it, as often as the
+    turn has generations left; what it cannot mend is dropped, for it is not so. An author's words stand, flagged."""
     receipts = audit(narrative, request.state, before=before, trace=trace, ledger=ledger)
-    objections = contradictions(receipts)
-    if not objections or not isinstance(narrator, Reteller):
-        return Told(narrative, receipts, objections)
+    first = contradictions(receipts)
+    if not first or not isinstance(narrator, Reteller):
+        return Told(narrative, receipts, first)
     quietly = dataclasses.replace(request, say=lambda text: None)  # the first telling was heard already
-    try:
-        async with asyncio.timeout(time_limit):
-            retold = await narrator.retell(quietly, narrative, objections)
-    except NoMatch:  # a chain whose speaker cannot
-        return Told(narrative, receipts, objections)
-    except TimeoutError:
-        return Told(narrative, receipts, objections, failure=f"not told again within {time_limit:g} s")
-    except Exception as error:  # a narrator is foreign code; the first telling stands, with its flags
-        return Told(
-            narrative, receipts, objections, failure=f"not told again: {type(error).__name__}: {error}"
-        )
-    return Told(retold, audit(retold, request.state, trace=trace, ledger=ledger), objections, retold=True)
+    words, objections, failures = narrative, first, list[str]()
+    for _ in range(request.attempt, request.generations):
+        try:
+            async with asyncio.timeout(time_limit):
+                words = await narrator.retell(quietly, words, objections)
+        except NoMatch:  # a chain whose speaker cannot
+            return Told(narrative, receipts, first)
+        except TimeoutError:
+            failures.append(f"not told again within {time_limit:g} s")
+            break
+        except Exception as error:  # a narrator is foreign code: what it raises costs its words, not the turn
+            failures.append(f"not told again: {error or type(error).__name__}")
+            if not _is_mendable(narrator, error):
+                break
+            continue
+        receipts = audit(words, request.state, trace=trace, ledger=ledger)
+        objections = contradictions(receipts)
+        if not objections:
+            return Told(words, receipts, first, retold=True, failures=failures)
+        failures.append(f"told again, and still not so: {'; '.join(objections)}")
+    return Told("", [], first, failures=failures)
+
+
+def _is_mendable(narrator: Narrator, error: Exception) -> bool:
+    return isinstance(error, PlanRejected) or (isinstance(narrator, Learner) and narrator.learns_from(error))
