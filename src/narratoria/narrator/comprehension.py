@@ -12,7 +12,16 @@ from narratoria.narrator.dictation import is_statement
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
 from narratoria.narrator.knowledge import Knowledge
-from narratoria.narrator.lists import alternatives, leaves_over, left_out, pairs, spread, with_tail, without
+from narratoria.narrator.lists import (
+    alternatives,
+    leaves_over,
+    left_out,
+    named_together,
+    pairs,
+    spread,
+    with_tail,
+    without,
+)
 from narratoria.narrator.matching import Candidate, Sense
 from narratoria.narrator.mood import Mood, is_conditional
 from narratoria.narrator.phrases import Phrase, Reading, read
@@ -47,6 +56,7 @@ class Scene:
         self.verbs |= {
             stem("-".join(split_name(tool.card.name))) for tool in self.index.tools
         }  # "x-ray Luna"
+        self.writes = any(slot.quoted for tool in self.index.tools for slot in tool.slots)
         self.mend = mender(self.index.words() | self.finder.vocabulary(), knowledge.knows_word)
 
     def is_verb(self, word: str) -> bool:
@@ -84,7 +94,10 @@ class Comprehension:
         if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
             for clause in split_clauses(tokens, self.scene.is_verb)[:1]:
                 self._remember(read(clause, self.finder), None)
-        clauses = [self._let_be(clause) for clause in split_clauses(meant, self.scene.is_verb)]
+        clauses = [
+            self._let_be(clause)
+            for clause in split_clauses(meant, self.scene.is_verb, dictates=self.scene.writes)
+        ]
         self.conditional = is_conditional([token.low for token in meant if not token.quoted])
         if self.conditional:  # whether it is so cannot be told from here
             clauses = [replace(c, mood=Mood.MUSING) if c.mood is Mood.ORDER else c for c in clauses]
@@ -154,7 +167,7 @@ class Comprehension:
 
     def takes_down(self, text: str) -> bool:
         """Whether the prompt ends in a call that takes `text` as words to be written or said."""
-        if not any(slot.quoted for tool in self.index.tools for slot in tool.slots):
+        if not self.scene.writes:
             return False
         self.understand()
         last = self.steps[-1].calls[-1] if self.steps else None
@@ -219,7 +232,7 @@ class Comprehension:
 
     def _choose(self, reading: Reading, sense: Sense, mood: Mood) -> Candidate | None:
         """The tool the clause means, with its input; None where nothing here does that."""
-        ranked = self.index.rank(reading, self._recent(), sense, mood)
+        ranked = self.index.rank(reading, self._recent(), sense, mood, self.knowledge.bar)
         self.observed.append(ranked)
         passed_over = False  # a likelier tool lacks something: another must account for every word
         for candidate in ranked:

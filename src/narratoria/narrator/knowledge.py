@@ -20,7 +20,7 @@ class Knowledge:
     def __init__(self, embedder: Embedder, threshold: float) -> None:
         self._embedder = embedder
         self._tuned = embedder.tuned()
-        self._threshold = threshold
+        self.bar = NONE + threshold  # what a tool must score to be meant
         self._indexes: dict[bytes, ToolIndex] = {}
         self._names: dict[str, Vectors] = {}
         self._working: dict[tuple[bytes, frozenset[str], str], bool] = {}
@@ -35,7 +35,7 @@ class Knowledge:
 
     def outweighs(self, candidate: Candidate) -> bool:
         """Whether it is likelier meant than nothing at all."""
-        return candidate.own_score > NONE + self._threshold
+        return candidate.own_score > self.bar
 
     def embed(self, texts: Sequence[str], *, tuned: bool = False) -> Vectors:
         embedder = self._tuned if tuned else self._embedder

@@ -60,7 +60,9 @@ NONE: Final = 8.35  # what a tool must score for any to be meant
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
 _LEFT_OVER: Final = 0.25
-_CLOSER: Final = 4  # tools that are compared once more
+_CLOSER: Final = 4  # tools that are compared once more,
+_LEAD: Final = 1.2  # unless one is this far ahead of all others
+_ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
 _LIGHTEST: Final = word_set("take get make do put set go give have let use run")
 _VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
 
@@ -146,13 +148,16 @@ class ToolIndex:
         return {word for text in (*texts, *values) for word in split_name(text) if len(word) > 2}
 
     def rank(
-        self, reading: Reading, recent: Recent, sense: Sense, mood: Mood = Mood.ORDER
+        self, reading: Reading, recent: Recent, sense: Sense, mood: Mood = Mood.ORDER, bar: float = NONE
     ) -> list[Candidate]:
-        """Every usable tool with its filled slots, best first."""
+        """Every usable tool with its filled slots, best first; `bar` is what one must score to be meant."""
         look = _Look(self, reading, sense, mood)
         usable = [(at, tool) for at, tool in enumerate(self.tools) if tool.usable]
         found = [look.candidate(at, tool, fill(tool, reading, recent, look.alike)) for at, tool in usable]
-        return sorted(look.closer(found), key=lambda candidate: candidate.score, reverse=True)
+        ranked = sorted(found, key=lambda candidate: candidate.score, reverse=True)
+        if not _is_decided(ranked, bar):
+            ranked = sorted(look.closer(ranked), key=lambda candidate: candidate.score, reverse=True)
+        return ranked
 
     def nearest(self, prompt: Vectors, count: int) -> list[ToolProfile]:
         """The tools nearest in meaning to a prompt."""
@@ -186,8 +191,8 @@ class _Look:
         return Candidate(tool, filling, features, _score(features), opposite, alien, plain)
 
     def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """The likeliest compared once more, with the things of the clause called by their slots."""
-        ranked = sorted(candidates, key=lambda candidate: candidate.score, reverse=True)
+        """The likeliest, first of all, compared once more, with the things of the clause called by their slots."""
+        ranked = list(candidates)
         texts = [_typed(candidate.tool, self.reading, candidate.filling) for candidate in ranked[:_CLOSER]]
         fresh = [text for text in dict.fromkeys(texts) if text not in self.sense.tuned]
         vectors = dict(zip(fresh, self.sense.embed(fresh), strict=True)) if fresh else {}
@@ -221,6 +226,15 @@ class _Look:
             *(_kinship(tool, reading, filling) if kin else (0.0, 0.0)),
             (1.0 - unexplained) * (asked and self.mood in tool.answers),
         )
+
+
+def _is_decided(ranked: Sequence[Candidate], bar: float) -> bool:
+    """Whether a closer look could neither bring up another tool nor tell whether any is meant."""
+    if not ranked:
+        return True
+    first, *others = ranked
+    ahead = not others or first.score - others[0].score > _LEAD
+    return (ahead and first.own_score > bar + _ROOM) or all(one.own_score < bar - _ROOM for one in ranked)
 
 
 def _score(features: Sequence[float]) -> float:
