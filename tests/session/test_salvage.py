@@ -26,9 +26,7 @@ from narratoria.session.sqlite import SqliteStore
 
 PAGE = 4096
 TURNS = 36  # enough for a snapshot on the way
-RECORDED = (
-    Path(__file__).parent / "databases" / "lived-in.db"
-)  # by `lived_in`, so that damage hits the same every time
+RECORDED = Path(__file__).with_name("lived-in.db")  # by `lived_in`, so that damage hits the same every time
 
 
 def scribbled(content: bytearray, page: int, dice: random.Random) -> None:

@@ -215,7 +215,11 @@ class SqlReader:
                             left = None if left is None else left - 1
                 if not rows:
                     break
-                position = max(position, int(rows[-1][0]))
+                if int(rows[-1][0]) <= position:
+                    raise JournalError(
+                        f"the batches of session key {key} are damaged (they are out of order)"
+                    )
+                position = int(rows[-1][0])
 
     def read_turn(self, session_id: str, turn: int) -> Records:
         key, last = self._key_and_last(session_id)

@@ -6,7 +6,9 @@ but still lies on a page, takes the place of one that counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +16,10 @@ from typing import Any, Final
 from narratoria.errors import JournalError
 from narratoria.events import SessionStarted
 from narratoria.session import chunks
+from narratoria.session.assets import AssetStore
 from narratoria.session.pages import readable_rows
+from narratoria.session.reading import SqlReader
+from narratoria.session.restoration import Snapshot
 from narratoria.session.session import Record
 from narratoria.session.sqlite import SqliteStore
 from narratoria.session.sqlite_database import connect, default_driver
@@ -24,7 +29,14 @@ COLUMNS: Final = (
     "id", "story", "title", "created", "updated", "turns", "last_seq", "bytes",
     "parent", "parent_turn", "parent_seq", "hidden", "folder",
 )  # fmt: skip
-DAMAGE: Final = (JournalError, ValueError, TypeError, LookupError)  # what reading damaged rows may end in
+DAMAGE: Final = (
+    JournalError,
+    ValueError,
+    TypeError,
+    LookupError,
+    MemoryError,
+)  # what reading damaged rows may end in
+_MANY: Final = 64
 _ENDS: Final = -(1 << 62), 1 << 62
 _BY_ID: Final = "SELECT id, key FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE id > ? ORDER BY id"
 SessionRow = dict[str, Any]
@@ -133,6 +145,7 @@ def _ask_sqlite(copy: Path, rows: FoundRows) -> None:
         ):
             _add_session(rows.sessions, row[0], list(row))
         _add_indexed(database, rows.sessions)
+        _overhear(database, rows)
         for key in rows.sessions:
             batches = f"SELECT * FROM batches WHERE session = {key} AND last_seq {{sign}} ? ORDER BY last_seq {{order}}"  # noqa: S608
             for row in _from_both_ends(database, batches, 1):
@@ -147,22 +160,66 @@ def _ask_sqlite(copy: Path, rows: FoundRows) -> None:
         database.close()
 
 
+class _Overheard(SqlReader):
+    """Reads as a store does, and keeps what it is given: which rows SQLite finds depends on how it is asked."""
+
+    def __init__(self, database: Database, rows: FoundRows) -> None:
+        super().__init__(AssetStore())
+        self._reader = database
+        self._rows = rows
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        found = super().query(sql, values)
+        for row in found:
+            if "data FROM batches" in sql:
+                self._rows.add_batch((values[0], 0, 0, row[-1]))
+            elif "data FROM snapshots" in sql:
+                self._rows.add_snapshot((values[0], _record_of(row[-1]), row[-1]))
+        return found
+
+
+def _record_of(data: Any) -> int | None:
+    """The record that a snapshot was taken at."""
+    try:
+        main = chunks.parted(data, "a snapshot")[1]
+        found: Snapshot = chunks.read_as(Snapshot, chunks.unpack(main, "a snapshot"), "a snapshot")
+    except DAMAGE:
+        return None
+    return found.seq
+
+
+def _overhear(database: Database, rows: FoundRows) -> None:
+    reader = _Overheard(database, rows)
+    for name in {*(row["id"] for row in rows.sessions.values()), *(name for name, _ in _names(database))}:
+        with suppress(*DAMAGE):
+            len(reader.restore(name).asset_records)
+        with suppress(*DAMAGE):
+            deque(reader.read(name), maxlen=0)
+
+
 def _from_both_ends(database: Database, sql: str, column: int) -> Iterator[tuple[Any, ...]]:
-    """Rows up to the first that cannot be read, and from the last down to it."""
+    """Rows up to the first that cannot be read, and from the last down to it; some may come twice.
+
+    Asked for many at a time, as the store does: a row whose own number is damaged is found among its neighbours only.
+    """
     bound, reached = _ENDS
     for sign, order, step in ((">", "ASC", 1), ("<", "DESC", -1)):
+        size = _MANY
         while True:
             try:
-                found = database.execute(sql.format(sign=sign, order=order) + " LIMIT 1", (bound,))
-                if not found:
-                    return
-                place = found[0][column]
-                if (place - bound) * step <= 0 or (step < 0 and place <= reached):
-                    break
+                found = database.execute(f"{sql.format(sign=sign, order=order)} LIMIT {size}", (bound,))
             except DAMAGE:
+                if size == 1:
+                    break
+                size = 1
+                continue
+            yield from found
+            place = found[-1][column] if found else bound
+            if not isinstance(place, int) or (place - bound) * step <= 0:
                 break
-            yield found[0]
             bound = place
+            if step < 0 and bound <= reached:
+                break
         bound, reached = reached, bound
 
 

@@ -115,7 +115,7 @@ class StandardDatabase(SqliteDatabase):
         import sqlite3
 
         super().__init__(path, readonly=readonly)
-        self._errors = (sqlite3.Error, OSError)
+        self._errors = (sqlite3.Error, OSError, UnicodeDecodeError)
         try:
             self._connection = sqlite3.connect(
                 _uri(path, readonly), uri=True, isolation_level=None, check_same_thread=False
