@@ -14,7 +14,7 @@ const LONG_PROMPT = 300;
 const MURMUR = 70;
 const KINDS = { image: "picture", audio: "sound", video: "film", other: "file" };
 /** How a narrator tells, in the words the settings have for it. */
-const TELLERS = { rules: "by rules", paraphrase: "by meaning", local: "on its own", llm: "by a language model", template: "plainly" };
+const TELLERS = { rules: "by rules", paraphrase: "by meaning", local: "by the local narrator", llm: "by a language model", template: "plainly" };
 export const manner = (narrator) => TELLERS[narrator] ?? `by ${narrator}`;
 const OUTCOMES = {
   cancelled: "You stopped this turn. What had not finished was taken back.",
