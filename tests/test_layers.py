@@ -17,7 +17,7 @@ LAYERS = [
     {"plan_executor"},
     {
         "prompt", "adapters", "narrator", "planning", "skills", "story", "turn", "game", "history", "resume", "lint",
-        "compensation", "graph", "replay", "cassette", "conformance", "contracts",
+        "compensation", "graph", "replay", "cassette", "conformance", "contracts", "offering",
     },
     {"web", "cli", "testing", "__main__"},
 ]  # fmt: skip

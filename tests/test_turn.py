@@ -343,6 +343,77 @@ async def test_choices_stand_until_others_are_offered():
     assert (await turn(Says(speak()), session=session)).choices == ["Wait"]
 
 
+@tool(name="open_gate", description="Open the gate.")
+async def open_gate(params: None, *, context: ToolContext) -> ToolResult[None]:
+    context.patch({"gate": {"open": True}})
+    return ToolResult("It groans.")
+
+
+@tool(name="knock", description="Knock.")
+async def knock(params: None, *, context: ToolContext) -> ToolResult[None]:
+    return ToolResult("Nobody answers.")
+
+
+GATE = ToolRegistry([open_gate, knock])
+
+
+@pytest.mark.parametrize(
+    "prompt", ["open the gate", "Open the gate", "  I open the gate. ", "please open the gate!"]
+)
+async def test_a_choice_that_was_taken_and_did_its_work_is_offered_no_more(prompt):
+    session = Session()
+    session.choices = ["Open the gate", "Knock", "Open the chest"]
+    result = await turn(Says(PlanDocument(tools=[call("open_gate")])), prompt, session, registry=GATE)
+    assert result.choices == session.choices == ["Knock", "Open the chest"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "plan"),
+    [
+        ("open the gate", speak("It is locked.")),  # nothing was done
+        ("knock", PlanDocument(tools=[call("knock")])),  # nothing is otherwise than before
+        ("open the other gate", PlanDocument(tools=[call("open_gate")])),  # something else was asked for
+    ],
+)
+async def test_a_choice_that_may_still_be_made_stands(prompt, plan):
+    session = Session()
+    session.choices = ["Open the gate", "Knock"]
+    result = await turn(Says(plan), prompt, session, registry=GATE)
+    assert result.choices == ["Open the gate", "Knock"]
+
+
+@pytest.mark.parametrize("plan", [speak("Stone, and a gate."), PlanDocument(tools=[call("open_gate")])])
+async def test_what_a_refusal_offers_does_not_outlive_the_next_turn(plan):
+    session = Session()
+    session.choices = ["Wait"]
+    narrator = ChainNarrator(
+        [Says(Refusal("No.", ["Knock", "Open it"]), plan)], last_resort=TemplateNarrator()
+    )
+    assert (await turn(narrator, "fly", session, registry=GATE)).choices == ["Knock", "Open it"]
+    assert (await turn(narrator, "go on", session, registry=GATE)).choices == ["Wait"], (
+        "what stood before stands again"
+    )
+    assert session.standing is None
+
+
+async def test_one_refusal_after_another_keeps_what_stood_before():
+    session = Session()
+    session.choices = ["Wait"]
+    says = Says(Refusal("No.", ["Knock"]), Refusal("No.", ["Sing"]), speak())
+    narrator = ChainNarrator([says], last_resort=TemplateNarrator())
+    told = [(await turn(narrator, prompt, session)).choices for prompt in ("fly", "swim", "look")]
+    assert told == [["Knock"], ["Sing"], ["Wait"]]
+
+
+async def test_a_turn_that_comes_to_nothing_leaves_a_refusals_offer():
+    session = Session()
+    await turn(
+        ChainNarrator([Says(Refusal("No.", ["Knock"]))], last_resort=TemplateNarrator()), "fly", session
+    )
+    result = await turn(Says(ValueError("broken")), "look", session)
+    assert (result.outcome, result.choices) == ("fallback", ["Knock"])
+
+
 async def test_history_reaches_the_next_generation():
     session = Session()
     narrator = Says(speak("A door."))

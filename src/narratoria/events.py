@@ -281,7 +281,10 @@ class SkillHealth(RuntimeEvent, tag="skill_health", frozen=True, kw_only=True):
 
 
 class Choices(RuntimeEvent, tag="choices", frozen=True, kw_only=True):
+    """What the player is offered. A narrator's hints pass with the next turn; `standing` is what is offered then."""
+
     choices: list[str]
+    standing: list[str] | None = None
 
 
 class Notice(RuntimeEvent, tag="notice", frozen=True, kw_only=True):

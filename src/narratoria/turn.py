@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -27,7 +27,6 @@ from narratoria.events import (
     ToolEvent,
     TurnCommitted,
     TurnStarted,
-    UiEvent,
 )
 from narratoria.narrator.asking import ask
 from narratoria.narrator.ledger import Ledger
@@ -35,6 +34,7 @@ from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, To
 from narratoria.narrator.receipts import CONTRADICTION, Receipt, judged
 from narratoria.narrator.retelling import hold_to_state
 from narratoria.narrator.template import TemplateNarrator, account, narrate
+from narratoria.offering import offer_after
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.registry import ToolRegistry
@@ -46,7 +46,6 @@ from narratoria.tool import Tool
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
-MAX_CHOICES: Final = 12
 QUEUE_LENGTH: Final = 4
 DROPPED: Final = (
     "The narrator's words did not agree with what happened; what was done is told plainly instead."
@@ -344,16 +343,16 @@ class _Turn:
         if not any(text.strip() for text in self.said) and result.narrator not in _AUTHORED:
             self.said = [account([name for one in completed if (name := self._tool_of(one))])]
         result.narrative = _readable("\n\n".join(self.said))
-        result.choices = (
-            _choices(completed) or [*getattr(self.narrator, "last_choices", ())] or self._standing_choices()
-        )
+        hints = getattr(self.narrator, "last_choices", ())
+        offer = offer_after(session, result.prompt, completed, hints, settled=result.outcome == "completed")
         if ending_of(session.state) is not None:
-            result.choices = []  # the story is over: there is nothing left to choose
+            offer = Choices(choices=[])  # the story is over: there is nothing left to choose
+        result.choices = offer.choices
         attempt = result.plans[-1].metadata.generation_attempt if result.plans else 1
         session.record(Narration(text=result.narrative, narrator=result.narrator, attempt=attempt))
-        session.record(Choices(choices=result.choices))
+        session.record(offer)
         session.record(TurnCommitted(turn=result.turn, outcome=result.outcome))
-        session.choices = result.choices
+        session.choices, session.standing = result.choices, offer.standing
         session.past.append((result.prompt, result.narrative))
         session.turn = None
 
@@ -361,10 +360,6 @@ class _Turn:
         calls = (call for plan in self.result.plans for call in plan.tools)
         path = next((call.tool_path for call in calls if call.tool_id == done.tool_id), "")
         return path.rpartition("/")[2]
-
-    def _standing_choices(self) -> list[str]:
-        """A turn that offered nothing new leaves what was offered before, so that nobody is stranded."""
-        return list(self.session.choices)
 
     async def _write_down(self) -> None:
         """Before a tool acts, the journal knows of the plan: after a crash the same call is made, under the same id."""
@@ -400,19 +395,6 @@ def _cut(prompt: str) -> str:
 def _summary(events: Sequence[ToolEvent]) -> str:
     done = next((event for event in reversed(events) if isinstance(event, Done)), None)
     return (done.summary or "") if done else ""
-
-
-def _choices(completed: Collection[CallResult]) -> list[str]:
-    """000 §4.4: the choices tools offered, in order, each once; malformed ones are left out."""
-    found: dict[str, None] = {}
-    for result in completed:
-        for event in result.events:
-            if isinstance(event, UiEvent) and event.event == "narrative_choice":
-                offered = (event.payload or {}).get("choices")
-                for choice in offered if isinstance(offered, list) else ():
-                    if isinstance(choice, str) and choice.strip():
-                        found.setdefault(choice.strip())
-    return list(found)[:MAX_CHOICES]
 
 
 __all__ = ["Interrupted", "TurnResult", "TurnSettings", "card", "take_turn"]

@@ -25,6 +25,8 @@ from narratoria.history import (
     undo,
     undo_to,
 )
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.plan import PlanDocument
 from narratoria.registry import ToolRegistry
 from narratoria.session import Record
 from narratoria.session.fold import fold
@@ -33,6 +35,7 @@ from narratoria.session.sqlite import SqliteStore
 from narratoria.session.store import Store
 from narratoria.session.timeline import Timeline
 from narratoria.tool import Tool, ToolContext, ToolResult
+from narratoria.turn import take_turn
 
 
 async def test_undo_and_redo_move_the_whole_world(make_store, tmp_path: Path) -> None:
@@ -55,6 +58,32 @@ async def test_undo_and_redo_move_the_whole_world(make_store, tmp_path: Path) ->
     await undo(journal, registry)
     await journal.close()
     assert world(make_store().restore(journal.session.id)) == worlds[-2], "and a restored session agrees"
+
+
+async def test_what_a_refusals_offer_hides_survives_undo_and_restoration(make_store, tmp_path: Path) -> None:
+    class Refuses:
+        name = "refuses"
+        last_choices: tuple[str, ...] = ("Knock",)
+
+        async def plan(self, request: NarratorRequest) -> PlanDocument:
+            return PlanDocument(narrative="No.")
+
+    journal = new_game(make_store())
+    journal.session.choices = ["Wait"]
+    narrator, offered = Refuses(), []
+    for hints in (("Knock",), ("Sing",), ()):
+        narrator.last_choices = hints
+        await take_turn(journal.session, "fly", narrator=narrator, registry=ToolRegistry())
+        offered.append((journal.session.choices, journal.session.standing))
+    assert offered == [(["Knock"], ["Wait"]), (["Sing"], ["Wait"]), (["Wait"], None)]
+    await undo(journal, ToolRegistry())
+    assert (journal.session.choices, journal.session.standing) == offered[1]
+    await redo(journal)
+    assert (journal.session.choices, journal.session.standing) == offered[2]
+    await undo(journal, ToolRegistry())
+    await journal.close()
+    restored = make_store().restore(journal.session.id)
+    assert (restored.choices, restored.standing) == offered[1]
 
 
 async def test_a_turn_after_an_undo_gets_a_new_number_and_ends_the_redo(store: Store, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
     turn_count: int = 0
     past: list[tuple[str, str]] = msgspec.field(default_factory=list)
     choices: list[str] = msgspec.field(default_factory=list)
+    standing: list[str] | None = None
     health: dict[str, SkillHealth] = msgspec.field(default_factory=dict)
     assets: dict[int, AssetStored] = msgspec.field(default_factory=dict)  # all of them, in version 1 only
 
@@ -82,6 +83,7 @@ def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = Non
             turn_count=session.turn_count,
             past=list(session.past),
             choices=session.choices,
+            standing=session.standing,
             health=session.health,
         )
     )
@@ -117,7 +119,7 @@ class Restoration:
         session.calls = snapshot.calls
         session.turn_count = snapshot.turn_count
         session.past.extend(snapshot.past)
-        session.choices = list(snapshot.choices)
+        session.choices, session.standing = list(snapshot.choices), snapshot.standing
         session.health = dict(snapshot.health)
         session.completed_tools = set(snapshot.timeline.completions)
         session.seq = snapshot.seq
@@ -155,7 +157,7 @@ class Restoration:
                 session.asset_records.discard(record.seq)
         self._count_completions(records, -1)
         before = self.timeline.before(turn)
-        session.choices = [] if before is None else _told(self.fetch(before))[2]
+        self._offer_again(Choices(choices=[]) if before is None else _told(self.fetch(before))[2])
         if session.past:
             full = len(session.past) == session.past.maxlen
             session.past.pop()
@@ -182,7 +184,7 @@ class Restoration:
         self._count_completions(records, +1)
         _, exchange, choices = _told(records)
         session.past.append(exchange)
-        session.choices = choices
+        self._offer_again(choices)
         self._referred.clear()
 
     def _count_completions(self, records: list[Record], sign: int) -> None:
@@ -265,7 +267,10 @@ class Restoration:
         self._narrative = event.text
 
     def _offer(self, record: Record, event: Choices) -> None:
-        self.session.choices = list(event.choices)
+        self._offer_again(event)
+
+    def _offer_again(self, event: Choices) -> None:
+        self.session.choices, self.session.standing = list(event.choices), event.standing
 
     def _note_health(self, record: Record, event: SkillHealth) -> None:
         self.session.health[event.skill] = event
@@ -299,9 +304,9 @@ def _runs(numbers: list[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _told(records: list[Record]) -> tuple[str, tuple[str, str], list[str]]:
+def _told(records: list[Record]) -> tuple[str, tuple[str, str], Choices]:
     """A turn as the player saw it: its origin, (prompt, narrative), and the choices it ended with."""
-    origin, prompt, narrative, choices = "player", "", "", []
+    origin, prompt, narrative, choices = "player", "", "", Choices(choices=[])
     for record in records:
         event = record.event
         if isinstance(event, TurnStarted):
@@ -309,5 +314,5 @@ def _told(records: list[Record]) -> tuple[str, tuple[str, str], list[str]]:
         elif isinstance(event, Narration):
             narrative = event.text
         elif isinstance(event, Choices):
-            choices = list(event.choices)
+            choices = event
     return origin, (prompt, narrative), choices

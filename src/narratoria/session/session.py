@@ -136,6 +136,7 @@ class Session:
         self.turn_count = 0
         self.past: deque[tuple[str, str]] = deque(maxlen=PAST_TURNS)  # (prompt, narrative), newest last
         self.choices: list[str] = []
+        self.standing: list[str] | None = None  # what is offered once a narrator's hints have passed
         self.health: dict[str, SkillHealth] = {}
         self.journal: TurnLog | None = None
         self.turn_lock = asyncio.Lock()
