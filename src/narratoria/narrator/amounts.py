@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from narratoria.narrator.changes import only_sets
 from narratoria.narrator.filling import KNOWN, WORDS, Filling
 from narratoria.narrator.numerals import MEASURES, SECONDS, Quantity
 from narratoria.narrator.phrases import Reading
-from narratoria.narrator.profiles import Slot
+from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.words import split_name, stem, word_set
 
 _LIST_WORDS: Final = word_set("and , & plus one another for in a an the of to at")
 _STARTS: Final = frozenset(map(stem, word_set("from start begin first minimum min earliest since")))
 _STOPS: Final = frozenset(map(stem, word_set("to end stop until last maximum max latest")))
 _NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
+_TIMES_OVER: Final = stem("times")
 _TIMES: Final = frozenset(map(stem, word_set("time hour clock when start")))
 
 
-def fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:
+def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
+    slots = [slot for slot in tool.slots if slot.kind == "number"]
     offers = []
     for slot in slots:
         for quantity in reading.quantities:
@@ -28,21 +31,22 @@ def fill_numbers(slots: Sequence[Slot], reading: Reading, filling: Filling) -> N
             score = _number_score(slot, quantity, reading) + 0.1 * slot.required
             offers.append((score, -quantity.start, slot, quantity, value))
     taken: set[int] = set()
-    refused: list[tuple[Slot, Quantity, float]] = []
+    refused: list[tuple[Slot, Quantity, str]] = []
     for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
         if slot.name in filling.input or quantity.start in taken or score < 0:
             continue
-        if not quantity.clear or not _fits(slot.schema, value):
-            refused.append((slot, quantity, value))
+        changes = only_sets(tool, slot, quantity, reading)
+        if changes or not quantity.clear or not _fits(slot.schema, value):
+            refused.append((slot, quantity, _complaint(slot, quantity, value, reading, changes=changes)))
             continue
         taken.add(quantity.start)
         strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
         filling.put(slot, _plain(slot, value), strength, range(quantity.start, quantity.end))
         _use_unit(slot, quantity, reading, filling)
         _follow_list(slot, quantity, reading, filling, taken)
-    for slot, quantity, value in refused:
+    for slot, quantity, complaint in refused:
         if slot.name not in filling.input and quantity.start not in taken:
-            filling.unfit.append(_complaint(slot, quantity, value, reading))
+            filling.unfit.append(complaint)
 
 
 def account_for_numbers(reading: Reading, filling: Filling) -> None:
@@ -54,6 +58,7 @@ def account_for_numbers(reading: Reading, filling: Filling) -> None:
             for phrase in reading.phrases
         )
         small = quantity.clear and quantity.value in (1, 2) and not _written(span, reading)[:1].isdecimal()
+        small = small and quantity.unit != _TIMES_OVER  # "twice" asks for more than one deed
         if not filling.used & set(span) and not in_a_name and not small and not filling.unfit:
             filling.unfit.append(f"I don't know what to do with “{_written(span, reading)}” there.")
 
@@ -102,9 +107,11 @@ def _follow_list(slot: Slot, first: Quantity, reading: Reading, filling: Filling
         filling.lists[slot.name] = values
 
 
-def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading) -> str:
+def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading, *, changes: bool) -> str:
     what = str(slot.schema.get("description") or " ".join(split_name(slot.name))).rstrip(".?")
     said = _written(range(quantity.start, quantity.end), reading)
+    if changes:
+        return f"“{said}” is how much it is to change, and it can only be set outright: {what}?"
     if not quantity.clear:
         return f"I am not sure which number “{said}” is: {what}?"
     low = slot.schema.get("minimum", slot.schema.get("exclusiveMinimum"))

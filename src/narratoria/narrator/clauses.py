@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from narratoria.narrator.dictation import folded, tells
 from narratoria.narrator.mood import Mood, mood, reports
 from narratoria.narrator.tokens import Token, join, mender, tokenize
 from narratoria.narrator.voice import active, in_base_form, plain_order
@@ -89,14 +90,18 @@ class _Piece:
 
 
 def split_clauses(
-    tokens: Sequence[Token], is_verb: Callable[[str], bool] = lambda word: False
+    tokens: Sequence[Token], is_verb: Callable[[str], bool] = lambda word: False, *, dictates: bool = True
 ) -> list[Clause]:
-    """Clauses in the order they are written; `is_verb` knows verbs beyond the common ones."""
+    """Clauses in the order they are written; `is_verb` knows verbs beyond the common ones.
+
+    Where nothing can be dictated, "note that Luna weighs 4 kilos" is read as if Luna were weighed.
+    """
     clauses: list[Clause] = []
     pending: list[tuple[str, int]] = []  # subordinate clauses that stand before their main clause
     before: tuple[str, int] | None = None  # the relation of the last clause, for one that is joined to it
     sequenced = False  # the last clause waits for those before it: "…, then …"
     for piece in _split(tokens, is_verb)[:MAX_CLAUSES]:
+        piece.tokens = folded(piece.tokens) if dictates else piece.tokens
         kind = _kind(piece.connector)
         stripped = _tokens(piece, kind, is_verb)
         if not stripped or all(token.low in _EMPTY and not token.quoted for token in stripped):
@@ -284,10 +289,13 @@ def _opens_relation(words: str, rest: Sequence[Token], piece: _Piece, is_verb: C
     if words in _INSTEAD:
         return _gerund(rest[0]) or words != "without"
     if words in _BEFORE | _AFTER:
+        if rest[0].low in _OTHERS and tells(piece.tokens):
+            return False  # "note that Rex was fed before he left"
         return _gerund(rest[0]) or rest[0].low in SUBJECTS or _is_passive(rest, is_verb)
     return False
 
 
+_OTHERS: Final = word_set("he she it they")
 _NOT_LEFT_OUT: Final = FILLERS | PREPOSITIONS | AUXILIARIES | SUBJECTS | {"not", "no", "before"}
 
 

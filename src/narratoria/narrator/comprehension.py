@@ -75,10 +75,11 @@ class Comprehension:
         self.steps: list[Step] = []
         self.unknown: list[Clause] = []
         self.almost: list[Candidate] = []
+        self.groups: list[tuple[str, ...]] = []  # what was named together, for "them"
+        self.past_groups: list[tuple[str, ...]] = []
         self.things = self._past_things()
         self.before = len(self.things)  # what follows was spoken of in this prompt
         self.values: list[str] = []
-        self.groups: list[tuple[str, ...]] = []  # what was named together, for "them"
         self.observed: list[list[Candidate]] = []
         self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.left_out: dict[int, list[Phrase]] = {}
@@ -264,6 +265,7 @@ class Comprehension:
             tuple(self.things[self.before :]),
             self.scene.people,
             tuple(self.groups),
+            tuple(self.past_groups),
         )
 
     def is_disabled(self, card: ToolCard) -> bool:
@@ -306,9 +308,8 @@ class Comprehension:
         self.things += [phrase.text for phrase in plain if chosen is None]
         named = [phrase.mention or phrase.about for phrase in reading.phrases]
         self.things += [mention.entity.value for mention in named if mention]
-        self.groups += (
-            [tuple(map(str, several)) for several in chosen.filling.lists.values()] if chosen else []
-        )
+        lists = chosen.filling.lists.values() if chosen else named_together(reading)
+        self.groups += [tuple(map(str, several)) for several in lists]
         for slot in chosen.tool.slots if chosen else ():
             value = chosen.filling.input.get(slot.name) if chosen else None
             if isinstance(value, str) and not is_statement(value):
@@ -320,7 +321,9 @@ class Comprehension:
         things: list[str] = []
         for turn in self.request.history[-3:]:
             for clause in split_clauses(tokenize(turn.prompt)):
-                for phrase in read(clause, self.finder).phrases:
+                reading = read(clause, self.finder)
+                self.past_groups += named_together(reading)
+                for phrase in reading.phrases:
                     if phrase.mention and phrase.mention.entity.firm:
                         things.append(phrase.mention.entity.value)
         return things

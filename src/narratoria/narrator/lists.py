@@ -14,7 +14,7 @@ from narratoria.narrator.profiles import Slot
 from narratoria.narrator.tokens import Token
 from narratoria.narrator.words import PARTICLES, PREPOSITIONS, content_stems, split_name, stem, word_set
 
-_JOINTS: Final = word_set("and , & plus")
+_JOINTS: Final = word_set("and , & plus but")
 
 
 def spread(slots: Sequence[Slot], filling: Filling) -> list[dict[str, Any]]:
@@ -28,11 +28,26 @@ def spread(slots: Sequence[Slot], filling: Filling) -> list[dict[str, Any]]:
     return [dict(filling.input)]
 
 
+def named_together(reading: Reading) -> list[tuple[str, ...]]:
+    """The things of each list in a clause, "the cup and the rope", for a "them" that follows."""
+    groups: list[list[str]] = [[]]
+    for phrase in reading.phrases:
+        if not phrase.joined:
+            groups.append([])
+        if phrase.mention:
+            groups[-1].append(phrase.mention.entity.value)
+    return [tuple(group) for group in groups if len(group) > 1]
+
+
 # --- all but one ---------------------------------------------------------------------------------------
 
 
 def with_tail(clause: Clause, exception: Reading) -> Clause:
     """ "water every bed except the roses with 5 litres": the litres belong to what is done."""
+    named = left_out(exception)
+    end = named[-1].end if named else 0
+    if any(end in range(phrase.start, phrase.end) for phrase in exception.phrases):
+        return replace(clause, tokens=(*clause.tokens, *exception.tokens[end:]))  # "… except Rex oats"
     for phrase in exception.phrases[1:]:
         if phrase.prep not in ("", "of") and not phrase.joined:
             start = next(at for at in range(phrase.start, -1, -1) if exception.tokens[at].low == phrase.prep)
@@ -47,7 +62,16 @@ def left_out(exception: Reading) -> list[Phrase]:
         if not phrase.joined:
             break
         named.append(phrase)
-    return named
+    return [_bare_name(phrase) for phrase in named]
+
+
+def _bare_name(phrase: Phrase) -> Phrase:
+    """ "except Rex oats": what is left out is Rex."""
+    mention = phrase.mention
+    if mention is None or mention.strength < 1.0 or mention.end >= phrase.end:
+        return phrase
+    words = phrase.text.split(" ")[: mention.end - phrase.start]
+    return replace(phrase, end=mention.end, text=" ".join(words))
 
 
 def without(
@@ -145,8 +169,16 @@ def _is_whole(reading: Reading, span: range) -> bool:
     apart = [quantity for quantity in numbers if quantity.start > inside[0].start]
     bare = not any(word in PREPOSITIONS for word in opening)
     more = any(phrase.prep not in ("", "of") and not phrase.joined for phrase in inside[1:])
+    more |= _is_given(inside)
     counted = bool(numbers) or opening[-1:] in (["a"], ["an"])  # "two scones and a loaf"
     return bare and (more or bool(apart) or (counted and any(numbered for numbered in reading.quantities)))
+
+
+def _is_given(inside: Sequence[Phrase]) -> bool:
+    """ "Otto squid": somebody, and right behind what he gets."""
+    first = inside[0]
+    behind = len(inside) == 2 and inside[1].start == first.end and not (inside[1].prep or inside[1].joined)
+    return not first.prep and (bool(first.mention and behind) or first.lead is not None)
 
 
 def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
@@ -169,6 +201,8 @@ def leaves_over(
     joints = _joints(reading)
     if not joints:
         return False
+    if sum(len(filling.lists.get(slot.name, ())) > 1 for slot in slots if slot.kind != "texts") > 1:
+        return True  # two lists, and nothing says which goes with which
     taken = [str(value) for values in inputs for value in values.values()]
     things = {value for slot in slots for value in recent.of_kind(slot.words)}
     for phrase in reading.phrases:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
+from narratoria.narrator.dictation import is_telling
 from narratoria.narrator.entities import is_person
 from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
-from narratoria.narrator.words import STOPWORDS, content_stems, stem, word_set
-
-ANYTHING: Final = frozenset(map(stem, word_set("object thing item target subject name")))  # kinds of no kind
-_SOMEBODY: Final = word_set("he him his she her")
+from narratoria.narrator.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together
+from narratoria.narrator.words import STOPWORDS, content_stems
 
 
 def fill_texts(
@@ -23,6 +23,9 @@ def fill_texts(
     slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
     if not slots:
         return
+    reading = replace(
+        reading, phrases=[_without_the_rest(phrase, reading, filling) for phrase in reading.phrases]
+    )
     counts = any(slot.kind == "number" for slot in tool.slots)
     phrases = [
         phrase
@@ -44,8 +47,11 @@ def fill_texts(
             continue
         if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
             continue
+        if phrase.pronoun and (doubt := doubt_about(phrase.pronoun, slot, recent, filling, reading)):
+            filling.unfit.append(doubt)
+            continue
         value, strength = _value(phrase, slot, recent, filling, reading)
-        if value is not None and not phrase.pronoun and not _is_of_its_kind(slot, value, recent):
+        if value is not None and not phrase.pronoun and not is_of_its_kind(slot, value, recent):
             unknown.append((slot, phrase))
             continue
         if value is None or any(value == other for other in filling.input.values()):
@@ -71,6 +77,31 @@ def fill_texts(
             filling.unfit.append(f"I know of no {phrase.text} here.")
 
 
+def _without_the_rest(phrase: Phrase, reading: Reading, filling: Filling) -> Phrase:
+    """ "feed the cubs milk": where the milk fills a slot, what is left are the cubs."""
+    lead = phrase.lead
+    end = (
+        lead.end
+        if lead
+        else next((at for at in range(phrase.start, phrase.end) if at in filling.used), phrase.end)
+    )
+    apart = phrase.lead or not (phrase.mention or phrase.quoted or phrase.pronoun or phrase.clausal)
+    rest = range(end, phrase.end)
+    if (
+        not apart
+        or end == phrase.start
+        or not rest
+        or not all(_is_taken(at, reading, filling) for at in rest)
+    ):
+        return phrase
+    words = " ".join(phrase.text.split(" ")[: end - phrase.start])
+    return replace(phrase, end=end, text=words, mention=lead, lead=None)
+
+
+def _is_taken(at: int, reading: Reading, filling: Filling) -> bool:
+    return at in filling.used or reading.tokens[at].low in STOPWORDS
+
+
 def _fill_the_other(
     slots: Sequence[Slot],
     phrases: Sequence[Phrase],
@@ -92,7 +123,7 @@ def _fill_the_other(
     if slot.required or phrase.joined or phrase.prep not in slot.preps | slot.hinted | {""}:
         return
     value, strength = _value(phrase, slot, recent, filling, reading)
-    if value is not None and _is_of_its_kind(slot, value, recent) and value not in filling.input.values():
+    if value is not None and is_of_its_kind(slot, value, recent) and value not in filling.input.values():
         filling.put(slot, value, strength, _spoken(phrase, reading))
         taken.append(phrase)
 
@@ -105,12 +136,6 @@ def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
     )
     end = named.stop if phrase.mention and phrase.mention.strength >= 1.0 else phrase.end
     return [at for at in range(phrase.start, end) if at in named or at not in numbers]
-
-
-def _is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
-    """Where the state has things of the kind a slot is named for, it takes one of those and nothing else."""
-    kind = recent.of_kind(slot.words - ANYTHING)
-    return not kind or slot.quoted or value in kind
 
 
 def _tokens_of(value: str, reading: Reading) -> set[int]:
@@ -150,6 +175,11 @@ def _follow_list(
         if slot.kind == "texts":
             filling.input[slot.name] = list(several)
         return
+    if phrase.pronoun and (several := meant_together(phrase.pronoun, slot, recent, filling, reading)):
+        filling.lists[slot.name] = list(several)
+        if slot.kind == "texts":
+            filling.input[slot.name] = list(several)
+        return
     values: list[Any] = []
     members = _list_around(phrase, reading)
     spoken_to = members[-1] if _is_spoken_to(members, reading) else None
@@ -161,7 +191,7 @@ def _follow_list(
         value = (
             filling.input[slot.name] if other is phrase else _value(other, slot, recent, filling, reading)[0]
         )
-        if value is None or (slot.kind == "text" and not _is_of_its_kind(slot, value, recent)):
+        if value is None or (slot.kind == "text" and not is_of_its_kind(slot, value, recent)):
             continue
         values.append([value] if slot.kind == "texts" and other is not phrase else value)
         filling.used.update(_spoken(other, reading))
@@ -261,7 +291,8 @@ def _role_score(
         score -= 0.5
     if phrase.clausal:
         score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
-    if not mention and not phrase.quoted and not phrase.clausal and stems and stems <= tool.words:
+    plain = not (mention or phrase.quoted or phrase.clausal or phrase.every)
+    if plain and stems and stems <= tool.words:
         score -= 0.9  # "set a timer": the tool's own noun is no value
     return score + 0.8 * alike(slot.text, phrase.text)
 
@@ -278,13 +309,15 @@ def _value(
     phrase: Phrase, slot: Slot, recent: Recent, filling: Filling, reading: Reading
 ) -> tuple[str | None, float]:
     if phrase.pronoun:
+        if several := meant_together(phrase.pronoun, slot, recent, filling, reading):
+            return several[0], 0.9
         meant = meant_by(phrase.pronoun, slot, recent, filling, reading)
         return (meant, 0.9) if meant is not None else (None, 0.0)
     if phrase.quoted:
         return phrase.text, KNOWN
     if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
         return several[0], KNOWN
-    if phrase.mention:
+    if phrase.mention and not (slot.quoted and _says_more(phrase, reading)):
         return phrase.mention.entity.value, KNOWN
     words = [
         word
@@ -294,21 +327,8 @@ def _value(
     return " ".join(words) or None, WORDS
 
 
-def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str | None:
-    """The latest thing a pronoun can stand for in this slot: somebody for "him", for "it" rather something."""
-    elsewhere = {str(value) for value in filling.input.values()}
-    elsewhere |= {p.mention.entity.value for p in reading.phrases if p.mention}
-    known = {value for values in recent.kinds.values() for value in values}
-    made = {
-        value for value in recent.values if value not in known
-    }  # "schedule a party, then invite Ada to it"
-    free = [thing for thing in reversed(recent.things) if thing not in elsewhere]
-    things = [thing for thing in free if thing in made or _is_of_its_kind(slot, thing, recent)]
-    kind = {*recent.of_kind(slot.words - ANYTHING), *made}
-    things = [thing for thing in things if thing in kind] or things
-    things = things or [value for value in reversed(recent.values) if value not in elsewhere]
-    if pronoun in _SOMEBODY or slot.person:
-        things.sort(key=lambda thing: thing not in recent.people)
-    elif pronoun == "it":
-        things.sort(key=lambda thing: thing in recent.people)
-    return things[0] if things else None
+def _says_more(phrase: Phrase, reading: Reading) -> bool:
+    """ "log Sheldon off his food": words to be written are not cut down to the thing they speak of."""
+    named = range(phrase.mention.start, phrase.mention.end) if phrase.mention else range(0)
+    rest = set(range(phrase.start, phrase.end)) - set(named)
+    return is_telling(reading.verb) and any(reading.tokens[at].low not in STOPWORDS for at in rest)

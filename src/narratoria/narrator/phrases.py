@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from narratoria.narrator.clauses import Clause
+from narratoria.narrator.dictation import TO_SOMEBODY
 from narratoria.narrator.entities import EntityFinder, Mention, is_person
 from narratoria.narrator.families import families
 from narratoria.narrator.numerals import Quantity, quantities
-from narratoria.narrator.tokens import Token, join
+from narratoria.narrator.tokens import Token, join, tokenize
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
@@ -36,7 +37,6 @@ _PHRASAL: Final = word_set(
 _GIVES: Final = word_set(
     "give prescribe feed send tell hand lend offer pay bring pour serve sell teach pass buy inject administer"
 )
-_TELLING: Final = word_set("tell text message write say announce inform notify email warn let remind report")
 EVERYTHING: Final = "everything"
 _ME: Final = frozenset({"me", "us", "myself"})
 
@@ -56,6 +56,10 @@ class Phrase:
     clausal: bool = False  # "to call the bank", "where she was"
     owner: bool = False  # the pronoun is possessive: "its log"
     every: str = ""  # "both", "all", "every", "each": more than one is meant
+    about: Mention | None = None  # of a quotation: a thing it speaks of
+    lead: Mention | None = (
+        None  # the thing it opens with, where the rest may be another: "the cubs some milk"
+    )
 
 
 @dataclass(slots=True)
@@ -171,7 +175,16 @@ def _phrases(
         nonlocal start, joined
         if start is not None and end > start:
             phrases.extend(
-                _finish(tokens, start, end, prep, joined, finder, asks=not verb, gives=verb in _GIVES)
+                _finish(
+                    tokens,
+                    start,
+                    end,
+                    prep,
+                    joined,
+                    finder,
+                    asks=not verb,
+                    gives=verb in _GIVES | TO_SOMEBODY,
+                )
             )
         start, joined = None, False
 
@@ -183,16 +196,14 @@ def _phrases(
             prep = ""
         elif token.quoted:
             flush(index)
-            phrases.append(Phrase(prep, index, index + 1, token.text, quoted=True, joined=joined))
+            about = finder.find(spoken := tokenize(token.text), 0, len(spoken))
+            phrases.append(
+                Phrase(prep, index, index + 1, token.text, quoted=True, joined=joined, about=about)
+            )
             prep, joined = "", False
         elif word in QUESTION_WORDS and index > 0 and verb:
             flush(index)
             phrases.append(_clausal(tokens, index, prep or "about"))
-            return phrases
-        elif word == "that" and verb in _TELLING and _starts_statement(tokens, index + 1):
-            flush(index)
-            said = _clausal(tokens, index + 1, prep)
-            phrases.append(replace(said, quoted=True))
             return phrases
         elif word == "to" and _starts_infinitive(tokens, index + 1, finder):
             flush(index)
@@ -201,7 +212,7 @@ def _phrases(
         elif word in PREPOSITIONS:
             flush(index)
             prep = word
-        elif word in ("and", ",", "or", "&", "plus"):
+        elif word in ("and", ",", "or", "&", "plus", "but"):
             had = start is not None or (phrases and phrases[-1].end == index)
             flush(index)
             joined = bool(had)
@@ -209,15 +220,23 @@ def _phrases(
         elif word in AUXILIARIES or word in QUESTION_WORDS or not word[0].isalnum():
             flush(index)
             prep = ""
+            if verb in TO_SOMEBODY and word in AUXILIARIES and _follows_another(phrases, index):
+                # "tell the colonel *runway 27 is closed*"
+                phrases[-1] = replace(
+                    _clausal(tokens, phrases[-1].start, ""), quoted=True, about=phrases[-1].mention
+                )
+                return phrases
         elif word == "all" and index + 1 == len(tokens) and start is None and not phrases:
             phrases.append(Phrase(prep, index, index + 1, EVERYTHING, every=word))
+        elif word == "both" and _stands_alone(tokens, index) and index and tokens[index - 1].low in PRONOUNS:
+            pass  # "them both"
         elif word in DETERMINERS and not _stands_alone(tokens, index):
             if start is not None:
                 flush(index)
                 prep = ""
             if word in ("its", "her", "his", "their"):
                 phrases.append(Phrase(prep, index, index + 1, word, pronoun=word, owner=True))
-        elif word in PRONOUNS or word in PLACE_PRONOUNS:
+        elif word in PRONOUNS or word in PLACE_PRONOUNS or word == "both":
             flush(index)
             phrases.append(Phrase(prep, index, index + 1, word, pronoun=word, joined=joined))
             prep, joined = "", False
@@ -233,7 +252,7 @@ def _phrases(
 def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
     """Whether a word such as "that" is a pronoun ("open that") and no determiner ("open that door")."""
     following = tokens[index + 1].low if index + 1 < len(tokens) else ""
-    return tokens[index].low in PRONOUNS and (
+    return (tokens[index].low in PRONOUNS or tokens[index].low == "both") and (
         not following
         or following in PREPOSITIONS
         or following in ("and", ",", "again", "the", "a", "an", "some")
@@ -241,10 +260,14 @@ def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
     )
 
 
-def _starts_statement(tokens: Sequence[Token], index: int) -> bool:
-    """ "text him that *she is ready*": what is said stands as if it were quoted."""
-    words = [token.low for token in tokens[index : index + 6]]
-    return any(word in AUXILIARIES for word in words[1:])
+def _follows_another(phrases: Sequence[Phrase], index: int) -> bool:
+    """Whether a thing named right behind somebody ends at `index`."""
+    return (
+        len(phrases) > 1
+        and phrases[-1].end == index
+        and phrases[-2].end == phrases[-1].start
+        and not (phrases[-1].prep or phrases[-2].prep)
+    )
 
 
 def _starts_infinitive(tokens: Sequence[Token], index: int, finder: EntityFinder) -> bool:
@@ -285,12 +308,36 @@ def _finish(
         # "send Lindqvist flowers", "tell Mara hermit secrets": two things side by side are two phrases.
         first = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
         return [first, Phrase("", extra.start, end, _written(tokens, extra.start, end), extra)]
+    if (
+        gives
+        and mention
+        and mention.start > start
+        and (whom := _opens_with(tokens, start, mention.start, finder))
+    ):
+        first = Phrase(prep, start, whom.end, _written(tokens, start, whom.end), whom, joined=joined)
+        return [first, Phrase("", mention.start, end, _written(tokens, mention.start, end), mention)]
+    if tokens[start].low == EVERYTHING and end > start + 1 and gives:  # "feed everybody krill"
+        whole = Phrase(prep, start, start + 1, EVERYTHING, joined=joined, every=every)
+        return [whole, Phrase("", start + 1, end, _written(tokens, start + 1, end), mention)]
+    lead = None
+    if gives and not mention and not prep:
+        lead = next(
+            (one for cut in range(end - 1, start, -1) if (one := _opens_with(tokens, start, cut, finder))),
+            None,
+        )
     named = tokens[start].text[:1].isupper()
     if gives and mention and not prep and not every and _names_whom(mention, start, end, named):
         # "prescribe Rex meloxicam"
-        whom = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
-        return [whom, Phrase("", mention.end, end, _written(tokens, mention.end, end))]
-    return [Phrase(prep, start, end, _written(tokens, start, end), mention, joined=joined, every=every)]
+        told = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
+        return [told, Phrase("", mention.end, end, _written(tokens, mention.end, end))]
+    text = _written(tokens, start, end)
+    return [Phrase(prep, start, end, text, mention, joined=joined, every=every, lead=lead)]
+
+
+def _opens_with(tokens: Sequence[Token], start: int, end: int, finder: EntityFinder) -> Mention | None:
+    """The thing that `tokens[start:end]` name to the last word."""
+    mention = finder.find(tokens, start, end)
+    return mention if mention and mention.end == end else None
 
 
 def _names_whom(mention: Mention, start: int, end: int, named: bool) -> bool:

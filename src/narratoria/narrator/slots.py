@@ -7,9 +7,10 @@ from typing import Any, Final
 from narratoria.narrator.amounts import account_for_numbers, fill_numbers, fill_times
 from narratoria.narrator.choices import fill_choice, fill_flag
 from narratoria.narrator.filling import GUESS, WORDS, Filling, Likeness, Recent
-from narratoria.narrator.names import ANYTHING, fill_texts, meant_by
+from narratoria.narrator.names import fill_texts
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
+from narratoria.narrator.pronouns import ANYTHING, meant_by, meant_together
 from narratoria.narrator.words import STOPWORDS, split_name
 
 _SAYS_THE_SAME: Final = 0.8
@@ -23,7 +24,7 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
         elif slot.kind == "flag":
             fill_flag(slot, reading, filling)
     fill_times(tool.slots, reading, filling)
-    fill_numbers([slot for slot in tool.slots if slot.kind == "number"], reading, filling)
+    fill_numbers(tool, reading, filling)
     fill_texts(tool, reading, recent, filling, alike)
     for slot in tool.slots:
         if slot.name not in filling.input and slot.required:
@@ -44,6 +45,13 @@ def _fill_from_context(
     if slot.kind in ("choice", "flag") and (shown := _shown(slot, tool, reading, alike)) is not None:
         filling.put(slot, shown, WORDS)
     elif slot.kind == "choice":
+        them = next((p.pronoun for p in reading.phrases if p.pronoun), None) or ""
+        listed = [v for v in meant_together(them, slot, recent, filling, reading) if v in slot.choices]
+        if len(listed) > 1:
+            filling.put(slot, listed[0], 0.9)
+            filling.lists[slot.name] = list(listed)
+            filling.refers = True
+            return
         for value in reversed(recent.values):
             if pronoun and value in slot.choices:
                 filling.put(slot, value, 0.9)
@@ -65,10 +73,13 @@ def _fill_from_context(
         # Where the words for true and false are not used, doing what the tool is named for is true.
         filling.put(slot, True, GUESS)
     elif slot.kind == "text" and (owner := next((p.pronoun for p in reading.phrases if p.owner), None)):
-        meant = meant_by(owner, slot, recent, filling, reading)  # "text his owner": whose is said before
-        if meant is not None:
+        together = meant_together(owner, slot, recent, filling, reading)
+        meant = together[0] if together else meant_by(owner, slot, recent, filling, reading)
+        if meant is not None:  # "text his owner": whose is said before
             filling.put(slot, meant, 0.9)
             filling.refers = True
+        if together:
+            filling.lists[slot.name] = list(together)
     elif slot.kind == "text" and not reading.phrases and recent.things and len(reading.tokens) <= 2:
         filling.put(slot, recent.things[-1], GUESS)
         filling.refers = True

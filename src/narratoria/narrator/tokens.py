@@ -13,11 +13,13 @@ from narratoria.narrator.words import (
     DETERMINERS,
     NOUNISH,
     NUMBERS,
+    PARTICLES,
     PREPOSITIONS,
     STOPWORDS,
     VERBS,
     nearest,
     stem,
+    word_set,
 )
 
 
@@ -57,6 +59,8 @@ _CONTRACTIONS: Final = (
     (r"\beverybody\b|\beveryone\b", "everything"),
     (r"\b(\d{1,2}) (?:in the (?:afternoon|evening)|at night)\b", r"\1 pm"),
     (r"\b(\d{1,2}) in the morning\b", r"\1 am"),
+    (r"\b(?:both|all|each|every one) of (them|these|those)\b", r"\1"),
+    (r"\bthem (?:both|all)\b", "them"),
     (r"\btwice\b", "two times"),
     (r"\bthrice\b", "three times"),
     (r"\bset(?:ting)? fire to\b", "burn"),
@@ -98,6 +102,7 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
         return f" \x00{len(quotations) - 1}\x00 "
 
     text = _QUOTES.sub(hide, APOSTROPHE.sub("'", prompt.replace("\x00", " ")))
+    text = _lines_as_sentences(text)
     for pattern, plain in _CONTRACTIONS:
         text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
     tokens: list[Token] = []
@@ -108,6 +113,26 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
             low = raw.casefold()
             tokens.append(Token(raw, mend(low) if len(low) > 2 and low.isalpha() else low))
     return tokens
+
+
+def _lines_as_sentences(text: str) -> str:
+    """A line ends a sentence, unless it or the next one shows that it goes on: "feed Rex\nand brush him"."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) < 2:
+        return text
+    whole = _BULLET.sub("", lines[0])
+    for line in lines[1:]:
+        words, listed = whole.casefold().split(), _BULLET.match(line) is not None
+        goes_on = words[-1:] and (words[-1] in _GOES_ON or line.casefold().split()[0] in _GOES_ON)
+        ended = whole[-1:] in ".!?;" or (not listed and (goes_on or whole[-1:] in ",:&-–—"))
+        whole += (" " if ended else ". ") + _BULLET.sub("", line)
+    return whole
+
+
+_BULLET: Final = re.compile(r"^(?:[-*•–—]|\(?\d{1,2}[.)])\s+")
+_GOES_ON: Final = (PREPOSITIONS - PARTICLES) | word_set(
+    "the a an my your our its their every and or but nor then"
+)
 
 
 def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable[[str], str]:
@@ -126,6 +151,7 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
             or word in STOPWORDS
             or word in NUMBERS
             or any(known(form) for form in _forms(word))
+            or any(_is_reversed(word, prefix, stems) for prefix in ("un", "de", "dis", "re"))
         ):
             return word
         plain = (
@@ -136,6 +162,12 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
         return nearest(word, story) or plain or word
 
     return mend
+
+
+def _is_reversed(word: str, prefix: str, stems: Collection[str]) -> bool:
+    """ "unclose" and "defuel" are no typos of "close" and "refuel"."""
+    rest = stem(word.removeprefix(prefix)) if word.startswith(prefix) else ""
+    return len(rest) > 2 and (rest in stems or f"re{rest}" in stems or bool(families(rest)))
 
 
 def _swapped(word: str, words: Collection[str]) -> bool:

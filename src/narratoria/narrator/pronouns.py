@@ -1,0 +1,90 @@
+"""What a pronoun stands for in a slot: the latest thing that may be meant, or several that were named together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from narratoria.narrator.filling import Filling, Recent
+from narratoria.narrator.phrases import Reading
+from narratoria.narrator.profiles import Slot
+from narratoria.narrator.words import split_name, stem, word_set
+
+ANYTHING: Final = frozenset(map(stem, word_set("object thing item target subject name")))  # kinds of no kind
+_SOMEBODY: Final = word_set("he him his she her")
+_TOGETHER: Final = word_set("they them their these those both")
+_COLLECTIVE: Final = word_set(
+    "pair couple twins trio herd flock crew team gang pack set group band swarm school staff"
+)
+
+
+def is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
+    """Where the state has things of the kind a slot is named for, it takes one of those and nothing else."""
+    kind = recent.of_kind(slot.words - ANYTHING)
+    return not kind or slot.quoted or value in kind
+
+
+def meant_together(
+    pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading
+) -> tuple[str, ...]:
+    """The things that "them" stands for in this slot; none where it stands for one ("the matches") or for nothing."""
+    if pronoun not in _TOGETHER:
+        return ()
+    said, kind = _said_of_kind(slot, recent, filling, reading)
+    for group in reversed(recent.groups or (() if said else recent.past_groups)):
+        fits = tuple(one for one in group if one not in _elsewhere(slot, filling, reading))
+        fits = tuple(one for one in fits if not kind or one in kind)
+        if len(fits) > 1:
+            one_of_many = bool(said) and said[-1] not in group and _is_plural(said[-1])
+            return () if one_of_many else fits
+    return said if kind and len(said) > 1 else ()
+
+
+def doubt_about(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str:
+    """What to ask where "them" may be the last thing alone: "feed Rex. Feed the cats. Brush them." """
+    several = meant_together(pronoun, slot, recent, filling, reading)
+    one_by_one = bool(several) and not recent.groups and several[-1] in recent.said
+    if not one_by_one or not _is_plural(several[-1]):
+        return ""
+    names = [" ".join(split_name(one)) for one in several]
+    return f"I am not sure what “{pronoun}” stands for: {' and '.join(names)}, or {names[-1]} alone?"
+
+
+def _said_of_kind(
+    slot: Slot, recent: Recent, filling: Filling, reading: Reading
+) -> tuple[tuple[str, ...], set[str]]:
+    """What was spoken of in this prompt and may stand in the slot, and all there is of the slot's kind."""
+    kind = set(recent.of_kind(slot.words - ANYTHING))
+    elsewhere = _elsewhere(slot, filling, reading)
+    said = (thing for thing in recent.said if thing not in elsewhere and (not kind or thing in kind))
+    return tuple(dict.fromkeys(said)), kind
+
+
+def _elsewhere(slot: Slot, filling: Filling, reading: Reading) -> set[str]:
+    taken = {str(value) for name, value in filling.input.items() if name != slot.name}
+    return taken | {phrase.mention.entity.value for phrase in reading.phrases if phrase.mention}
+
+
+def _is_plural(thing: str) -> bool:
+    """ "the matches", "the penguin pair": one thing that is spoken of as several."""
+    last = (split_name(thing) or [""])[-1]
+    return last in _COLLECTIVE or (last.endswith("s") and not last.endswith("ss"))
+
+
+def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str | None:
+    """The latest thing a pronoun can stand for in this slot: somebody for "him", for "it" rather something."""
+    elsewhere = {str(value) for value in filling.input.values()}
+    elsewhere |= {p.mention.entity.value for p in reading.phrases if p.mention}
+    known = {value for values in recent.kinds.values() for value in values}
+    made = {
+        value for value in recent.values if value not in known
+    }  # "schedule a party, then invite Ada to it"
+    free = [thing for thing in reversed(recent.things) if thing not in elsewhere]
+    things = [thing for thing in free if thing in made or is_of_its_kind(slot, thing, recent)]
+    kind = {*recent.of_kind(slot.words - ANYTHING), *made}
+    things = [thing for thing in things if thing in kind] or things
+    things = things or [value for value in reversed(recent.values) if value not in elsewhere]
+    if pronoun in _SOMEBODY or slot.person:
+        things.sort(key=lambda thing: thing not in recent.people)
+    elif pronoun == "it":
+        things.sort(key=lambda thing: thing in recent.people)
+    return things[0] if things else None
