@@ -13,8 +13,10 @@ from narratoria.errors import StoryInvalid
 from narratoria.game import story_registry
 from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument
+from narratoria.narrator.continuing import Continuing
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
+from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.story import Story
 from narratoria.turn import card
 
@@ -81,6 +83,7 @@ async def test_what_the_rules_understand_in_part_goes_to_the_next_narrator(
 ) -> None:
     chain, plan = await said(cave(tmp_path / "cave"), prompt)
     assert [call.input for call in plan.tools] == [{"thing": "chest"}]
+    assert plan.narrative in ("Stone, and a gate.", "You hum."), "and what the rules know is told too"
     assert "no rule fits the whole" in chain.passed_over["rules"]
 
 
@@ -138,3 +141,96 @@ def test_rules_that_are_asked_for_and_missing_are_named(tmp_path: Path) -> None:
     with pytest.raises(StoryInvalid, match="no rules"):
         make_narrator(bare, ["rules"])
     assert [one.name for one in make_narrator(bare).narrators] == ["local"]
+
+
+# --- one prompt, two narrators -------------------------------------------------------------------------------
+
+LEVER = (
+    RULES
+    + """
+[[rule]]
+id = "pull"
+patterns = ["pull lever"]
+narrative = "It gives."
+set = { lever = "down" }
+[[rule]]
+id = "feel"
+patterns = ["feel wall"]
+[[rule.cases]]
+when = { lever = "down" }
+narrative = "It hums."
+[[rule.cases]]
+narrative = "It is cold."
+"""
+)
+
+
+class Does:
+    """A narrator that notes what it is asked and answers with a call of one tool."""
+
+    name = "local"
+
+    def __init__(self) -> None:
+        self.asked: list[NarratorRequest] = []
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        self.asked.append(request)
+        calls = [
+            PlannedCall(tool_id="stage1", tool_path="open_thing", input={"thing": "chest"}),
+            PlannedCall(tool_id="last", tool_path="open_thing", dependencies=["stage1"]),
+        ]
+        return PlanDocument(tools=calls)
+
+
+async def shared(folder: Path, prompt: str) -> tuple[list[NarratorRequest], PlanDocument]:
+    (folder / "narrator.toml").write_text(LEVER)
+    rules, narrator = ScriptedNarrator.load(folder / "narrator.toml"), Does()
+    request = NarratorRequest(prompt, state={"lever": "up"}, tools=[ToolCard("open_thing", "Open.")])
+    return narrator.asked, await Continuing(narrator, rules).plan(request)
+
+
+async def test_what_the_rules_begin_is_done_before_the_rest_and_seen_by_it(tmp_path: Path) -> None:
+    [asked], plan = await shared(tmp_path, "Pull the lever, then open the chest and light it.")
+    assert asked.prompt == "open the chest and light it."
+    assert asked.state == {"lever": "down"}
+    assert asked.history[-1].prompt == "Pull the lever"
+    assert plan.narrative == "It gives."
+    assert [(call.tool_id, call.dependencies) for call in plan.tools] == [
+        ("stage1", []),
+        ("stage1-2", ["stage1"]),
+        ("last", ["stage1", "stage1-2"]),
+    ]
+    plan.check()
+
+
+async def test_what_is_told_in_any_state_may_be_told_after_a_deed(tmp_path: Path) -> None:
+    [asked], plan = await shared(tmp_path, "open the chest and look around")
+    assert (asked.prompt, plan.narrative) == ("open the chest", "Stone, and a gate.")
+    assert [call.tool_id for call in plan.tools] == ["stage1", "last"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "open the chest and pull the lever",  # the lever's rule knows nothing of an open chest
+        "open the chest and feel the wall",  # what is felt depends on the state
+        "open the chest, look around, open the gate",
+        "look around and open the chest if it is locked",
+        "look around, but open the chest first",
+        "look around before you go and open the chest",
+        'look around, say "open the chest"',
+        "look around. Should I open the chest?",
+        "hum, open the chest, no",
+        "bake a cake",
+    ],
+)
+async def test_what_does_not_come_apart_cleanly_is_read_as_a_whole(tmp_path: Path, prompt: str) -> None:
+    [asked], plan = await shared(tmp_path, prompt)
+    assert asked.prompt == prompt
+    assert not plan.narrative
+
+
+@pytest.mark.parametrize("prompt", ["look around and the chest", "look around, thanks", "hum. The chest."])
+async def test_what_is_left_without_an_order_is_nobodys_deed(tmp_path: Path, prompt: str) -> None:
+    with pytest.raises(NoMatch, match="no order"):
+        await shared(tmp_path, prompt)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.continuing import Continuing
 from narratoria.narrator.protocol import Narrator, NarratorRequest
 from narratoria.narrator.reserve import Reserved, Withheld
 from narratoria.narrator.scripted import ScriptedNarrator
@@ -83,10 +84,15 @@ def _handing_on(chosen: list[Narrator], story: Story) -> list[Narrator]:
     return [
         *chosen[:first],
         story.scripted_narrator(whole=True, defers=by_meaning),
-        *chosen[first + 1 : end],
+        *(_continuing(one, story) for one in chosen[first + 1 : end]),
         story.scripted_narrator(),
         *chosen[end:],
     ]
+
+
+def _continuing(narrator: Narrator, story: Story) -> Narrator:
+    """The local narrator knows tools and no rules; a model tells the whole in its own words."""
+    return Continuing(narrator, story.scripted_narrator()) if narrator.name == "local" else narrator
 
 
 def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os.environ) -> str:
