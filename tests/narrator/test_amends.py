@@ -26,6 +26,16 @@ def is_verb(word: str) -> bool:
         ("Board the frigate! No, scratch that, board the sloop instead", "board the sloop instead"),
         ("Play jazz. Actually no, stop the music.", "stop the music."),
         ("take the oil, no wait", ""),
+        ("Set the sails? No way.", "."),
+        ("Set the sails? Not a chance", ""),
+        ("Set the sails? Absolutely not! Feed Rex", "! feed rex"),
+        ("Set the sails? Forget it.", "."),
+        ("Feed Rex. Set the sails? Never in my life.", "feed rex.."),
+        ("Set the sails - just kidding", ""),
+        ("Feed Rex. Set the sails. I was joking!", "!"),
+        ("Feed Rex. Set the sails, never mind.", "feed rex.."),
+        ("Set the sails. Actually, don't.", "."),
+        ("Set the sails... not!", "!"),
     ],
 )
 def test_the_second_thought_takes_the_place_of_the_first(prompt: str, meant: str) -> None:
@@ -33,7 +43,23 @@ def test_the_second_thought_takes_the_place_of_the_first(prompt: str, meant: str
 
 
 @pytest.mark.parametrize(
-    "prompt", ["take the key", "i mean it: open the door", 'say "stop, no wait, go on" to him', "wait", ""]
+    "prompt",
+    [
+        "take the key",
+        "i mean it: open the door",
+        'say "stop, no wait, go on" to him',
+        "wait",
+        "",
+        "never mind the key, take the rope",
+        "never mind. take the rope",
+        "no kidding, feed rex",
+        "say no",
+        "feed rex? yes please",
+        "why not feed rex?",
+        "feed rex, not juno",
+        "tell ada: never mind",
+        "feed rex, no matter what",
+    ],
 )
 def test_what_takes_nothing_back_stays_as_it_is(prompt: str) -> None:
     assert amended(tokenize(prompt), is_verb) == tokenize(prompt)

@@ -33,3 +33,8 @@ def test_a_verb_in_no_family_is_kin_to_itself_alone() -> None:
 def test_a_particle_makes_another_deed_of_a_verb_that_says_little() -> None:
     assert not says_enough("put") and says_enough("put", "out")
     assert families("put", "out") == families("extinguish") != families("put")
+
+
+def test_to_do_a_thing_again_is_of_the_family_of_the_thing() -> None:
+    assert families("reopen") == families("re-open") == families("open")
+    assert families("remove") != families("move")

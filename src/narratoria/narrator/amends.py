@@ -41,11 +41,11 @@ IsVerb = Callable[[str], bool]
 
 def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
     """The tokens as if what was taken back had never been said."""
-    rest = _without_what_is_denied(tokens)
+    rest = _without_what_is_denied(tokens, is_verb)
     for _ in range(_MOST):
         at, end = _second_thought(rest)
         if not at:
-            return rest
+            break
         before, after = rest[:at], rest[end:]
         start = _clause_start(before, is_verb)
         wrong, stop = before[start:], _fragment_end(after, is_verb)
@@ -56,27 +56,76 @@ def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
             rest = before[:start] + after
         else:
             rest = before[:start] + _replaced(wrong, fragment, is_verb) + after[stop:]
-    return rest
+    return _without_what_is_let_be(rest)
 
 
-def _without_what_is_denied(tokens: Sequence[Token]) -> list[Token]:
-    """ "Light the lamp? No." asks and answers: nothing of the question is left."""
-    kept: list[Token] = []
+def _without_what_is_denied(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
+    """ "Light the lamp? No way." asks and answers: nothing of the question is left."""
     start = 0
     for at, token in enumerate(tokens):
-        if token.low == "?" and not token.quoted:
-            follows = tokens[at + 1].low if at + 1 < len(tokens) else ""
-            alone = at + 2 >= len(tokens) or tokens[at + 2].low in _MARKS
-            if follows in _DENIALS and alone:
-                rest = [*kept, *tokens[at + 2 :]]
-                return _without_what_is_denied(rest)
         if token.low in (".", "!", "?") and not token.quoted:
-            kept += tokens[start : at + 1]
+            end = _next_mark(tokens, at + 1)
+            words = _plain_words(tokens[at + 1 : end])
+            if token.low == "?" and words and (tuple(words) in _LET_BE or _denies(words, is_verb)):
+                return _without_what_is_denied([*tokens[:start], *tokens[end:]], is_verb)
             start = at + 1
     return list(tokens)
 
 
+def _without_what_is_let_be(tokens: Sequence[Token]) -> list[Token]:
+    """ "Light the lamp. Oh, never mind." and "Light the lamp - just kidding" ask for nothing."""
+    start = 0  # of the last sentence that says anything
+    for at, token in enumerate(tokens):
+        if token.quoted or token.low not in _MARKS or token.low == ":":
+            continue
+        end = _next_mark(tokens, at + 1)
+        words = tuple(_plain_words(tokens[at + 1 : end]))
+        if at and (words in _JESTS or words in _LET_BE):
+            return _without_what_is_let_be([*tokens[: 0 if words in _JESTS else start], *tokens[end:]])
+        if token.low in (".", "!", "?") and not all(word in _SMALL for word in words):
+            start = at + 1
+    return list(tokens)
+
+
+def _plain_words(tokens: Sequence[Token]) -> list[str]:
+    return [] if any(token.quoted for token in tokens) else [token.low for token in tokens]
+
+
+def _next_mark(tokens: Sequence[Token], at: int) -> int:
+    return next((end for end in range(at, len(tokens)) if tokens[end].low in _MARKS), len(tokens))
+
+
+def _denies(words: Sequence[str], is_verb: IsVerb) -> bool:
+    """ "no way", "not a chance", "absolutely not": an answer, and no order of its own."""
+    if words[-1] in _DENIALS and len(words) < _LONG_ANSWER:
+        return True
+    acts = any(is_verb(word) or (word in VERBS and word not in NOUNISH) for word in words[1:])
+    return words[0] in _DENIALS and not acts
+
+
+_LONG_ANSWER: Final = 6  # words
 _DENIALS: Final = word_set("no nope nah never not")
+
+
+def _phrases(text: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(part.split()) for part in text.split("/"))
+
+
+# Said by themselves, these take back the sentence before them, a jest all that was said.
+_LET_BE: Final = _phrases(
+    "no/nope/nah/not/no no/no do not/do not/please do not/actually do not/actually not/better not/rather not/"
+    "i would rather not/never mind/nevermind/oh never mind/actually never mind/forget it/forget that/oh forget it/"
+    "actually forget it/forget about it/i take it back/i take that back/not really/on second thought do not/"
+    "no thanks/no thank you/no way/not a chance/no chance/fat chance/as if/over my dead body/out of the question/"
+    "that is out of the question/i do not think so/i think not/dream on/i changed my mind/i have changed my mind"
+)
+_JESTS: Final = _phrases(
+    "kidding/just kidding/only kidding/i am kidding/i am just kidding/i am only kidding/i was kidding/"
+    "i was just kidding/i was only kidding/joking/just joking/only joking/i am joking/i am just joking/"
+    "i am only joking/i was joking/i was only joking/i was just joking/jk/lol jk/just a joke/only a joke/"
+    "that was a joke/it was a joke/that is a joke/not seriously/just messing with you/forget i said that/"
+    "forget i said anything/forget what i said/forget all that/forget everything/forget all of that"
+)
 
 
 def _second_thought(tokens: Sequence[Token]) -> tuple[int, int]:

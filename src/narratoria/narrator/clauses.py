@@ -8,6 +8,7 @@ from typing import Final
 
 from narratoria.narrator.dictation import folded, tells
 from narratoria.narrator.mood import Mood, mood, reports
+from narratoria.narrator.musings import only_tells, tells_how_things_are
 from narratoria.narrator.tokens import Token, join, mender, tokenize
 from narratoria.narrator.voice import active, in_base_form, plain_order
 from narratoria.narrator.words import (
@@ -138,8 +139,11 @@ def _clause(
     said = mood(spoken, asks=piece.asks)
     if said is Mood.ORDER and stripped[0].low == "how" and not stripped[0].quoted:
         said = Mood.QUESTION  # "once you have checked how dry it is"
-    if said is Mood.ORDER and _kind(piece.connector) not in ("before", "after") and reports(spoken):
-        said = Mood.MUSING
+    if said is Mood.ORDER and _kind(piece.connector) not in ("before", "after"):
+        if reports(spoken) or only_tells(spoken, is_verb):
+            said = Mood.MUSING
+        elif tells_how_things_are(spoken, is_verb):
+            said = Mood.STATEMENT
     if piece.connector in _INSTEAD:
         said = Mood.RULED_OUT
     elif earlier and not piece.opens_sentence and said is Mood.ORDER:

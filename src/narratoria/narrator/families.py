@@ -25,7 +25,7 @@ _FAMILIES: Final = (
     "season flavour flavor spice sprinkle salt pepper garnish add mix stir blend",
     "serve dish plate feed offer present",
     "feed nourish",
-    "pour fill refill load top",
+    "pour fill refill load top fuel refuel",
     "empty drain unload",
     # talking
     "call contact phone telephone hail radio ring raise reach dial text message email write tell say speak talk "
@@ -134,7 +134,7 @@ _FAMILIES: Final = (
     "make build create construct assemble craft produce prepare forge generate invent brew",
     "sew knit stitch weave",
     "play perform stream hear listen put",
-    "photograph film record snap",
+    "photograph film record snap shoot",
     "print copy scan duplicate",
     "download upload install",
     "cast conjure enchant speak",
@@ -186,8 +186,10 @@ _NONE: Final[frozenset[int]] = frozenset()
 
 def families(verb: str, particle: str = "") -> frozenset[int]:
     """The families a verb belongs to; none where it is unknown."""
-    whole = _PHRASAL.get(f"{verb} {particle}")
-    return _BY_STEM.get(stem(whole or verb), _NONE)
+    whole = stem(_PHRASAL.get(f"{verb} {particle}") or verb)
+    if whole not in _BY_STEM and whole.startswith("re"):
+        whole = whole.removeprefix("re").removeprefix("-")  # to reopen is to open
+    return _BY_STEM.get(whole, _NONE)
 
 
 def families_of(words: Iterable[str]) -> frozenset[int]:

@@ -12,6 +12,8 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
+from narratoria.narrator.prohibitions import is_ruled_out, phrases, starts
+from narratoria.narrator.reversals import harms, is_reverse, moves_the_other_way, without_again
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
@@ -20,7 +22,6 @@ from narratoria.narrator.words import (
     OPPOSITES,
     PREPOSITIONS,
     QUESTION_WORDS,
-    STOPWORDS,
     SUBJECTS,
     VERBS,
     is_past,
@@ -34,6 +35,7 @@ class Mood(Enum):
     QUESTION = "question"  # how things are: only what tells may answer, nothing that changes the world
     MUSING = "musing"  # about the deed itself: was it done, should it be, what would come of it
     RULED_OUT = "ruled out"
+    STATEMENT = "statement"  # how things are, told: only what takes such things down is meant, if anything
 
 
 def mood(words: Sequence[str], *, asks: bool = False) -> Mood:
@@ -47,7 +49,7 @@ def mood(words: Sequence[str], *, asks: bool = False) -> Mood:
         return Mood.RULED_OUT  # "can you not light it"
     if (about := _asked(words, asks)) is not None:
         return about
-    return Mood.RULED_OUT if _is_ruled_out(words) else Mood.ORDER
+    return Mood.RULED_OUT if is_ruled_out(words) else Mood.ORDER
 
 
 def _without_opening(words: Sequence[str]) -> list[str]:
@@ -63,14 +65,6 @@ def _stands_apart(words: Sequence[str], word: str) -> bool:
     return at + 1 < len(words) and words[at + 1] in (",", ".", "!", ";", "-", "—")
 
 
-def _starts(words: Sequence[str], phrases: Collection[tuple[str, ...]]) -> bool:
-    return any(tuple(words[: len(phrase)]) == phrase for phrase in phrases)
-
-
-def _phrases(text: str) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(part.split()) for part in text.split("/"))
-
-
 _OPENINGS: Final = (FILLERS - {"only", "once", "all", "more"}) | word_set(
     "and but or plus sir madam captain dear yes whatever"
 )
@@ -78,7 +72,7 @@ _PEOPLE: Final = word_set("i we he she they you it")
 
 # --- orders in the shape of questions, and of negations ---------------------------------------------------
 
-_POLITE: Final = _phrases(
+_POLITE: Final = phrases(
     "can you/could you/will you/would you/can i/could i/may i/might i/can we/could we/may we/shall we/"
     "can someone/could someone/can somebody/could somebody/would someone/will someone/"
     "can not you/could not you/will not you/would not you/can not we/could not we/"
@@ -88,7 +82,7 @@ _POLITE: Final = _phrases(
     "do not forget to/do not fail to/do not hesitate to/do not neglect to/do not be afraid to/do not omit to/"
     "never forget to/never fail to/do not just/do not only/do not merely/not only/not just/not merely"
 )
-_NOT_POLITE: Final = _phrases(
+_NOT_POLITE: Final = phrases(
     "can you tell me if/can you tell me whether/can you tell me why/can you tell me how/can you explain/"
     "could you tell me if/could you tell me whether/could you tell me why/could you tell me how/"
     "could you explain/would you like/would you say/would you rather/will you be/would you be/can you not/"
@@ -97,9 +91,9 @@ _NOT_POLITE: Final = _phrases(
 
 
 def _is_polite(words: Sequence[str]) -> bool:
-    if _starts(words, _NOT_POLITE):
+    if starts(words, _NOT_POLITE):
         return False
-    if _starts(words, _POLITE):
+    if starts(words, _POLITE):
         return True
     # "could Ruiz fix the antenna": somebody by name is asked to, a thing is asked about.
     named = len(words) > 2 and words[0] in ("can", "could", "would", "will")
@@ -108,7 +102,7 @@ def _is_polite(words: Sequence[str]) -> bool:
 
 # --- questions --------------------------------------------------------------------------------------------
 
-_MUSING: Final = _phrases(
+_MUSING: Final = phrases(
     "what if/what happens/what would happen/what will happen/what might happen/what could happen/"
     "what should/what must/what do i do/what can i do/what could i do/"
     "suppose/supposing/imagine/i wonder/i am wondering/i was wondering/we wonder/wondering/"
@@ -119,7 +113,7 @@ _MUSING: Final = _phrases(
     "how come/how to/what is the point/who should/which should/where should/when should/how should"
 )
 _OPEN: Final = word_set("what who whom whose where which")
-_EMBEDDED: Final = _phrases(
+_EMBEDDED: Final = phrases(
     "tell me/let me know/let us know/show me/explain/explain to me/check/see/find out/make sure/"
     "can you tell me/could you tell me/can you explain/could you explain/do you know/remind me"
 )
@@ -129,7 +123,7 @@ _ABOUT_THINGS: Final = word_set("is are was were am does")
 
 def _asked(words: Sequence[str], asks: bool) -> Mood | None:
     head, following = words[0], words[1] if len(words) > 1 else ""
-    if _starts(words, _MUSING):
+    if starts(words, _MUSING):
         # "I wonder what is in there" asks about a thing, "I wonder whether to open it" about a deed.
         opened = next((word for word in words[1:6] if word in _OPEN or word in ("if", "whether", "how")), "")
         return Mood.QUESTION if head in ("i", "we", "wondering", "not") and opened in _OPEN else Mood.MUSING
@@ -168,86 +162,7 @@ def _is_subordinate(words: Sequence[str], asks: bool) -> bool:
     return words[0] == "when" and not asks and len(words) > 1 and words[1] not in AUXILIARIES
 
 
-# --- what is ruled out --------------------------------------------------------------------------------------
-
-_REFUSALS: Final = _phrases(
-    "never/not/under no circumstances/on no account/by no means/at no point/in no case/no way/"
-    "refuse to/decline to/avoid/rather not/no need to/no need for/there is no need to/there is no need for/"
-    "forget about/never mind/nevermind/ignore/forget/skip/omit/leave out/refrain from/abstain from/"
-    "hold off on/hold off with/hold off/hold back on/hold back from/hold back/put off/"
-    "no longer/no more/resist/stay away from/keep away from/steer clear of/keep off/keep out of/"
-    "hands off/neither/none of/nobody/no one/nothing/far from/anything but/except/except for/"
-    "everything except/everything but/all except/all but/apart from/other than/rather than/instead of/without/"
-    "do nothing/do nothing to/do nothing with/"
-    "i forbid/forbid/it is forbidden to/it is not necessary to/do not/does not/did not/will not/would not/"
-    "can not/should not/must not/shall not/may not/need not/could not"
-)
-_BEFORE_NOT: Final = (
-    SUBJECTS
-    | AUXILIARIES
-    | FILLERS
-    | word_set(
-        "let us me to make sure that careful want choose decide prefer better best rather whatever ensure "
-        "mind see anyone anybody someone somebody please promise agree try care certain take"
-    )
-)
-_NO_IS_A_WORD: Final = word_set("matter doubt problem longer wonder idea one mistake less")
-
-
-def _is_ruled_out(words: Sequence[str]) -> bool:
-    if _starts(words, _REFUSALS):
-        return True
-    for at, word in enumerate(words):
-        if word in ("not", "never") and words[at + 1 : at + 2] not in (["only"], ["just"], ["merely"]):
-            return True
-        if word not in _BEFORE_NOT and tuple(words[at : at + 2]) not in _REFUSALS:
-            break
-        if at and _starts(words[at:], _REFUSALS) and word not in ("without", "except", "nothing"):
-            return True
-    if _has_empty_object(words) or _is_forbidden(words):
-        return True
-    # "leave the hound alone", "let it be", "leave it for now"
-    kept = len(words) > 2 and words[0] in ("leave", "let", "keep")
-    if kept and (words[-1] in _UNTOUCHED or tuple(words[-2:]) == ("as", "is")):
-        return True
-    stands = words[-1] in _AS_IT_STANDS or words[-1].endswith("ing")
-    if words[0] == "leave" and len(words) > 2 and stands:
-        return True
-    # "the vents stay as they are", "leave it where it is for now"
-    stays = kept or any(word in _STAYS for word in words[:6])
-    return stays and any(tuple(words[at : at + 3]) in _AS_IT_IS for at in range(1, len(words) - 2))
-
-
-_AS_IT_STANDS: Final = word_set("on off open closed shut lit unlit locked unlocked")
-_UNTOUCHED: Final = word_set("alone be untouched unchanged unopened undisturbed unharmed")
-_STAYS: Final = word_set("stay stays remain remains leave keep")
-_AS_IT_IS: Final = frozenset(
-    (how, who, be)
-    for how in ("as", "where", "how", "like")
-    for who, be in (("it", "is"), ("they", "are"), ("he", "is"), ("she", "is"), ("that", "is"))
-)
-
-
-def _is_forbidden(words: Sequence[str]) -> bool:
-    """ "the lamp must not be lit", "the door is not to be opened": the subject is no deed."""
-    for at, (word, following) in enumerate(pairwise(words)):
-        if word in VERBS and word not in NOUNISH:
-            return False
-        if at and word in AUXILIARIES and following == "not":
-            return words[at + 2 : at + 3] not in (["only"], ["just"], ["merely"])
-    return False
-
-
-def _has_empty_object(words: Sequence[str]) -> bool:
-    """ "pay neither bill", "no salt", "open no door", "touch nothing"."""
-    for at, word in enumerate(words):
-        following = words[at + 1] if at + 1 < len(words) else ""
-        if word == "neither" or (word in ("nothing", "none", "nobody") and at <= 2 and following != "to"):
-            return True
-        plain = following and following not in PREPOSITIONS and following not in _NO_IS_A_WORD
-        if word == "no" and at <= 1 and plain and following not in STOPWORDS:
-            return True
-    return False
+# --- conditions -------------------------------------------------------------------------------------------
 
 
 def is_conditional(words: Sequence[str]) -> bool:
@@ -255,13 +170,13 @@ def is_conditional(words: Sequence[str]) -> bool:
     for at, word in enumerate(words):
         before = words[at - 1] if at else ""
         opens = word == "unless" or (word in ("if", "provided", "assuming") and before not in _BEFORE_IF)
-        if opens and not _starts(words[at:], _COURTEOUS):
+        if opens and not starts(words[at:], _COURTEOUS):
             return True
     return False
 
 
 _BEFORE_IF: Final = word_set("see check know ask wonder me out sure tell as even what")
-_COURTEOUS: Final = _phrases(
+_COURTEOUS: Final = phrases(
     "if you please/if you like/if you would/if you could/if you can/if you may/if you do not mind/if you will/"
     "if you want/if you wish/if that is/if it is ok/if it is okay/if it is all right/if it is alright/"
     "if it is not too/if possible/if necessary/if need be/if i may/if i could/if i can/if so/if not/if only/"
@@ -293,7 +208,7 @@ def reports(words: Sequence[str]) -> bool:
     return dated or perfect or subject not in ("i", "we", "you", "it")
 
 
-_DATES: Final = _phrases(
+_DATES: Final = phrases(
     "already/yesterday/earlier/ago/last night/last week/last month/last year/last time/this morning/"
     "this afternoon/an hour ago/before lunch/just now/the other day/long since/on monday last"
 )
@@ -311,7 +226,7 @@ _CANCELS: Final = frozenset(
         ),
     )
 )
-_CALLS_BACK: Final = _phrases("call off/take back/stand down/roll back/back out/give back/calls off")
+_CALLS_BACK: Final = phrases("call off/take back/stand down/roll back/back out/give back/calls off")
 _OFF: Final = word_set("off out")
 _TURNS: Final = frozenset(
     map(stem, word_set("turn switch shut power put blow kill cut toggle take log sign"))
@@ -336,7 +251,7 @@ def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
     """Whether a clause takes back the deed that `deeds` names, its verbs and their particles, or is its opposite.
 
     "put the lamp out" undoes {"light"}, "cancel the alarm" undoes {"sound"}, and neither undoes a deed that is
-    itself named for stopping: {"turn", "off"}, {"cancel"}.
+    itself named for stopping: {"turn", "off"}, {"cancel"}. To blow the lamp up undoes whatever is done with it.
     """
     rest = _without_opening(words)
     known = {stem(deed) for deed in deeds} | set(deeds)  # stems may be given, and are not their own stems
@@ -344,8 +259,10 @@ def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
     if at is None:
         return False
     rest = rest[at:]
-    verb = stem(rest[0])
-    if _starts((verb, particle), _CALLS_BACK):
+    verb = without_again(stem(rest[0]))
+    if harms(rest, particle, known) or moves_the_other_way(rest, known) or is_reverse(verb, known):
+        return True
+    if starts((verb, particle), _CALLS_BACK):
         return not known & _CANCELS
     if verb in _CANCELS:
         return verb not in known and not known & _CANCELS
@@ -357,8 +274,6 @@ def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
         return stem(rest[1]) in known and verb not in known
     if verb in known:
         return False
-    if verb.startswith("un") and len(verb) > 4 and verb[2:] in known:
-        return True
     against = OPPOSITES.get(verb, _NONE)
     if any(against & OPPOSITES.get(word, _NONE) for word in known):
         return False  # what opens and shuts a hatch also unseals it

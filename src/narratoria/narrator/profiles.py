@@ -46,6 +46,9 @@ _TELLS: Final = frozenset(
     )
 )
 _ADVISES: Final = frozenset(map(stem, word_set("hint advise help answer explain recall remember recommend")))
+# What may be told how things are: "the bell is broken". Who notes any words at all is asked to in plain words.
+_TAKES_DOWN: Final = frozenset(map(stem, word_set("report record tick mark register complain")))
+_ANSWERED: Final = frozenset({Mood.QUESTION, Mood.MUSING, Mood.STATEMENT})
 _BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
 WAYS: Final = {"on": "off", "off": "on", "up": "down", "down": "up"}  # with the opposite of each
 _TRUE_FALSE: Final = re.compile(
@@ -179,7 +182,14 @@ def _answers(card: ToolCard, described: Sequence[Reading], examples: Sequence[st
     heads = {stem(reading.verb) for reading in described[:1]} | {stem(split_name(card.name)[0])}
     if heads & _TELLS:
         asked.add(Mood.QUESTION)
-    return frozenset(asked & {Mood.QUESTION, Mood.MUSING}) | (_BOTH if heads & _ADVISES else frozenset())
+    if heads & _TAKES_DOWN or any(_is_statement(text) for text in examples):
+        asked.add(Mood.STATEMENT)
+    return frozenset(asked & _ANSWERED) | (_BOTH if heads & _ADVISES else frozenset())
+
+
+def _is_statement(example: str) -> bool:
+    clauses = split_clauses(tokenize(example))
+    return bool(clauses) and clauses[0].mood is Mood.STATEMENT
 
 
 def _validator(parameters: Mapping[str, Any]) -> jsonschema_rs.Validator | None:

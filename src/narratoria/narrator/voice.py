@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from narratoria.narrator.families import families
+from narratoria.narrator.prohibitions import after_outcome
 from narratoria.narrator.tokens import Token
 from narratoria.narrator.words import (
     DETERMINERS,
@@ -39,7 +40,12 @@ _LONGEST_NAME: Final = 3
 
 def plain_order(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
     """The clause as its author would have typed it plainly; unchanged where it is plain already."""
-    turned = _by_somebody(tokens, is_verb) or _named_first(tokens, is_verb) or _wished_done(tokens, is_verb)
+    turned = (
+        _to_be_so(tokens, is_verb)
+        or _by_somebody(tokens, is_verb)
+        or _named_first(tokens, is_verb)
+        or _wished_done(tokens, is_verb)
+    )
     return turned or _moved_open(tokens) or _made_more(tokens) or list(tokens)
 
 
@@ -61,6 +67,40 @@ def in_base_form(token: Token, is_verb: IsVerb) -> Token:
     """ "scanning" and "scanned" as "scan"; anything else as it is."""
     shaped = (token.low.endswith("ing") and len(token.low) > 4) or _is_participle(token, is_verb)
     return _based(token) if shaped and not token.quoted else token
+
+
+def _to_be_so(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
+    """ "make sure the gate stays shut", "keep the gate shut", "the gate must be shut" as "close the gate"."""
+    words = ["" if token.quoted else token.low for token in tokens]
+    outcome = after_outcome(words)
+    start = len(words) - len(outcome) if outcome else 0
+    if words[:1] == ["keep"] and len(words) > 2 and words[-1] in _STATES:
+        return [_called(_STATES[words[-1]]), *tokens[1:-1]]
+    if any(word in VERBS and word not in NOUNISH and word not in _BE | _STAYS for word in words[start:-1]):
+        return None
+    for at in range(start + 1, len(tokens) - 1):
+        bids = 1 if words[at - 1] in _BIDS else 2 if words[at - 2 : at] in _BIDS_TO else 0
+        stays = words[at] in _STAYS
+        if stays or (words[at] == "be" and bids) or (outcome and words[at] in _BE):
+            verb = _STATES.get(words[at + 1])
+            done = _called(verb) if verb else _based(tokens[at + 1])
+            known = verb or (not stays and _is_participle(tokens[at + 1], is_verb))
+            thing = tokens[start : at - bids]
+            return [done, *thing, *tokens[at + 2 :]] if known and thing else None
+    return None
+
+
+_STATES: Final = {
+    "open": "open", "shut": "close", "closed": "close", "locked": "lock", "unlocked": "unlock", "sealed": "seal",
+    "lit": "light", "full": "fill", "empty": "empty",
+}  # fmt: skip
+_STAYS: Final = word_set("stays remains stay remain")
+_BIDS: Final = word_set("should must shall")
+_BIDS_TO: Final = (["has", "to"], ["have", "to"], ["ought", "to"], ["needs", "to"], ["need", "to"])
+
+
+def _called(verb: str) -> Token:
+    return Token(verb, verb)
 
 
 def _by_somebody(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:

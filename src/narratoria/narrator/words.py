@@ -73,7 +73,19 @@ LEAD_INS: Final = tuple(
                 "i was wondering if you could", "shall we", "can we", "could we", "may we", "can someone",
                 "could someone", "can somebody", "could somebody", "can not you", "could not you", "be sure to",
                 "make sure to", "make sure you", "whatever you do", "i would rather", "i would sooner",
-                "are you able to", "would someone", "will someone",
+                "are you able to", "would someone", "will someone", "i would love to", "i would be glad to",
+                "i would be happy to", "i am happy to", "i am glad to",
+                *(
+                    f"it would be {fine} {so}"
+                    for fine in ("nice", "good", "great", "lovely", "kind", "helpful", "best", "better", "wise")
+                    for so in ("to", "of you to", "if you could", "if you would", "if we could")
+                ),
+                *(
+                    f"i {thinks} {who}"
+                    for thinks in ("think", "guess", "suppose", "believe", "reckon")
+                    for who in ("we should", "i should", "you should", "we need to", "i need to", "we must",
+                                "we have to", "i have to", "i will", "we had better", "i had better")
+                ),
             )
         ),
         key=len,
@@ -119,7 +131,7 @@ _VERBS: Final = word_set("""
     visit vote wait wake walk want warm warn wash watch wave wear weigh whisper whistle win wipe
     wish withdraw wrap write yell got went took made lit contact damage deposit dice hail halve hoist mince
     nudge patch preheat radio sabotage scour settle shred spend sprinkle cancel abort revoke ruin wreck poison
-    trample drown demolish belay
+    trample drown demolish belay drain siphon
 """)
 VERBS: Final = _VERBS - word_set(
     "bar book bow cross file film fire iron land name order pet plan plant plug ring train"
@@ -174,7 +186,8 @@ _OPPOSITES: Final = (
     ("take grab fetch collect", "drop discard dump"),
     ("start begin launch activate enable", "stop end halt quit deactivate disable cancel"),
     ("raise lift increase hoist", "lower reduce decrease"),
-    ("fill load", "empty drain unload"),
+    ("fill load refill refuel fuel", "empty drain unload siphon"),
+    ("feed", "starve"),
     ("buy purchase", "sell"),
     ("add create", "remove delete erase destroy"),
     ("give offer", "steal rob"),
@@ -206,7 +219,9 @@ _OPPOSITES: Final = (
 _HARMFUL: Final = word_set(
     "burn ruin wreck destroy smash poison trample drown demolish shred vandalise vandalize sabotage damage spoil "
     "punch slap stab assault "
-    "murder slaughter strangle harm hurt injure maim torture bomb incinerate torch deface rip"
+    "murder slaughter strangle harm hurt injure maim torture bomb incinerate torch deface rip "
+    "ram crash starve suffocate electrocute behead decapitate detonate explode dynamite kidnap abduct lynch massacre "
+    "mutilate impale cripple hijack"
 )
 
 

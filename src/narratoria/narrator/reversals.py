@@ -1,0 +1,93 @@
+"""Deeds that go the other way than a tool's: what is taken out where it fills, what is harmed where it helps.
+
+Deeds come as a tool's profile has them: the stems of the verbs and particles that name what it does. Nothing here is
+about any story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+from typing import Final
+
+from narratoria.narrator.families import families_of
+from narratoria.narrator.words import OPPOSITES, VERB_STEMS, stem, word_set
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(map(stem, word_set(text)))
+
+
+def without_again(verb: str) -> str:
+    """ "reopen" is to open once more; the stem as it is where that says something else ("remove", "report")."""
+    rest = verb.removeprefix("re").removeprefix("-")
+    again = verb.startswith("re") and verb not in VERB_STEMS and (rest in OPPOSITES or rest in VERB_STEMS)
+    return rest if again and verb not in _NOT_AGAIN else verb
+
+
+_NOT_AGAIN: Final = _stems("resign represent resent restrain remark recount redress reform relay reflect")
+
+
+def is_reverse(verb: str, known: Collection[str]) -> bool:
+    """ "unload" of {"load"}, "defuel" of {"refuel"}; `verb` and `known` are stems."""
+    plain = {without_again(deed) for deed in known} | {
+        deed.removeprefix("re") for deed in known if len(deed) > 5
+    }
+    for prefix in ("un", "de", "dis"):
+        rest = verb.removeprefix(prefix).removeprefix("-")
+        if rest != verb and len(rest) > 2 and (rest in known or rest in plain) and verb not in VERB_STEMS:
+            return True
+    return False
+
+
+# --- out of, and into ---------------------------------------------------------------------------------------
+
+_OUT: Final = word_set(
+    "take remove siphon drain suck bleed extract pull pump draw let get tap empty scoop bail pour tip strip"
+)
+_FROM: Final = word_set("take remove siphon drain suck bleed extract strip")
+_IN: Final = word_set("pour put add tip pump let run throw dump drop insert")
+_PUTS: Final = _stems(
+    "fill refill refuel fuel load insert put place add pour give feed attach install deposit stock charge mount pump"
+)
+_TAKES: Final = _stems(
+    "take remove drain empty unload extract pull draw get fetch collect withdraw out siphon delete erase clear strip"
+)
+
+
+def moves_the_other_way(words: Sequence[str], known: Collection[str]) -> bool:
+    """ "take the oil out of the lamp" where a tool fills it, "pour oil into the lamp" where it empties it."""
+    pairs = set(pairwise(words))
+    out = words[0] in _OUT and ("out", "of") in pairs
+    out = out or (words[0] in _FROM and "from" in words)
+    puts, takes = not _PUTS.isdisjoint(known), not _TAKES.isdisjoint(known)
+    into = words[0] in _IN and ("into" in words or "onto" in words) and not out
+    return (out and puts and not takes) or (into and takes and not puts)
+
+
+# --- harm ---------------------------------------------------------------------------------------------------
+
+_VIOLENT: Final = _stems("kill shoot bomb gun blast")
+_VIOLENTLY: Final = frozenset(
+    {
+        ("blow", "up"), ("shoot", "down"), ("gun", "down"), ("burn", "down"), ("mow", "down"), ("beat", "up"),
+        ("knock", "down"), ("tear", "down"), ("tear", "apart"), ("rip", "apart"), ("smash", "up"), ("run", "over"),
+        ("wipe", "out"), ("strike", "down"), ("finish", "off"),
+    }
+)  # fmt: skip
+# Who does such things may be asked for them; so may, in other senses of the words, what sends, films or inflates.
+_ATTACKS: Final = families_of(("attack", "destroy", "incinerate"))
+_ENDS: Final = families_of(("stop", "extinguish", "cancel"))  # "kill the lights"
+_OTHERWISE: Final = _stems(
+    "inflate pump fill blow enlarge magnify zoom off send email message mail text photograph film snap throw score"
+)
+
+
+def harms(words: Sequence[str], particle: str, known: Collection[str]) -> bool:
+    """ "blow up the bridge", "shoot the pilot" where a tool does nothing of the kind."""
+    violent = stem(words[0]) in _VIOLENT or (words[0], particle) in _VIOLENTLY
+    violent = violent or any((words[0], word) in _VIOLENTLY for word in (*words[1:2], *words[-1:]))
+    if not violent or not _OTHERWISE.isdisjoint(known) or stem(words[0]) in known:
+        return False
+    may = _ATTACKS | _ENDS if words[0] == "kill" else _ATTACKS
+    return not families_of(known) & may
