@@ -33,6 +33,7 @@ FLAGS = [
     "--disable-component-update", "--disable-sync",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]  # fmt: skip
+WINDOW = {"width": 1280, "height": 860}
 SCREENS = Path(os.environ.get("NARRATORIA_SCREENS", Path(__file__).parents[2] / "build" / "screens"))
 
 
@@ -184,29 +185,89 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+@dataclass
+class Visitor:
+    """A browser as somebody has it who was never here: its own cookies, storage and cache.
+
+    What has been used is emptied and given to the next test: a new one starts two processes, which costs more than
+    opening the page. One blank window stays open, so that they live on.
+    """
+
+    context: Any
+    origins: set[str] = field(default_factory=set)
+
+    @classmethod
+    def new(cls, chromium: Any, **options: Any) -> Visitor:
+        context = chromium.new_context(**({"viewport": WINDOW} | options))
+        context.set_default_timeout(15_000)
+        context.new_page()
+        return cls(context)
+
+    def leave(self) -> None:
+        """Close every window but the blank one, and keep nothing of what was seen."""
+        blank, *windows = self.context.pages
+        for window in windows:
+            window.close()
+        self.context.clear_cookies()
+        developer = self.context.new_cdp_session(blank)
+        for origin in self.origins:
+            developer.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        developer.send("Network.clearBrowserCache")
+        developer.detach()
+        self.origins.clear()
+
+
+@pytest.fixture(scope="module")
+def idle_visitors(chromium: Any) -> Iterator[list[Visitor]]:
+    idle: list[Visitor] = []
+    yield idle
+    for visitor in idle:
+        visitor.context.close()
+
+
 @pytest.fixture
-def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Open pages that fail the test when their script does, or when they ask another host for anything."""
-    contexts: list[Any] = []
+def open_page(chromium: Any, idle_visitors: list[Visitor]) -> Iterator[Callable[..., Any]]:
+    """Open pages that fail the test when their script does, or when they ask another host for anything.
+
+    Each is another visitor's. Options that belong to a whole browser, such as touch, make one that is used only once.
+    """
+    ordinary: list[Visitor] = []
+    special: list[Visitor] = []
     problems: list[str] = []
 
-    def open_one(address: str, *, theme: str = "dark", **options: Any) -> Any:
-        context = chromium.new_context(**({"viewport": {"width": 1280, "height": 860}} | options))
-        contexts.append(context)
-        context.set_default_timeout(15_000)
+    def open_one(
+        address: str,
+        *,
+        theme: str = "dark",
+        viewport: dict[str, int] = WINDOW,
+        reduced_motion: str | None = None,
+        **options: Any,
+    ) -> Any:
+        if options:
+            visitor = Visitor.new(chromium, viewport=viewport, **options)
+        else:
+            visitor = idle_visitors.pop() if idle_visitors else Visitor.new(chromium)
+        (special if options else ordinary).append(visitor)
+        page = visitor.context.new_page()
+        page.set_viewport_size(viewport)
+        if reduced_motion is not None:
+            page.emulate_media(reduced_motion=reduced_motion)
         prefs = json.dumps(json.dumps({"theme": theme}))
         script = f"localStorage.getItem('narratoria') ?? localStorage.setItem('narratoria', {prefs})"
-        context.add_init_script(script)
-        page = context.new_page()
+        page.add_init_script(script)
         page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
-        host = urlsplit(address).netloc
-        page.on("request", lambda request: _note_foreign(request.url, host, problems))
+        parts = urlsplit(address)
+        visitor.origins.add(f"{parts.scheme}://{parts.netloc}")
+        page.on("request", lambda request: _note_foreign(request.url, parts.netloc, problems))
         page.goto(address)
         return page
 
     yield open_one
-    for context in contexts:
-        context.close()
+    for visitor in special:
+        visitor.context.close()
+    for visitor in ordinary:
+        visitor.leave()
+    idle_visitors.extend(ordinary)
     assert not problems, problems
 
 

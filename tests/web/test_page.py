@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from conftest import RunningServer, write_long_session
+from conftest import RunningServer, Visitor, write_long_session
 
 from narratoria.web.games import MOST_BYTES_AT_FIRST
 
@@ -120,3 +120,22 @@ def test_another_site_that_opens_the_page_gets_no_hold_of_it(
     assert opened.value.evaluate("window.opener") is None
     assert page.evaluate("window.held.closed")
     context.close()
+
+
+@pytest.mark.browser
+def test_a_visitor_of_these_tests_finds_nothing_of_the_one_before(
+    server: RunningServer, chromium: Any
+) -> None:
+    visitor = Visitor.new(chromium)
+    for number in (1, 2):
+        page = visitor.context.new_page()
+        assert visitor.context.cookies() == [], f"visit {number}"
+        page.goto(server.at("/"))
+        visitor.origins.add(server.origin)
+        kept = "[localStorage.mark ?? 0, sessionStorage.mark ?? 0]"
+        assert page.evaluate(f"caches.keys().then((names) => [...{kept}, ...names])") == [0, 0]
+        sizes = "performance.getEntriesByType('resource').map((one) => one.transferSize)"
+        assert all(page.evaluate(sizes)), f"visit {number} had something from a cache"
+        page.evaluate("localStorage.mark = sessionStorage.mark = 1; caches.open('mark').then(() => 1)")
+        visitor.leave()
+    visitor.context.close()

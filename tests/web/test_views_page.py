@@ -693,7 +693,7 @@ def test_eight_windows_of_one_browser_are_all_alive(server: RunningServer, open_
 
 def test_a_window_in_the_background_holds_no_connection(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
-    page.context.add_init_script(
+    page.add_init_script(
         """Object.defineProperty(document, "hidden", { get: () => window.away ?? true, configurable: true });"""
     )
     asked: list[str] = []
