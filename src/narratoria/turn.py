@@ -54,6 +54,7 @@ NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own
 
 Origin = Literal["player", "choice", "opening", "retry"]
 Outcome = Literal["completed", "fallback", "cancelled"]
+_WORDLESS: Final = frozenset({"local"})  # it says what it did not understand, and nothing of its deeds
 _AUTHORED: Final = frozenset({"rules", "paraphrase"})  # where these say nothing, nothing was to be said
 
 
@@ -341,8 +342,12 @@ class _Turn:
         completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
         self.said.extend(text for one in completed if (text := _summary(one.events)))
         if not any(text.strip() for text in self.said) and result.narrator not in _AUTHORED:
-            self.said = [account([name for one in completed if (name := self._tool_of(one))])]
-        result.narrative = _readable("\n\n".join(self.said))
+            self.said = [self._account(completed)]
+        elif result.narrator in _WORDLESS:
+            # Rules that share a plan with it name their tools by path, and have told of them.
+            own = [one for one in completed if not _summary(one.events) and "/" not in self._path_of(one)]
+            self.said.append(self._account(own))
+        result.narrative = _readable("\n\n".join(text for text in self.said if text.strip()))
         hints = getattr(self.narrator, "last_choices", ())
         offer = offer_after(session, result.prompt, completed, hints, settled=result.outcome == "completed")
         if ending_of(session.state) is not None:
@@ -356,10 +361,12 @@ class _Turn:
         session.past.append((result.prompt, result.narrative))
         session.turn = None
 
-    def _tool_of(self, done: CallResult) -> str:
+    def _account(self, completed: Sequence[CallResult]) -> str:
+        return account([name for one in completed if (name := self._path_of(one).rpartition("/")[2])])
+
+    def _path_of(self, done: CallResult) -> str:
         calls = (call for plan in self.result.plans for call in plan.tools)
-        path = next((call.tool_path for call in calls if call.tool_id == done.tool_id), "")
-        return path.rpartition("/")[2]
+        return next((call.tool_path for call in calls if call.tool_id == done.tool_id), "")
 
     async def _write_down(self) -> None:
         """Before a tool acts, the journal knows of the plan: after a crash the same call is made, under the same id."""

@@ -13,13 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from narratoria.cli.telling import speaker
+from narratoria.errors import PlanRejected
+from narratoria.narrator.chain import ChainNarrator
 from narratoria.testing import Behaviour, Fails, Hangs, Says, ScriptedModel
+from narratoria.turn import TurnResult
 
 STORY = Path(__file__).resolve().parents[2] / "stories" / "torch"
 
 
 def environment(url: str, home: Path, *script: Behaviour) -> dict[str, str]:
-    seconds = "5" if any(isinstance(one, Hangs) for one in script) else "60"
+    seconds = "3" if any(isinstance(one, Hangs) for one in script) else "60"
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
     model = {"NARRATORIA_LLM_URL": url, "NARRATORIA_LLM_MODEL": "m", "NARRATORIA_LLM_TIMEOUT": seconds}
     return {**kept, **model, "NARRATORIA_HOME": str(home), "TERM": "xterm-256color"}
@@ -99,6 +103,15 @@ async def test_why_the_model_is_silent_is_one_quiet_line_without_the_key(tmp_pat
     [line] = [line for line in out.splitlines() if "401" in line]
     assert line.startswith("  — template · llm: ") and "no such key" in line
     assert "SECRET" not in out
+
+
+def test_a_model_without_a_usable_plan_is_told_of_in_plain_words() -> None:
+    chain = ChainNarrator([])
+    problems = ["$.narrative: “The gate is open”: but in the state gate.open is False", "$.calls[0].tool: no"]
+    chain.failures = {"llm": str(PlanRejected(problems))}
+    result = TurnResult(1, "sing", narrator="template", problems=problems)
+    said = "“The gate is open”: but in the state gate.open is False; no"
+    assert speaker(chain, result) == f"template · llm: no usable plan: {said}"
 
 
 async def test_who_spoke_is_told_when_it_is_not_the_first_of_the_chain(tmp_path: Path) -> None:

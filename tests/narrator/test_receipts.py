@@ -363,3 +363,10 @@ def test_a_place_is_traced_to_the_patch_that_moved_the_player() -> None:
     [receipt] = audit("You stand in the cellar.", session.state, ledger=ledger)
     assert receipt.source is not None
     assert (receipt.verdict, receipt.source.turn) == ("held", 3)
+
+
+def test_a_claim_that_one_sentence_makes_twice_is_one_complaint() -> None:
+    found = contradictions(
+        audit("You pocket the silver key. The gate is open.", {"inventory": {}, "gate": {"open": False}})
+    )
+    assert len(found) == len(set(found)) == 2

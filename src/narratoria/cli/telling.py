@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from time import monotonic
 from typing import Final
 
@@ -22,6 +23,8 @@ from narratoria.turn import TurnResult
 WIDTH: Final = 88
 THINKING: Final = "The narrator is thinking…"
 _SOON: Final = 0.15  # seconds: a shorter wait is none
+_REJECTED: Final = "plan rejected: "
+_PLACES: Final = re.compile(r"(?<!\S)\$[.\w\[\]]*: ")
 _WHY: Final = 200  # characters of a narrator's reason
 
 
@@ -94,5 +97,8 @@ def speaker(narrator: Narrator, result: TurnResult) -> str:
 
 
 def _clip(why: str) -> str:
+    """A reason for people: without the places in a plan, which are for a model to read."""
     why = printable(" ".join(why.split()))
+    if why.startswith(_REJECTED):
+        why = f"no usable plan: {_PLACES.sub('', why.removeprefix(_REJECTED))}"
     return why if len(why) <= _WHY else f"{why[:_WHY]}…"

@@ -290,7 +290,8 @@ def audit(
 
 
 def contradictions(receipts: Iterable[Receipt]) -> list[str]:
-    return [receipt.objection for receipt in receipts if receipt.verdict == "contradicted"]
+    # One sentence may hold a claim twice: "you pocket the key" is to take it and to have it.
+    return list(dict.fromkeys(receipt.objection for receipt in receipts if receipt.verdict == "contradicted"))
 
 
 # --- where a fact comes from ---------------------------------------------------------------------------
