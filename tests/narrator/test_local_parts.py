@@ -298,3 +298,63 @@ def test_who_gets_it_and_what_stand_side_by_side(narrator: LocalNarrator) -> Non
 
 def test_of_two_lists_nothing_is_dropped_unsaid(narrator: LocalNarrator) -> None:
     refusal(narrator, "feed Bruno and Fips tripe and rice")
+
+
+# --- more than is read -----------------------------------------------------------------------------------
+
+
+def narrative(narrator: LocalNarrator, prompt: str) -> tuple[int, str]:
+    document = asyncio.run(narrator.plan(NarratorRequest(prompt=prompt, tools=KENNEL, state=STATE)))
+    return len(document.tools), document.narrative or ""
+
+
+def test_a_prompt_of_more_deeds_than_are_read_says_so(narrator: LocalNarrator) -> None:
+    deeds = [f"{deed} {pen}" for deed in ("lock", "pour 3 litres into") for pen in ("north pen", "south pen")]
+    count, told = narrative(narrator, ". ".join(deeds * 8))
+    assert count == 24
+    assert told.endswith("what comes last is left undone.")
+    assert narrative(narrator, ". ".join(deeds * 2)) == (8, "")
+
+
+def test_a_prompt_of_more_words_than_are_read_does_nothing_by_halves(narrator: LocalNarrator) -> None:
+    long = "lock the north pen. " + "Once upon a time there was a kennel, " * 60 + "and lock the south pen"
+    count, told = narrative(narrator, long)
+    assert count == 1
+    assert "left undone" in told
+    assert "Say it in shorter requests" in refusal(
+        narrator, "note that Bruno " + "is a very good dog who " * 100
+    )
+
+
+# --- neighbours of the above -----------------------------------------------------------------------------
+
+
+def test_somebody_sent_to_a_thing_is_no_message_about_it(narrator: LocalNarrator) -> None:
+    assert not any(tool == "page_keeper" for tool, _ in _tried(narrator, "send Nora to the north pen"))
+    assert not any(tool == "page_keeper" for tool, _ in _tried(narrator, "page Nora and the major"))
+
+
+def test_both_of_three_are_asked_about(narrator: LocalNarrator) -> None:
+    refusal(narrator, "lock both pens")
+    assert [given["pen"] for _, given in calls(narrator, "lock both the north pen and the south pen")] == [
+        "north_pen",
+        "south_pen",
+    ]
+
+
+def test_pairs_may_have_articles(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "give the boxer some tripe and the terrier some rice") == [
+        ("feed_dog", {"dog": "bruno", "food": "tripe"}),
+        ("feed_dog", {"dog": "fips", "food": "rice"}),
+    ]
+
+
+def test_a_pair_that_is_not_understood_is_not_half_done(narrator: LocalNarrator) -> None:
+    assert _tried(narrator, "feed Bruno tripe and them rice") == []
+
+
+def _tried(narrator: LocalNarrator, prompt: str) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        return calls(narrator, prompt)
+    except Refusal:
+        return []

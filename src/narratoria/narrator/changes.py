@@ -17,7 +17,8 @@ from narratoria.narrator.words import PREPOSITIONS, split_name, stem, word_set
 _COMPARED: Final = word_set(
     "more less fewer higher lower warmer cooler colder hotter brighter dimmer darker lighter louder quieter softer "
     "faster slower longer shorter deeper shallower taller wider narrower heavier stronger weaker thicker thinner "
-    "bigger smaller larger greater later earlier closer nearer farther further harder milder steeper cheaper up down"
+    "bigger smaller larger greater later earlier closer nearer farther further harder milder steeper cheaper "
+    "up down too above below"
 )
 _FURTHER: Final = word_set("another further additional extra")
 _RAISES: Final = frozenset(

@@ -28,7 +28,16 @@ from narratoria.narrator.words import (
     word_set,
 )
 
-__all__ = ["MAX_CLAUSES", "Clause", "Token", "join", "mender", "split_clauses", "tokenize"]
+__all__ = [
+    "MAX_CLAUSES",
+    "Clause",
+    "Token",
+    "has_more_clauses",
+    "join",
+    "mender",
+    "split_clauses",
+    "tokenize",
+]
 
 MAX_CLAUSES: Final = 24  # a prompt that asks for more is a text, not a request
 
@@ -130,6 +139,11 @@ def split_clauses(
             pending.clear()
             before = shared
     return clauses
+
+
+def has_more_clauses(tokens: Sequence[Token], is_verb: Callable[[str], bool]) -> bool:
+    """Whether there are more clauses than are read."""
+    return len(tokens) > MAX_CLAUSES and len(_split(tokens, is_verb)) > MAX_CLAUSES
 
 
 def _clause(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.amends import amended
-from narratoria.narrator.clauses import Clause, Token, mender, split_clauses, tokenize
-from narratoria.narrator.dictation import is_statement
+from narratoria.narrator.clauses import Clause, Token, has_more_clauses, mender, split_clauses, tokenize
+from narratoria.narrator.dictation import is_statement, records
 from narratoria.narrator.entities import EntityFinder, find_entities
 from narratoria.narrator.filling import Recent
 from narratoria.narrator.knowledge import Knowledge
@@ -84,6 +84,7 @@ class Comprehension:
         self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.left_out: dict[int, list[Phrase]] = {}
         self.sense: Sense | None = None  # where it was found out beforehand
+        self.cut = len(request.prompt) > MAX_PROMPT  # there is more in it than was read
         self.clauses = self._listen()
         self.readings = {
             index: self._read(index) for index, clause in enumerate(self.clauses) if not clause.negated
@@ -99,6 +100,8 @@ class Comprehension:
             self._let_be(clause)
             for clause in split_clauses(meant, self.scene.is_verb, dictates=self.scene.writes)
         ]
+        clauses = clauses[:-1] if self.cut else clauses  # the last one may be half of what was said
+        self.cut |= has_more_clauses(meant, self.scene.is_verb)
         self.conditional = is_conditional([token.low for token in meant if not token.quoted])
         if self.conditional:  # whether it is so cannot be told from here
             clauses = [replace(c, mood=Mood.MUSING) if c.mood is Mood.ORDER else c for c in clauses]
@@ -204,6 +207,9 @@ class Comprehension:
             self.observed.pop()
             if other and (best is None or other.score > best.score):
                 reading, best = shared, other
+        if best is None and (measured := self._measured(reading)):
+            best = self._choose(measured, self.embed([measured]), clause.mood)
+            reading = measured if best else reading
         each = self._choose_each(reading, clause.mood)
         if each:
             for one, chosen in each:
@@ -215,6 +221,15 @@ class Comprehension:
         else:
             self._call(index, clause, best, reading)
         self._remember(reading, best)
+
+    def _measured(self, reading: Reading) -> Reading | None:
+        """ "note that Luna weighs 4 kilos": where no tool takes the words, one may take the number."""
+        said = reading.phrases[-1] if reading.phrases else None
+        if said is None or not said.quoted or not records(reading.verb):
+            return None
+        told = tokenize(said.text, self.scene.mend)
+        plain = read(Clause((*reading.tokens[: said.start], *told)), self.finder)
+        return plain if plain.quantities and not any(token.low == "not" for token in told) else None
 
     def _choose_each(self, reading: Reading, mood: Mood) -> list[tuple[Reading, Candidate]]:
         """The calls of a list of pairs, "Pip to the pond and Bolt to the shed"; empty where it is none."""
@@ -286,6 +301,7 @@ class Comprehension:
             calls.append(_planned(best.tool.card, values, number))
         calls = [call for call in calls if not self._repeats(call)]
         if not calls or number > _MAX_CALLS:
+            self.cut |= bool(calls)
             return
         source = self.steps[-1].clause if best.filling.refers and before else None
         self.steps.append(Step(index, calls, source))

@@ -29,8 +29,9 @@ TO_SOMEBODY: Final = word_set(
 )
 _PLAINLY: Final = word_set(
     "say announce report broadcast log note record jot document mention state declare whisper shout write enter "
-    "register post relay transmit remark chronicle"
+    "register post relay transmit remark chronicle remember"
 )
+_RECORDING: Final = word_set("note log record enter register")
 _TELLING: Final = frozenset(map(stem, TO_SOMEBODY | _PLAINLY))
 _TELLING_SOMEBODY: Final = frozenset(map(stem, TO_SOMEBODY))
 _WRITTEN: Final = word_set(
@@ -63,6 +64,11 @@ def tells(tokens: Sequence[Token]) -> bool:
 
 def is_telling(verb: str) -> bool:
     return stem(verb) in _TELLING
+
+
+def records(verb: str) -> bool:
+    """Whether it puts down what is the case: a weight as well as a remark."""
+    return verb in _RECORDING
 
 
 def is_statement(text: str) -> bool:

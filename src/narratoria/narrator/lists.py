@@ -12,7 +12,15 @@ from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.phrases import Phrase, Reading
 from narratoria.narrator.profiles import Slot
 from narratoria.narrator.tokens import Token
-from narratoria.narrator.words import PARTICLES, PREPOSITIONS, content_stems, split_name, stem, word_set
+from narratoria.narrator.words import (
+    DETERMINERS,
+    PARTICLES,
+    PREPOSITIONS,
+    content_stems,
+    split_name,
+    stem,
+    word_set,
+)
 
 _JOINTS: Final = word_set("and , & plus but")
 
@@ -169,16 +177,18 @@ def _is_whole(reading: Reading, span: range) -> bool:
     apart = [quantity for quantity in numbers if quantity.start > inside[0].start]
     bare = not any(word in PREPOSITIONS for word in opening)
     more = any(phrase.prep not in ("", "of") and not phrase.joined for phrase in inside[1:])
-    more |= _is_given(inside)
+    more |= _is_given(inside, reading)
     counted = bool(numbers) or opening[-1:] in (["a"], ["an"])  # "two scones and a loaf"
     return bare and (more or bool(apart) or (counted and any(numbered for numbered in reading.quantities)))
 
 
-def _is_given(inside: Sequence[Phrase]) -> bool:
-    """ "Otto squid": somebody, and right behind what he gets."""
+def _is_given(inside: Sequence[Phrase], reading: Reading) -> bool:
+    """ "Otto some squid": somebody, and right behind what he gets."""
     first = inside[0]
-    behind = len(inside) == 2 and inside[1].start == first.end and not (inside[1].prep or inside[1].joined)
-    return not first.prep and (bool(first.mention and behind) or first.lead is not None)
+    behind = len(inside) == 2 and not (inside[1].prep or inside[1].joined)
+    between = reading.tokens[first.end : inside[1].start] if behind else ()
+    near = behind and all(token.low in DETERMINERS for token in between)
+    return not first.prep and (bool(first.mention and near) or first.lead is not None)
 
 
 def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
@@ -206,10 +216,12 @@ def leaves_over(
     taken = [str(value) for values in inputs for value in values.values()]
     things = {value for slot in slots for value in recent.of_kind(slot.words)}
     for phrase in reading.phrases:
-        if phrase.mention and phrase.start > joints[0] and phrase.mention.entity.value in things - set(taken):
+        free = not phrase.prep and not filling.used & set(range(phrase.start, phrase.end))
+        listed = phrase.start > joints[0] or free
+        if phrase.mention and listed and phrase.mention.entity.value in things - set(taken):
             return True
     choices = [str(value) for slot in slots if slot.kind == "choice" for value in slot.choices]
-    rest = {reading.stems[at] for at in range(joints[0], len(reading.stems)) if at not in filling.used}
+    rest = {reading.stems[at] for at in range(reading.body, len(reading.stems)) if at not in filling.used}
     return any(value not in taken and stem(value) in rest for value in choices if value.isalpha())
 
 

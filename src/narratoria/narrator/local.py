@@ -16,6 +16,8 @@ from narratoria.narrator.mood import Mood
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.replies import (
     CONDITION,
+    CUT,
+    TOO_LONG,
     UNKNOWN,
     WHICH,
     document,
@@ -131,14 +133,17 @@ class _Answer:
 
     def _narrative(self) -> str | None:
         if not self.heard.unknown:
-            return None
+            return CUT if self.heard.cut else None
         rest = " What waits for it is left undone." if self.held_back else ""
-        return f"{not_understood(self.heard.unknown[0])}{rest}"
+        more = f" {CUT}" if self.heard.cut else ""
+        return f"{not_understood(self.heard.unknown[0])}{rest}{more}"
 
     def _refusal(self) -> Refusal:
         choices = self._suggestions()
         if self.heard.conditional:
             return Refusal(CONDITION, choices)
+        if self.heard.cut and not self.heard.almost:
+            return Refusal(TOO_LONG, choices)
         if self.heard.almost:
             return Refusal(what_is_wanting(self.heard.almost[0]), choices)
         if self.open_choice:

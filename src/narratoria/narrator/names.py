@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from narratoria.narrator.dictation import is_telling
 from narratoria.narrator.entities import is_person
@@ -14,7 +14,9 @@ from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together
-from narratoria.narrator.words import STOPWORDS, content_stems
+from narratoria.narrator.words import AUXILIARIES, STOPWORDS, content_stems, word_set
+
+_WHITHER: Final = word_set("to into onto from in at on through towards toward")
 
 
 def fill_texts(
@@ -47,6 +49,8 @@ def fill_texts(
             continue
         if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
             continue
+        if slot.quoted and phrase.joined and not phrase.quoted:
+            continue  # "radio Ada and Ben": who is listed with her is no message to her
         if phrase.pronoun and (doubt := doubt_about(phrase.pronoun, slot, recent, filling, reading)):
             filling.unfit.append(doubt)
             continue
@@ -288,7 +292,8 @@ def _role_score(
     if phrase.quoted:
         score += 1.5 if slot.quoted else -0.6 if any(other.quoted for other in slots) else 0.2
     elif slot.quoted and not slot.clausal and not phrase.pronoun:
-        score -= 0.5
+        whither = mention and prep in _WHITHER and prep not in slot.preps | slot.hinted
+        score -= 1.5 if whither else 0.5  # "send Ada to the pump": the pump is no message
     if phrase.clausal:
         score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
     plain = not (mention or phrase.quoted or phrase.clausal or phrase.every)
@@ -317,6 +322,10 @@ def _value(
         return phrase.text, KNOWN
     if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
         return several[0], KNOWN
+    if phrase.every == "both" and not _has_more(phrase, reading):
+        return None, 0.0  # there are not two of them
+    if slot.quoted and phrase.mention and _is_spoken_of(phrase, reading):
+        return None, 0.0  # "… that Otto is ill": his name is not all that is to be written
     if phrase.mention and not (slot.quoted and _says_more(phrase, reading)):
         return phrase.mention.entity.value, KNOWN
     words = [
@@ -325,6 +334,15 @@ def _value(
         if index not in filling.used
     ]
     return " ".join(words) or None, WORDS
+
+
+def _has_more(phrase: Phrase, reading: Reading) -> bool:
+    """ "both the cup and the rope"."""
+    return len(_list_around(phrase, reading)) > 1
+
+
+def _is_spoken_of(phrase: Phrase, reading: Reading) -> bool:
+    return phrase.end < len(reading.tokens) and reading.tokens[phrase.end].low in AUXILIARIES
 
 
 def _says_more(phrase: Phrase, reading: Reading) -> bool:

@@ -16,6 +16,8 @@ from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 
 WHICH: Final = "Which of the two do you mean?"
 CONDITION: Final = "I cannot tell whether that is so. Say what is to be done, and I will do it."
+CUT: Final = "That was more than I can take in at once: what comes last is left undone."
+TOO_LONG: Final = "That is more than I can take in at once. Say it in shorter requests, one after the other."
 UNKNOWN: Final = "I don't know how to do that here."
 _BACK: Final = {
     "i": "you",
