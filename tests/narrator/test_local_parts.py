@@ -358,3 +358,11 @@ def _tried(narrator: LocalNarrator, prompt: str) -> list[tuple[str, dict[str, An
         return calls(narrator, prompt)
     except Refusal:
         return []
+
+
+def test_where_they_are_now_is_nothing_left_over(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "move Bruno and Fips from the north pen to the south pen") == [
+        ("move_dog", {"dog": "bruno", "pen": "south_pen"}),
+        ("move_dog", {"dog": "fips", "pen": "south_pen"}),
+    ]
+    assert _tried(narrator, "move every dog to every pen") == []

@@ -208,16 +208,18 @@ def leaves_over(
     slots: Sequence[Slot],
 ) -> bool:
     """Whether a list goes on with what a slot could hold and none does: it was meant for something."""
+    if sum(len(filling.lists.get(slot.name, ())) > 1 for slot in slots if slot.kind != "texts") > 1:
+        return True  # two lists, and nothing says which goes with which
     joints = _joints(reading)
     if not joints:
         return False
-    if sum(len(filling.lists.get(slot.name, ())) > 1 for slot in slots if slot.kind != "texts") > 1:
-        return True  # two lists, and nothing says which goes with which
+    whither = any(phrase.prep in ("to", "into") for phrase in reading.phrases)
     taken = [str(value) for values in inputs for value in values.values()]
     things = {value for slot in slots for value in recent.of_kind(slot.words)}
     for phrase in reading.phrases:
         free = not phrase.prep and not filling.used & set(range(phrase.start, phrase.end))
-        listed = phrase.start > joints[0] or free
+        whence = whither and phrase.prep == "from" and not phrase.joined  # where they are now
+        listed = (phrase.start > joints[0] or free) and not whence
         if phrase.mention and listed and phrase.mention.entity.value in things - set(taken):
             return True
     choices = [str(value) for slot in slots if slot.kind == "choice" for value in slot.choices]

@@ -269,6 +269,8 @@ def _role_score(
         prep in other.preps | other.hinted for other in slots if other is not slot
     ):
         score -= 0.6
+    if prep == "from" and prep not in slot.preps | slot.hinted and _says_whither(reading):
+        score -= 1.0  # "from the pond to the shed": that is where it is now
     if slot is lead:
         score += 0.3 if not prep else 0.1
     elif len(slots) > 1 and slot.required:
@@ -300,6 +302,10 @@ def _role_score(
     if plain and stems and stems <= tool.words:
         score -= 0.9  # "set a timer": the tool's own noun is no value
     return score + 0.8 * alike(slot.text, phrase.text)
+
+
+def _says_whither(reading: Reading) -> bool:
+    return any(phrase.prep in ("to", "into") and not phrase.clausal for phrase in reading.phrases)
 
 
 def _role(phrase: Phrase, reading: Reading) -> str:
