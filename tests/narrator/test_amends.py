@@ -36,6 +36,7 @@ def is_verb(word: str) -> bool:
         ("Feed Rex. Set the sails, never mind.", "feed rex.."),
         ("Set the sails. Actually, don't.", "."),
         ("Set the sails... not!", "!"),
+        ("Set the sails? Are you mad?", "?"),
     ],
 )
 def test_the_second_thought_takes_the_place_of_the_first(prompt: str, meant: str) -> None:
@@ -55,6 +56,7 @@ def test_the_second_thought_takes_the_place_of_the_first(prompt: str, meant: str
         "no kidding, feed rex",
         "say no",
         "feed rex? yes please",
+        "feed rex? good idea",
         "why not feed rex?",
         "feed rex, not juno",
         "tell ada: never mind",

@@ -45,6 +45,9 @@ def of(prompt: str) -> Mood:
         "make sure the lamp is not off",
         "make sure he gets no more than three",
         "make sure to write that the lamp is not lit",
+        "I want to write that the lamp is not lit",
+        "check that the soup is not too salty",
+        "I want you to light the lamp",
     ],
 )
 def test_what_is_asked_for_is_an_order_however_politely(prompt: str) -> None:
@@ -143,6 +146,11 @@ def test_a_question_about_how_things_are_is_told_from_both(prompt: str) -> None:
         "make certain that he never gets paid",
         "there's no reason to ring the bell",
         "no point in lighting it",
+        "I want to make sure the gate isn't opened",
+        "I'd prefer that the lamp not be lit",
+        "I insist that you don't ring the bell",
+        "I want the gate not opened",
+        "the lamp can wait",
     ],
 )
 def test_what_is_ruled_out_is_seen(prompt: str) -> None:
@@ -182,6 +190,8 @@ def test_what_is_ruled_out_is_seen(prompt: str) -> None:
         ("blow the bridge up", {"close"}),
         ("shoot down the plane", {"clear", "land"}),
         ("kill the miller", {"pay"}),
+        ("lift the closure of the bridge", {"close"}),
+        ("deny the plane landing", {"clear", "land"}),
     ],
 )
 def test_a_clause_that_takes_a_deed_back_undoes_it(prompt: str, deeds: set[str]) -> None:
@@ -214,6 +224,8 @@ def test_a_clause_that_takes_a_deed_back_undoes_it(prompt: str, deeds: set[str])
         ("shoot Ada an email", {"send"}),
         ("kill the lights", {"switch", "on", "off"}),
         ("kill the engine", {"stop"}),
+        ("lift the bridge", {"raise", "bridge"}),
+        ("remove the object", {"erase", "object"}),
     ],
 )
 def test_a_deed_is_not_undone_by_itself_or_by_what_has_nothing_against_it(

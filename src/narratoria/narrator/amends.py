@@ -97,13 +97,16 @@ def _next_mark(tokens: Sequence[Token], at: int) -> int:
 
 def _denies(words: Sequence[str], is_verb: IsVerb) -> bool:
     """ "no way", "not a chance", "absolutely not": an answer, and no order of its own."""
-    if words[-1] in _DENIALS and len(words) < _LONG_ANSWER:
+    if len(words) < _LONG_ANSWER and (words[-1] in _DENIALS or any(word in _SCORN for word in words)):
         return True
     acts = any(is_verb(word) or (word in VERBS and word not in NOUNISH) for word in words[1:])
     return words[0] in _DENIALS and not acts
 
 
 _LONG_ANSWER: Final = 6  # words
+_SCORN: Final = word_set(
+    "mad crazy insane joking kidding stupid ridiculous nonsense absurd silly foolish rubbish"
+)
 _DENIALS: Final = word_set("no nope nah never not")
 
 
@@ -117,7 +120,8 @@ _LET_BE: Final = _phrases(
     "i would rather not/never mind/nevermind/oh never mind/actually never mind/forget it/forget that/oh forget it/"
     "actually forget it/forget about it/i take it back/i take that back/not really/on second thought do not/"
     "no thanks/no thank you/no way/not a chance/no chance/fat chance/as if/over my dead body/out of the question/"
-    "that is out of the question/i do not think so/i think not/dream on/i changed my mind/i have changed my mind"
+    "that is out of the question/i do not think so/i think not/dream on/i changed my mind/i have changed my mind/"
+    "he said/she said/they said/he says/she says/they say"
 )
 _JESTS: Final = _phrases(
     "kidding/just kidding/only kidding/i am kidding/i am just kidding/i am only kidding/i was kidding/"

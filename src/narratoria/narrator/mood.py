@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from narratoria.narrator.prohibitions import is_ruled_out, phrases, starts
-from narratoria.narrator.reversals import harms, is_reverse, moves_the_other_way, without_again
+from narratoria.narrator.reversals import ends_it, harms, is_reverse, moves_the_other_way, without_again
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
@@ -105,7 +105,7 @@ def _is_polite(words: Sequence[str]) -> bool:
 _MUSING: Final = phrases(
     "what if/what happens/what would happen/what will happen/what might happen/what could happen/"
     "what should/what must/what do i do/what can i do/what could i do/"
-    "suppose/supposing/imagine/i wonder/i am wondering/i was wondering/we wonder/wondering/"
+    "suppose/supposing/if only/imagine/i wonder/i am wondering/i was wondering/we wonder/wondering/"
     "i am not sure/i am unsure/not sure/i do not know/no idea/i forget whether/i forget if/"
     "do you want/do you suggest/do i have to/do we have to/"
     "is it wise/is it safe/is it possible/is it worth/is it better/is it allowed/is it ok/is it okay/"
@@ -260,7 +260,9 @@ def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
         return False
     rest = rest[at:]
     verb = without_again(stem(rest[0]))
-    if harms(rest, particle, known) or moves_the_other_way(rest, known) or is_reverse(verb, known):
+    if harms(rest, particle, known) or moves_the_other_way(rest, known):
+        return True
+    if is_reverse(verb, known) or ends_it(rest, known):
         return True
     if starts((verb, particle), _CALLS_BACK):
         return not known & _CANCELS

@@ -17,6 +17,7 @@ from narratoria.narrator.words import (
     FILLERS,
     NOUNISH,
     NUMBERS,
+    PARTICLES,
     PREPOSITIONS,
     QUESTION_WORDS,
     SUBJECTS,
@@ -55,13 +56,25 @@ def tells_how_things_are(words: Sequence[str], is_verb: IsVerb) -> bool:
     thought = _thought(rest, is_verb) if len(rest) > 2 else None
     if thought is not None:
         return tells_how_things_are(thought, is_verb)
-    at = next((at for at, word in enumerate(rest) if word in ("is", "are")), 0)
+    at = next((at for at in range(len(rest)) if rest[at] in ("is", "are") or _seems(rest[at:])), 0)
     subject, said = rest[:at], rest[at + 1 :]
     if not subject or not said or len(subject) > _LONGEST_THING or not _is_thing(subject, is_verb):
         return False
-    active = said[0].endswith("ing") and any(word not in _FALLING for word in said[1:])
+    active = said[0].endswith("ing") and said[0] != "being" and any(word not in _FALLING for word in said[1:])
     number = any(word[0].isdecimal() or word in NUMBERS for word in said[:3])
-    return not (active or number or said[0] in _DUE or any(word in _NEEDS | {"to"} for word in said))
+    return not (
+        active or number or said[0] in _DUE or "to" in said[:2] or any(word in _NEEDS for word in said)
+    )
+
+
+def _seems(words: Sequence[str]) -> bool:
+    """ "looks tired", "lives in the attic"; not "looks at the clock", "sounds the horn"."""
+    follows = words[1] if len(words) > 1 else ""
+    plain = follows not in PREPOSITIONS and follows not in DETERMINERS and follows not in PARTICLES
+    return words[0] == "lives" or (words[0] in _SEEMS and plain)
+
+
+_SEEMS: Final = word_set("looks seems appears sounds feels smells tastes")
 
 
 def _is_thing(subject: Sequence[str], is_verb: IsVerb) -> bool:
@@ -239,15 +252,21 @@ def _keeps_from(words: Sequence[str], is_verb: IsVerb) -> bool:
 
 # --- what comes about by itself -----------------------------------------------------------------------------
 
+_MODALS: Final = word_set("could would should might must may")
 _FALLING: Final = FILLERS | word_set("fast away out slowly badly steadily today tonight up down")
 
 
 def _merely_happens(words: Sequence[str]) -> bool:
     """ "the tank is draining", "the tank might drain": nobody is asked to."""
+    modal = len(words) > 3 and words[0] in SUBJECTS and words[1] in _MODALS
+    if modal and words[2] == "have" and is_past(words[3]):
+        return True  # "you could have fallen"
+    if words[0] in ("i", "we") and (words[1] in ("almost", "nearly") or words[1:2] in (["might"], ["may"])):
+        return True
     if words[0] in SUBJECTS - {"it", "they"} or words[0] in VERBS:
         return False
     for at, word in enumerate(words[:5]):
-        if at and word in ("might", "may") and words[at + 1 : at + 2] != ["not"]:
+        if at and word == "might" and words[at + 1 : at + 2] != ["not"]:
             return words[0] in DETERMINERS or words[0] in ("it", "they")
         if at and word == "will" and words[at + 1 : at + 2] != ["be"]:
             return words[0] in DETERMINERS and all(rest in _FALLING for rest in words[at + 2 :])

@@ -67,6 +67,11 @@ def is_ruled_out(words: Sequence[str]) -> bool:
             return True
     if _has_empty_object(words) or _is_forbidden(words) or _shall_not_come_about(words):
         return True
+    if tuple(words[-2:]) == ("can", "wait"):
+        return True
+    wished = _wished(words)
+    if wished and (is_ruled_out(wished) or _is_denied(wished)):
+        return True
     # "leave the hound alone", "let it be", "leave it for now"
     kept = len(words) > 2 and words[0] in ("leave", "let", "keep")
     if kept and (words[-1] in _UNTOUCHED or tuple(words[-2:]) == ("as", "is")):
@@ -92,8 +97,8 @@ _AS_IT_IS: Final = frozenset(
 def _is_forbidden(words: Sequence[str]) -> bool:
     """ "the lamp must not be lit", "the door is not to be opened": the subject is no deed."""
     for at, (word, following) in enumerate(pairwise(words)):
-        if word in VERBS and word not in NOUNISH:
-            return False
+        if (word in VERBS and word not in NOUNISH) or (not at and following in ("that", "whether", "if")):
+            return False  # "check that it is not too salty"
         if at and word in AUXILIARIES and following == "not":
             return words[at + 2 : at + 3] not in (["only"], ["just"], ["merely"])
     return False
@@ -101,13 +106,33 @@ def _is_forbidden(words: Sequence[str]) -> bool:
 
 def _shall_not_come_about(words: Sequence[str]) -> bool:
     """ "make sure the lamp is not lit", "see that he gets no salt": what is to be so is that it is not done."""
-    rest = after_outcome(words)
+    return _is_denied(after_outcome(words))
+
+
+def _is_denied(rest: Sequence[str]) -> bool:
     for at, word in enumerate(rest):
         if word in VERBS and word not in NOUNISH and word not in AUXILIARIES:
             return False  # "make sure to write that it is not lit"
         if word in _NOT_AT_ALL:
             return at + 1 == len(rest) or rest[at + 1] not in _NOT_A_DENIAL
     return False
+
+
+def _wished(words: Sequence[str]) -> Sequence[str]:
+    """What is wished for, of "I want the lamp not lit", "I insist that you do not light it"."""
+    rest = words[1:] if words[0] in ("i", "we") else []
+    while rest and rest[0] in ("would", "do", "really", "just", "only", "strongly"):
+        rest = rest[1:]
+    if not rest or rest[0] not in _WISHES:
+        return []
+    rest = rest[1:]
+    for opening in (("that", "you"), ("you", "to"), ("that",), ("to",), ("you",)):
+        if tuple(rest[: len(opening)]) == opening:
+            return rest[len(opening) :]
+    return rest
+
+
+_WISHES: Final = word_set("want need like prefer wish insist demand expect order ask urge request")
 
 
 def after_outcome(words: Sequence[str]) -> Sequence[str]:

@@ -40,6 +40,17 @@ def is_reverse(verb: str, known: Collection[str]) -> bool:
     return False
 
 
+def ends_it(words: Sequence[str], known: Collection[str]) -> bool:
+    """ "lift the closure of the bridge" of {"close"}: the deed is named by a noun, and is to be over."""
+    if words[0] not in ("lift", "end", "remove") or stem(words[0]) in known:
+        return False
+    nouns = [word for word in words[1:4] if word.endswith(_OF_A_DEED)]
+    return any(word.startswith(deed) for word in nouns for deed in known if len(deed) > 3)
+
+
+_OF_A_DEED: Final = ("ure", "ing", "ion", "ment", "ance", "age")
+
+
 # --- out of, and into ---------------------------------------------------------------------------------------
 
 _OUT: Final = word_set(

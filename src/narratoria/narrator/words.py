@@ -175,6 +175,8 @@ _IRREGULAR: Final = {
     "held": "hold", "hung": "hang", "shown": "show", "worn": "wear", "thrown": "throw", "drawn": "draw",
     "loaves": "loaf", "knives": "knife", "wolves": "wolf", "shelves": "shelf", "halves": "half",
     "mice": "mouse", "geese": "goose", "teeth": "tooth", "children": "child",
+    "ate": "eat", "drank": "drink", "came": "come", "threw": "throw", "flew": "fly", "drove": "drive",
+    "fell": "fall", "grew": "grow", "drew": "draw", "stole": "steal", "woke": "wake", "forgot": "forget",
     "eaten": "eat", "stolen": "steal", "chosen": "choose", "frozen": "freeze", "woken": "wake",
 }  # fmt: skip
 
@@ -209,6 +211,7 @@ _OPPOSITES: Final = (
     ("arm", "disarm"),
     ("tighten", "loosen"),
     ("approve", "reject veto"),
+    ("clear allow permit grant", "deny forbid ban prohibit hold ground refuse"),
     ("freeze", "thaw melt"),
     ("praise thank", "insult mock"),
     ("accuse blame", "apologise apologize forgive acquit"),
