@@ -111,3 +111,21 @@ def test_what_is_wanting_is_asked_for_in_the_words_of_the_description(narrator: 
     )  # fmt: skip
     why = refused(narrator, "run the mail", (speed,), {"trains": {"mail": {}, "express": {}}})
     assert "To run a train at a given speed, I need to know more: speed in percent?" in str(why)
+
+
+def test_it_without_anything_spoken_of_is_asked_about(narrator: LocalNarrator) -> None:
+    things = {"type": "string", "enum": ["gate", "chest"], "description": "what to open"}
+    tools = (
+        card("open_thing", "Open a chest or a gate.", thing=things),
+        card("light", "Light the lantern."),
+    )
+    state = {"gate": {"open": False}, "chest": {"open": False}, "lantern": {"lit": False}}
+    why = refused(narrator, "open it", tools, state)
+    assert "what to open?" in str(why)
+    assert why.choices == ("Open the gate", "Open the chest", "Light the lantern")
+    why = refused(narrator, "look around or open the chest", tools, state)
+    assert str(why) == "Which of the two do you mean?"
+    plan = narrator.plan_now(NarratorRequest("look around, open the chest", state=state, tools=tools))
+    assert plan.narrative is not None
+    assert "look around" in plan.narrative
+    assert [call.input for call in plan.tools] == [{"thing": "chest"}]

@@ -205,7 +205,7 @@ class Comprehension:
             shared = read(Clause(reading.tokens + following.tokens[following.body :]), self.finder)
             other = self._choose(shared, self.embed([shared]), clause.mood)
             self.observed.pop()
-            if other and (best is None or other.score > best.score):
+            if other and other.names_the_deed and (best is None or other.score > best.score):
                 reading, best = shared, other
         if best is None and (measured := self._measured(reading)):
             best = self._choose(measured, self.embed([measured]), clause.mood)

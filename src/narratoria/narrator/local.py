@@ -98,7 +98,7 @@ class _Answer:
         done = {step.clause for step in self.heard.steps}
         either = {i for at, clause in enumerate(clauses) if clause.either for i in (at - 1, at)}
         lost = {index for index, clause in enumerate(clauses) if self._is_lost(clause)}
-        if either and either <= done:
+        if either & done and either <= done | lost:
             self.open_choice = True
             lost |= either
         grown = True

@@ -59,6 +59,8 @@ def _fill_from_context(
                 return
         if _has_stray_phrase(tool, reading, filling):
             return  # "start the lawnmower" names a thing, and it is none of the choices
+        if pronoun and len(slot.choices) > 1 and not _says_more(reading):
+            return  # "open it", and nobody knows what: "make it louder" says more
         if len(slot.choices) == 1:
             filling.put(slot, slot.choices[0], GUESS)
             return
@@ -101,6 +103,12 @@ def _shown(slot: Slot, tool: ToolProfile, reading: Reading, alike: Likeness) -> 
     ]
     best = max(likes, key=lambda like: like[0], default=(0.0, None))
     return best[1] if best[0] > _SAYS_THE_SAME else None
+
+
+def _says_more(reading: Reading) -> bool:
+    """Whether a clause has any word of its own beside the verb and its particle."""
+    said = {token.low for token in reading.tokens} - STOPWORDS - {reading.verb, reading.particle}
+    return any(word[0].isalnum() for word in said)
 
 
 def _has_stray_phrase(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
@@ -77,7 +78,7 @@ def suggest(
     things = sorted(firm, key=lambda entity: -favour.get(entity.value, 0.0))[:_CONSIDERED]
     ways = {tool.card.name: sentences(tool)[:_WAYS] for tool in tools}
     names = {one.value for one in entities if one.kind or (one.firm and is_person(one))}
-    stock = _Stock(things, embed, favour, names)
+    stock = _Stock(things, embed, favour, names, {one.value.casefold() for one in entities})
     stock.weigh((tool, place) for tool in tools for way in ways[tool.card.name] for place in way.places)
     offers = [_offers(tool, ways[tool.card.name], stock) for tool in tools]
     times = Counter(tool.card.name for tool in tools)
@@ -117,11 +118,16 @@ class _Stock:
     """The things of this world, for the places in sentences."""
 
     def __init__(
-        self, things: Sequence[Entity], embed: Embed, favour: Mapping[str, float], names: Collection[str]
+        self,
+        things: Sequence[Entity],
+        embed: Embed,
+        favour: Mapping[str, float],
+        names: Collection[str],
+        values: set[str],
     ) -> None:
         self.things, self.embed, self.favour = things, embed, favour
         self.names = names  # values that are names: of people, and of what is said to be of a kind
-        self.values = {thing.value.casefold() for thing in things}
+        self.values = values  # of all there is, in small letters
         self.taken: set[tuple[str, str]] = (
             set()
         )  # by a tool's name: a second offer of it is about something else
@@ -145,13 +151,16 @@ class _Stock:
         return chosen
 
     def spoken(self, place: Place, pick: _Pick) -> str:
+        if place.slot.kind == "choice" and pick.value.casefold() in self.values:
+            place = replace(place, article="the")  # one of the things that are here, not a way to do it
         return spoken(place, pick.value, named=place.slot.person or pick.value in self.names)
 
     def _pick(self, tool: ToolProfile, place: Place, besides: Collection[str]) -> _Pick | None:
         slot = place.slot
         if slot.kind == "choice":
-            choices = [str(choice) for choice in slot.choices]
-            return _Pick(max(choices, key=lambda choice: self.favour.get(choice, 0.0)), True)
+            choices = [str(c) for c in slot.choices if (tool.card.name, str(c)) not in self.taken]
+            choices.sort(key=lambda choice: -self.favour.get(choice, 0.0))
+            return _Pick(choices[0], True) if choices else None
         if not self.things:
             return _Pick(place.said, False) if place.said else None
         free = [
