@@ -129,3 +129,11 @@ def test_it_without_anything_spoken_of_is_asked_about(narrator: LocalNarrator) -
     assert plan.narrative is not None
     assert "look around" in plan.narrative
     assert [call.input for call in plan.tools] == [{"thing": "chest"}]
+
+
+@pytest.mark.parametrize("prompt", ["light the lantern? No way.", "light the lantern - just kidding"])
+def test_what_is_taken_back_is_not_offered_but_let_be(narrator: LocalNarrator, prompt: str) -> None:
+    tools = (card("light", "Light the lantern."), card("dig", "Dig a hole."))
+    plan = narrator.plan_now(NarratorRequest(prompt, state={}, tools=tools))
+    assert not plan.tools
+    assert plan.narrative == "So be it: nothing is done."

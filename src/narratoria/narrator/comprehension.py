@@ -82,6 +82,7 @@ class Comprehension:
         self.values: list[str] = []
         self.observed: list[list[Candidate]] = []
         self.conditional = False  # "if he is hungry, …": nothing of it is done
+        self.taken_back = False  # all of it: "drain the reef? No way."
         self.left_out: dict[int, list[Phrase]] = {}
         self.sense: Sense | None = None  # where it was found out beforehand
         self.cut = len(request.prompt) > MAX_PROMPT  # there is more in it than was read
@@ -96,6 +97,7 @@ class Comprehension:
         if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
             for clause in split_clauses(tokens, self.scene.is_verb)[:1]:
                 self._remember(read(clause, self.finder), None)
+                self.taken_back = clause.mood is Mood.ORDER and not any(t.low[0].isalnum() for t in meant)
         clauses = [
             self._let_be(clause)
             for clause in split_clauses(meant, self.scene.is_verb, dictates=self.scene.writes)

@@ -88,7 +88,7 @@ class _Answer:
         clauses, asked = self.heard.understand()
         self._hold_back(clauses)
         if not self.steps:
-            if clauses and not asked:
+            if (clauses and not asked) or self.heard.taken_back:
                 return document(self.request, "So be it: nothing is done.", [])
             raise self._refusal()
         return document(self.request, self._narrative(), self._ordered(clauses))
