@@ -121,6 +121,7 @@ def main() -> None:
                 "held-out",
                 "held-out-2",
                 "held-out-3",
+                "held-out-4",
             )
             for row in understanding(narrator, name)
         ]
