@@ -10,14 +10,14 @@ from narratoria.narrator.filling import KNOWN, WORDS, Filling
 from narratoria.narrator.numerals import MEASURES, SECONDS, Quantity
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
-from narratoria.narrator.words import split_name, stem, word_set
+from narratoria.narrator.words import split_name, stem, stem_set, word_set
 
 _LIST_WORDS: Final = word_set("and , & plus one another for in a an the of to at")
-_STARTS: Final = frozenset(map(stem, word_set("from start begin first minimum min earliest since")))
-_STOPS: Final = frozenset(map(stem, word_set("to end stop until last maximum max latest")))
+_STARTS: Final = stem_set("from start begin first minimum min earliest since")
+_STOPS: Final = stem_set("to end stop until last maximum max latest")
 _NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
 _TIMES_OVER: Final = stem("times")
-_TIMES: Final = frozenset(map(stem, word_set("time hour clock when start")))
+_TIMES: Final = stem_set("time hour clock when start")
 
 
 def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from narratoria.narrator.numerals import SECONDS, Quantity
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
-from narratoria.narrator.words import PREPOSITIONS, split_name, stem, word_set
+from narratoria.narrator.words import PREPOSITIONS, split_name, stem, stem_set, word_set
 
 _COMPARED: Final = word_set(
     "more less fewer higher lower warmer cooler colder hotter brighter dimmer darker lighter louder quieter softer "
@@ -21,29 +21,17 @@ _COMPARED: Final = word_set(
     "up down too above below"
 )
 _FURTHER: Final = word_set("another further additional extra")
-_RAISES: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "raise lower increase decrease reduce bump nudge drop boost cool warm heat chill lift extend delay "
-            "postpone prolong shorten lengthen advance"
-        ),
-    )
+_RAISES: Final = stem_set(
+    "raise lower increase decrease reduce bump nudge drop boost cool warm heat chill lift extend delay "
+    "postpone prolong shorten lengthen advance"
 )
 _UP_OR_DOWN: Final = word_set("up down")
-_SETS: Final = frozenset(
-    map(stem, word_set("set adjust regulate tune dial program configure change control"))
+_SETS: Final = stem_set("set adjust regulate tune dial program configure change control")
+_LEVELS: Final = stem_set(
+    "level temperature celsius fahrenheit kelvin brightness volume speed percent percentage heading altitude "
+    "target setting position pressure intensity humidity"
 )
-_LEVELS: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "level temperature celsius fahrenheit kelvin brightness volume speed percent percentage heading altitude "
-            "target setting position pressure intensity humidity"
-        ),
-    )
-)
-_OUTRIGHT: Final = frozenset(map(stem, word_set("new target final desired absolute")))
+_OUTRIGHT: Final = stem_set("new target final desired absolute")
 _CHANGE: Final = re.compile(
     r"\bby (?:how|what)\b|\bhow (?:much|many|far)\b.*\b(?:more|less|fewer|higher|lower|up|down|by|add\w*|raise\w*"
     r"|lower\w*|chang\w+|turn|move|shift|remove)\b|\b(?:change|difference|delta|offset|relative|increment|increase"

@@ -14,7 +14,7 @@ from narratoria.narrator.words import (
     distance,
     split_name,
     stem,
-    word_set,
+    stem_set,
 )
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
@@ -23,14 +23,9 @@ _KIND_KEYS: Final = ("kind", "type", "species", "breed", "role", "job")  # "the 
 _LONGEST_NAME: Final = 40
 _LONGEST_TITLE: Final = 12  # words
 _FUNCTION: Final = DETERMINERS | PREPOSITIONS | {"and", "or"}
-_PEOPLE: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "people person crew staff team guests customers characters npcs party friends members contacts residents "
-            "employees officers family companions players workers"
-        ),
-    )
+_PEOPLE: Final = stem_set(
+    "people person crew staff team guests customers characters npcs party friends members contacts residents "
+    "employees officers family companions players workers"
 )
 
 

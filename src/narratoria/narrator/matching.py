@@ -9,6 +9,7 @@ from typing import Final
 
 from narratoria.narrator.embedding import Embedder
 from narratoria.narrator.families import families, says_enough
+from narratoria.narrator.features import kinship, misplaced_object, surface, unexplained_words
 from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.mood import Mood, undoes
 from narratoria.narrator.phrases import Reading
@@ -16,7 +17,7 @@ from narratoria.narrator.profiles import ToolProfile, profile
 from narratoria.narrator.protocol import ToolCard
 from narratoria.narrator.slots import fill
 from narratoria.narrator.vectors import Vectors, np
-from narratoria.narrator.words import HARMFUL, STOPWORDS, split_name, stem, word_set
+from narratoria.narrator.words import HARMFUL, split_name, stem, stem_set
 
 FEATURES: Final = (
     "meant",  # likeness to what the tool is for, as tuned on requests and the tools they mean
@@ -57,14 +58,12 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "told": 2.0,
 }
 NONE: Final = 8.35  # what a tool must score for any to be meant
-_AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
 _LEFT_OVER: Final = 0.25
 _CLOSER: Final = 4  # tools that are compared once more,
 _LEAD: Final = 1.2  # unless one is this far ahead of all others
 _ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
-_LIGHTEST: Final = word_set("take get make do put set go give have let use run")
-_VAGUE: Final = frozenset(map(stem, word_set("try let point word roll go take like please have start begin")))
+_VAGUE: Final = stem_set("try let point word roll go take like please have start begin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +212,8 @@ class _Look:
             for phrase in reading.phrases
             if phrase.text in self.sense.plain
         }
-        unexplained = _unexplained(tool, reading, filling, known)
-        misplaced = _misplaced(tool, reading, filling, known)
+        unexplained = unexplained_words(tool, reading, filling, known)
+        misplaced = misplaced_object(tool, reading, filling, known)
         asked = self.mood is Mood.QUESTION
         kin = not asked and (not self.owned or self.said in tool.phrasal)
         return (
@@ -222,8 +221,8 @@ class _Look:
             meant,  # typed, until it is looked at more closely
             max(map(float, [meant, *self.purposes[self.index.example_rows[at]]])),
             max(float(self.sentences[rows].max()) if self.sentences is not None else 0.0, *chosen, 0.0),
-            *_surface(tool, reading, filling, unexplained, misplaced, self.verbs),
-            *(_kinship(tool, reading, filling) if kin else (0.0, 0.0)),
+            *surface(tool, reading, filling, unexplained, misplaced, self.verbs),
+            *(kinship(tool, reading, filling) if kin else (0.0, 0.0)),
             (1.0 - unexplained) * (asked and self.mood in tool.answers),
         )
 
@@ -277,107 +276,6 @@ def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: S
         return False
     held = any(reading.tokens[at].low == reading.verb for at in filling.used)
     return not held and verb not in _VAGUE and features[FEATURES.index("meant")] < _OWN_DEED
-
-
-def _surface(
-    tool: ToolProfile,
-    reading: Reading,
-    filling: Filling,
-    unexplained: float,
-    misplaced: float,
-    verbs: set[str],
-) -> tuple[float, ...]:
-    verb = stem(reading.verb) if reading.verb else ""
-    said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
-    named = _named(tool, verb, reading)
-    required = tool.required
-    firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.8
-    optional = sum(filling.strength.get(slot.name, 0.0) for slot in tool.slots if not slot.required)
-    return (
-        named,
-        min(len((said - {verb}) & tool.nouns), 2) / 2,
-        firm,
-        float(min(len(filling.missing), 2)),
-        min(optional, 2.0) / 2,
-        float(named == 1.0 and firm == 1.0 and bool(required) and unexplained < 0.05),
-        unexplained,
-        float(bool(verb) and verb in verbs and verb not in tool.words),
-        misplaced,
-    )
-
-
-def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
-    """How far the clause's verb is the tool's: "take" alone is not "take off"."""
-    if not verb or verb not in tool.words | tool.verbs:
-        return 0.0
-    if verb not in tool.verbs:
-        return 0.5
-    if says_enough(reading.verb, reading.particle) and reading.verb not in _LIGHTEST:
-        return 1.0
-    if reading.verb == split_name(tool.card.name)[0] and reading.verb not in _LIGHTEST:
-        return 1.0
-    said = {particle for word, particle in tool.phrasal if word == verb}
-    return 0.5 if not said or reading.particle in said else 0.0
-
-
-def _is_its_deed(tool: ToolProfile, reading: Reading) -> bool:
-    shared = families(reading.verb, reading.particle) & tool.families
-    return stem(reading.verb) in tool.verbs or bool(shared)
-
-
-def _kinship(tool: ToolProfile, reading: Reading, filling: Filling) -> tuple[float, float]:
-    if not reading.verb or stem(reading.verb) in tool.verbs:
-        return 0.0, 0.0
-    if any(reading.tokens[at].low == reading.verb for at in filling.used):
-        return 0.0, 0.0  # "vacuum the floor": the verb is what a slot holds
-    known = families(reading.verb, reading.particle)
-    if not known or not tool.families:
-        return 0.0, 0.0
-    if known & tool.families:
-        return 1.0, 0.0
-    article = {token.low for token in reading.tokens[reading.body : reading.body + 1]} & {"a", "an", "some"}
-    if article and reading.verb in ("take", "pay", "run", "set", "call"):
-        return 0.0, 0.0  # "take a reading": the deed is in the noun
-    if known & tool.hints or not says_enough(reading.verb, reading.particle):
-        return 0.0, 0.0
-    return 0.0, 1.0 if len(known) == 1 else 0.5  # a verb of several families has several meanings
-
-
-def _unexplained(tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]) -> float:
-    """Of the words beside the verb, the share that is neither in a slot nor like what the tool is about."""
-    familiar = {
-        index: known.get(phrase.text, 0.0)
-        for phrase in reading.phrases
-        for index in range(phrase.start, phrase.end)
-    }
-    total = stray = 0.0
-    for index in range(reading.body, len(reading.tokens)):
-        token = reading.tokens[index]
-        if token.quoted or token.low in STOPWORDS or not token.low[0].isalnum() or token.low == reading.verb:
-            continue
-        total += 1
-        if index not in filling.used and reading.stems[index] not in tool.words:
-            stray += 1.0 - min(max(familiar.get(index, 0.0), 0.0), 1.0)
-    return stray / total if total else 0.0
-
-
-def _misplaced(tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]) -> float:
-    """1 where the clause's verb has an object that no slot takes and that the tool does not speak of."""
-    first = next((phrase for phrase in reading.phrases if not phrase.owner), None)
-    if first is None or first.prep or first.pronoun or first.quoted or not reading.body:
-        return 0.0
-    noun = first.end - 1
-    if noun in filling.used or reading.stems[noun] in tool.words:
-        return 0.0
-    counted = any(first.start <= quantity.start < first.end for quantity in reading.quantities)
-    if counted and filling.used & set(range(first.start, first.end)) and _is_its_deed(tool, reading):
-        return 0.0  # "serve nine people" says for how many
-    numbers = {index for quantity in reading.quantities for index in range(quantity.start, quantity.end)}
-    own = stem(reading.verb) in tool.verbs
-    verb = {at for at, token in enumerate(reading.tokens) if own and token.low == reading.verb}
-    if filling.used - numbers - verb - set(range(first.start, first.end)):
-        return 0.0  # "say hello to the hermit" is about the hermit
-    return float(known.get(first.text, 0.0) < _AKIN)
 
 
 def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:

@@ -26,6 +26,7 @@ from narratoria.narrator.words import (
     VERBS,
     is_past,
     stem,
+    stem_set,
     word_set,
 )
 
@@ -218,32 +219,18 @@ _REPORTING: Final = word_set("already just have has had also both all never fina
 
 # --- deeds taken back ---------------------------------------------------------------------------------------
 
-_CANCELS: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "cancel undo abort revoke reverse revert rescind retract annul withdraw scrap uncancel recall"
-        ),
-    )
+_CANCELS: Final = stem_set(
+    "cancel undo abort revoke reverse revert rescind retract annul withdraw scrap uncancel recall"
 )
 _CALLS_BACK: Final = phrases("call off/take back/stand down/roll back/back out/give back/calls off")
 _OFF: Final = word_set("off out")
-_TURNS: Final = frozenset(
-    map(stem, word_set("turn switch shut power put blow kill cut toggle take log sign"))
-)
-_ENDS: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "off out stop end extinguish douse quench snuff smother close shut deactivate disable cancel undo kill cut "
-            "abort halt cease revoke remove delete clear dismiss lower false"
-        ),
-    )
+_TURNS: Final = stem_set("turn switch shut power put blow kill cut toggle take log sign")
+_ENDS: Final = stem_set(
+    "off out stop end extinguish douse quench snuff smother close shut deactivate disable cancel undo kill cut "
+    "abort halt cease revoke remove delete clear dismiss lower false"
 )
 _QUENCHED: Final = word_set("put blow stamp snuff pinch")
-_KINDLES: Final = frozenset(
-    map(stem, word_set("light ignite kindle burn fire start activate heat preheat lit"))
-)
+_KINDLES: Final = stem_set("light ignite kindle burn fire start activate heat preheat lit")
 _NONE: Final[frozenset[str]] = frozenset()
 
 

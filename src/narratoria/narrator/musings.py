@@ -24,6 +24,7 @@ from narratoria.narrator.words import (
     VERBS,
     is_past,
     stem,
+    stem_set,
     word_set,
 )
 
@@ -94,18 +95,11 @@ _JOINTS: Final = word_set("and but or so because since as yes no oh ah alas appa
 
 # --- thoughts and rumours -----------------------------------------------------------------------------------
 
-_OPINION: Final = frozenset(
-    map(stem, word_set("think believe suppose guess assume presume suspect reckon figure"))
-)
-_FEELING: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "fear dread worry doubt hope dream imagine fantasise fantasize remember recall know hate loathe detest "
-            "dislike despise love adore like enjoy miss regret envy pretend thought knew dreamt dreamed heard "
-            "believed hoped feared hated loved"
-        ),
-    )
+_OPINION: Final = stem_set("think believe suppose guess assume presume suspect reckon figure")
+_FEELING: Final = stem_set(
+    "fear dread worry doubt hope dream imagine fantasise fantasize remember recall know hate loathe detest "
+    "dislike despise love adore like enjoy miss regret envy pretend thought knew dreamt dreamed heard "
+    "believed hoped feared hated loved"
 )
 _MOODS: Final = word_set(
     "afraid scared frightened terrified worried concerned anxious nervous sorry sad ashamed proud aware convinced "

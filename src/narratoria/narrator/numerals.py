@@ -11,7 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from narratoria.narrator.tokens import Token
-from narratoria.narrator.words import AUXILIARIES, DETERMINERS, NUMBERS, PREPOSITIONS, stem, word_set
+from narratoria.narrator.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    NUMBERS,
+    PREPOSITIONS,
+    stem,
+    stem_set,
+)
 
 SECONDS: Final = {
     "second": 1, "sec": 1, "s": 1, "minut": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600, "day": 86400,
@@ -31,13 +38,8 @@ _CURRENCIES: Final = {
     "gbp": "pound",
 }
 _PARTS: Final = {"half": 0.5, "quarter": 0.25, "third": 1 / 3}
-MEASURES: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "milligram gram kilogram kilo mg g kg litre liter millilitre metre meter mile kilometre km cup ounce pint"
-        ),
-    )
+MEASURES: Final = stem_set(
+    "milligram gram kilogram kilo mg g kg litre liter millilitre metre meter mile kilometre km cup ounce pint"
 )
 _DIGITS: Final = {word: value for word, value in NUMBERS.items() if value < 10} | {"oh": 0}
 _LONGEST: Final = 18  # digits; what is longer is no amount

@@ -23,31 +23,25 @@ from narratoria.narrator.words import (
     is_past,
     split_name,
     stem,
+    stem_set,
     word_set,
 )
 
 Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
 
 _NOBODY: Final = EntityFinder(())
-_FREE_TEXT: Final = frozenset(
-    map(stem, word_set("text message words word title body content sentence speech note"))
-)
-_SAID: Final = frozenset(map(stem, word_set("say tell write announce message text words speak reply")))
+_FREE_TEXT: Final = stem_set("text message words word title body content sentence speech note")
+_SAID: Final = stem_set("say tell write announce message text words speak reply")
 _WHO: Final = word_set("who whom whose somebody someone person name")
-_TELLS: Final = frozenset(
-    map(
-        stem,
-        word_set(
-            "show tell list look examine inspect scan check read report view find search query measure count "
-            "describe display compare analyse analyze test study survey review identify locate forecast summarise "
-            "summarize calculate explain ask question interview consult watch observe investigate weigh answer say "
-            "know define predict balance status inventory retrieve determine estimate lookup"
-        ),
-    )
+_TELLS: Final = stem_set(
+    "show tell list look examine inspect scan check read report view find search query measure count "
+    "describe display compare analyse analyze test study survey review identify locate forecast summarise "
+    "summarize calculate explain ask question interview consult watch observe investigate weigh answer say "
+    "know define predict balance status inventory retrieve determine estimate lookup"
 )
-_ADVISES: Final = frozenset(map(stem, word_set("hint advise help answer explain recall remember recommend")))
+_ADVISES: Final = stem_set("hint advise help answer explain recall remember recommend")
 # What may be told how things are: "the bell is broken". Who notes any words at all is asked to in plain words.
-_TAKES_DOWN: Final = frozenset(map(stem, word_set("report record tick mark register complain")))
+_TAKES_DOWN: Final = stem_set("report record tick mark register complain")
 _ANSWERED: Final = frozenset({Mood.QUESTION, Mood.MUSING, Mood.STATEMENT})
 _BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
 WAYS: Final = {"on": "off", "off": "on", "up": "down", "down": "up"}  # with the opposite of each

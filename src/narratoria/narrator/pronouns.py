@@ -7,9 +7,9 @@ from typing import Final
 from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import Slot
-from narratoria.narrator.words import split_name, stem, word_set
+from narratoria.narrator.words import split_name, stem_set, word_set
 
-ANYTHING: Final = frozenset(map(stem, word_set("object thing item target subject name")))  # kinds of no kind
+ANYTHING: Final = stem_set("object thing item target subject name")  # kinds of no kind
 _SOMEBODY: Final = word_set("he him his she her")
 _TOGETHER: Final = word_set("they them their these those both")
 _COLLECTIVE: Final = word_set(

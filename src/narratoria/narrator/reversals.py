@@ -11,11 +11,7 @@ from itertools import pairwise
 from typing import Final
 
 from narratoria.narrator.families import families_of
-from narratoria.narrator.words import OPPOSITES, VERB_STEMS, stem, word_set
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, word_set(text)))
+from narratoria.narrator.words import OPPOSITES, VERB_STEMS, stem, stem_set, word_set
 
 
 def without_again(verb: str) -> str:
@@ -25,7 +21,7 @@ def without_again(verb: str) -> str:
     return rest if again and verb not in _NOT_AGAIN else verb
 
 
-_NOT_AGAIN: Final = _stems("resign represent resent restrain remark recount redress reform relay reflect")
+_NOT_AGAIN: Final = stem_set("resign represent resent restrain remark recount redress reform relay reflect")
 
 
 def is_reverse(verb: str, known: Collection[str]) -> bool:
@@ -58,10 +54,10 @@ _OUT: Final = word_set(
 )
 _FROM: Final = word_set("take remove siphon drain suck bleed extract strip")
 _IN: Final = word_set("pour put add tip pump let run throw dump drop insert")
-_PUTS: Final = _stems(
+_PUTS: Final = stem_set(
     "fill refill refuel fuel load insert put place add pour give feed attach install deposit stock charge mount pump"
 )
-_TAKES: Final = _stems(
+_TAKES: Final = stem_set(
     "take remove drain empty unload extract pull draw get fetch collect withdraw out siphon delete erase clear strip"
 )
 
@@ -78,7 +74,7 @@ def moves_the_other_way(words: Sequence[str], known: Collection[str]) -> bool:
 
 # --- harm ---------------------------------------------------------------------------------------------------
 
-_VIOLENT: Final = _stems("kill shoot bomb gun blast")
+_VIOLENT: Final = stem_set("kill shoot bomb gun blast")
 _VIOLENTLY: Final = frozenset(
     {
         ("blow", "up"), ("shoot", "down"), ("gun", "down"), ("burn", "down"), ("mow", "down"), ("beat", "up"),
@@ -89,7 +85,7 @@ _VIOLENTLY: Final = frozenset(
 # Who does such things may be asked for them; so may, in other senses of the words, what sends, films or inflates.
 _ATTACKS: Final = families_of(("attack", "destroy", "incinerate"))
 _ENDS: Final = families_of(("stop", "extinguish", "cancel"))  # "kill the lights"
-_OTHERWISE: Final = _stems(
+_OTHERWISE: Final = stem_set(
     "inflate pump fill blow enlarge magnify zoom off send email message mail text photograph film snap throw score"
 )
 

@@ -259,6 +259,11 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
+def stem_set(text: str) -> frozenset[str]:
+    """The stems of the words in `text`."""
+    return frozenset(map(stem, word_set(text)))
+
+
 def is_past(word: str) -> bool:
     """Whether a word has the form of a verb in the past: "mowed", "gave"."""
     regular = word.endswith("ed") and len(word) > 4 and word not in _NO_VERB
