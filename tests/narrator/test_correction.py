@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.narrator.correction import corrected
+from narratoria.narrator.correction import corrected, with_apostrophes
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.story import Story
 
@@ -48,3 +48,17 @@ def test_no_prompt_costs_much_time(text: str) -> None:
     start = time.process_time()
     corrected(text)
     assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("dont open it", "don't open it"),
+        ("I Wont go", "I Won't go"),
+        ("you cant, it isnt lit", "you can't, it isn't lit"),
+        ("im sure theyre in and whats that", "i'm sure they're in and what's that"),
+        ("I want a tent; we were in its id", "I want a tent; we were in its id"),
+    ],
+)
+def test_an_apostrophe_that_was_left_out_is_put_in(typed: str, meant: str) -> None:
+    assert with_apostrophes(typed) == meant

@@ -199,11 +199,11 @@ def test_no_pattern_takes_long_whatever_the_prompt() -> None:
 
 async def test_a_prompt_of_a_megabyte_is_answered_at_once() -> None:
     speaker = ScriptedNarrator.load(TORCH)
-    began = time.perf_counter()
+    began = time.process_time()  # a busy machine makes nobody slow
     with pytest.raises(NoMatch):
         await say(speaker, "and the " * 131_072)
     plan = await say(speaker, "light the torch. " + "blah " * 200_000)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
     assert [call.tool_id for call in plan.tools if call.required] == ["light1"]
 
 
@@ -249,6 +249,39 @@ async def test_a_clause_without_a_verb_borrows_the_one_before(tmp_path: Path) ->
     assert [call.tool_id for call in plan.tools] == ["take1", "take1-2", "take1-3"]
     assert [call.dependencies for call in plan.tools] == [[], ["take1"], ["take1-2"]]
     assert plan.narrative == "You take the oil. You take the wick. You take the salt and pepper."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("look around and go inside", "Rock. A store."),
+        ("look around, then go inside", "Rock. A store."),
+        ("look around the rock and the sea", "Rock."),
+        ("look around the rock and inside the tower", "Rock."),
+        ("say hello and go inside it", "You say hello go inside it."),
+    ],
+)
+async def test_what_a_pattern_passes_over_is_no_deed_of_another_rule(
+    tmp_path: Path, prompt: str, told: str
+) -> None:
+    rules = narrator(
+        tmp_path,
+        """
+        [[rule]]
+        id = "say"
+        patterns = ["say {words}"]
+        narrative = "You say {words}."
+        [[rule]]
+        id = "in"
+        patterns = ["go inside", "inside"]
+        narrative = "A store."
+        [[rule]]
+        id = "look"
+        patterns = ["look around [...]"]
+        narrative = "Rock."
+        """,
+    )
+    assert (await rules.plan(NarratorRequest(prompt))).narrative == told
 
 
 async def test_a_later_clause_sees_what_an_earlier_one_is_expected_to_leave(tmp_path: Path) -> None:

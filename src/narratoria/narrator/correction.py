@@ -11,8 +11,13 @@ import re
 import unicodedata
 from typing import Final
 
-# Keyboards and phones have many, and "don`t" without its apostrophe would ask for the deed.
-APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
+# Keyboards and phones have many, players leave it out, and "dont" without it would ask for the deed.
+_APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
+_LEFT_OUT: Final = re.compile(
+    r"\b(?:(do|does|did|is|are|was|were|could|would|should|have|has|had|must|need|might|ca|wo|sha|ai)n(?=t\b)"
+    r"|(i)(?=(?:m|ve)\b)|(you|they)(?=(?:re|ve)\b)|(that|what|there|where|who|how)(?=s\b))",
+    re.IGNORECASE,
+)
 _AFTERTHOUGHT: Final = re.compile(
     r"\s*[,.;:!…—–-]+\s*(?:(?:oh|er|um),?\s+)?"
     r"(?:no,?\s+wait|wait,?\s+no|no,?\s+(?:i\s+mean|rather|make\s+that|scratch\s+that)|(?:scratch|strike)\s+that|or\s+rather|"
@@ -33,12 +38,17 @@ _LONGEST: Final = 1_000
 _SPEECH: Final = re.compile(r"[\"“”«»]")
 
 
+def with_apostrophes(text: str) -> str:
+    """With one kind of apostrophe, and with those that were left out: "dont" is "don't"."""
+    return _LEFT_OUT.sub(lambda match: match[0] + "'", _APOSTROPHE.sub("'", text))
+
+
 def corrected(prompt: str) -> str:
     """The prompt with what the player took back left out; the deed before a correction lends it its verb."""
     seen = "".join(
         char for char in prompt if unicodedata.category(char) != "Cf"
     )  # no invisible marks inside words
-    prompt = APOSTROPHE.sub("'", unicodedata.normalize("NFC", seen))
+    prompt = with_apostrophes(unicodedata.normalize("NFC", seen))
     prompt = _DOUBTING.sub(_undoubted, prompt)
     if len(prompt) > _LONGEST:  # a text, not a request
         return prompt

@@ -16,12 +16,12 @@ import msgspec
 
 from narratoria.events import JsonObject
 from narratoria.narrator.conditions import SAID
-from narratoria.narrator.correction import corrected
+from narratoria.narrator.correction import corrected, with_apostrophes
 from narratoria.narrator.mood import Mood, mood
-from narratoria.narrator.patterns import clauses, readings, with_verb
+from narratoria.narrator.patterns import bare, clauses, meaningful, readings, with_verb
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
 from narratoria.narrator.rules import CallTemplate, Case, Rule, Rules, Texts, fill
-from narratoria.narrator.words import word_set
+from narratoria.narrator.words import NOUNISH, VERBS, word_set
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 from narratoria.state import merge, plain
 
@@ -158,11 +158,28 @@ class ScriptedNarrator:
                 missed.append(pieces[at])
                 at += 1
                 continue
+            best = self._without_other_deeds(best, fits, pieces[at:], disabled)
             yield best.action
             at, verb = at + best.clauses, best.words
             state = foresee(best.action, state)
             if best.action.ends:
                 return
+
+    def _without_other_deeds(
+        self, best: _Fit, fits: Sequence[_Fit | None], pieces: list[str], disabled: frozenset[str]
+    ) -> _Fit:
+        """`best`, or the same for fewer clauses: `...` says that words do not matter, not that a deed does not."""
+        same = [
+            fit for fit in fits if fit and fit.rank == best.rank and fit.action.groups == best.action.groups
+        ]
+        short = same[-1]
+        state = foresee(short.action, plain(short.action.state))
+        for piece in pieces[short.clauses : best.clauses]:
+            words = bare(meaningful(piece, self.rules.tongue), self.rules.tongue)
+            other = self._fit([piece], (), state, disabled) if words[0] in VERBS | NOUNISH else None
+            if other is not None and not other.action.rule.fallback:
+                return short
+        return best
 
     def _fit(
         self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
@@ -315,7 +332,7 @@ def is_hedged(prompt: str) -> bool:
 
 def _spelled(part: str) -> list[str]:
     """The words of a part, contractions spelled out: "don't" is "do not"."""
-    low = part.casefold().replace("’", "'")
+    low = with_apostrophes(part).casefold()
     return low.replace("can't", "can not").replace("won't", "will not").replace("n't", " not").split()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from narratoria.narrator.correction import APOSTROPHE
+from narratoria.narrator.correction import with_apostrophes
 from narratoria.narrator.families import families
 from narratoria.narrator.words import (
     DETERMINERS,
@@ -101,7 +101,7 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
         quotations.append(next(group for group in match.groups() if group is not None))
         return f" \x00{len(quotations) - 1}\x00 "
 
-    text = _QUOTES.sub(hide, APOSTROPHE.sub("'", prompt.replace("\x00", " ")))
+    text = _QUOTES.sub(hide, with_apostrophes(prompt.replace("\x00", " ")))
     text = _lines_as_sentences(text)
     for pattern, plain in _CONTRACTIONS:
         text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
