@@ -161,6 +161,12 @@ class Comprehension:
                 scores[candidate.tool.card.name] = (candidate.score, candidate.tool)
         return [tool for _, tool in sorted(scores.values(), key=lambda one: -one[0])[:count]]
 
+    @property
+    def excepted(self) -> frozenset[str]:
+        """The things that were left out: "every herb but the foxglove"."""
+        phrases = (phrase for left in self.left_out.values() for phrase in left)
+        return frozenset(phrase.mention.entity.value for phrase in phrases if phrase.mention)
+
     def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
         """Whether the prompt leads to one call of this tool, with these things, and all of it is understood."""
         self.understand()

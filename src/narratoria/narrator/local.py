@@ -31,6 +31,7 @@ from narratoria.narrator.words import word_set
 from narratoria.plan import PlanDocument, PlannedCall
 
 _CHOICES: Final = 3
+_ENOUGH: Final = 2  # rather than a third that may be far-fetched
 _WEIGHED: Final = 9  # tools that may be offered
 _TELLS_OF: Final = word_set("am are is was were it he she they there")
 
@@ -158,7 +159,7 @@ class _Answer:
         if self.heard.almost:
             wanted = self.heard.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
-        spoken = frozenset(self.heard.things[self.heard.before :])
+        spoken = frozenset(self.heard.things[self.heard.before :]) - self.heard.excepted
         offers = suggest(
             tools, self.heard.finder.entities, self.heard.knowledge.embed_names, spoken, self.request.recall()
         )
@@ -166,6 +167,8 @@ class _Answer:
         trials = Trials(self.heard)
         trials.prepare(group[0] for group in offers[: _CHOICES + 1])
         for group in offers:
+            if len(choices) >= _ENOUGH and not group[0].sound:
+                break
             choice = next((one.text for one in group if one.text not in choices and trials.works(one)), None)
             choices += [choice] if choice else []
             if len(choices) == _CHOICES:

@@ -12,12 +12,14 @@ from narratoria.narrator.words import (
     NOUNISH,
     PARTICLES,
     PREPOSITIONS,
+    STOPWORDS,
     VERBS,
     split_name,
     stem,
 )
 
 _ARTICLE: Final = r"(?:(?P<article>the|an?|some|my)\s+)?"
+_ADJECTIVES: Final = rf"(?:(?!(?:{'|'.join(sorted(PREPOSITIONS))}) )[\w-]+ ){{0,2}}?"
 _SHORTEST: Final = 2  # words: "Pauses" alone says too little
 # Where a description goes on to say when, why or what else.
 _ENOUGH: Final = re.compile(r"\s*(?:[.;:(,]| so that | and )")
@@ -86,8 +88,13 @@ def _of_description(tool: ToolProfile) -> Sentence | None:
         cut = None
         if slot.kind == "choice" or (slot.kind == "text" and not slot.quoted):
             for word in reversed(split_name(slot.name)):
-                noun = rf"\b(?P<article>an?|the|another|some|one) (?:[\w-]+ ){{0,2}}?{word}(?: or (?:an? )?\w+)?\b"
-                cut = cut or _cut(parts, noun, slot, "", word if slot.kind == "choice" else "")
+                noun = rf"\b(?P<article>an?|the|another|some|one) {_ADJECTIVES}{word}(?: or (?:an? )?\w+)?\b"
+                known = (
+                    word not in STOPWORDS
+                )  # the slot `to` of "ride the broom to a place" is not what is ridden
+                cut = cut or (
+                    _cut(parts, noun, slot, "", word if slot.kind == "choice" else "") if known else None
+                )
         if cut is None:
             return None
         parts = cut
@@ -140,8 +147,10 @@ def _of_name(tool: ToolProfile) -> Sentence | None:
     needed = [slot for slot in tool.required if slot.kind != "flag"]
     flags = [slot for slot in tool.required if slot.kind == "flag"]
     tail = " on" if flags and all("on" in slot.yes for slot in flags) else ""
-    told = tool.card.description.split()
-    acts = words[0] in VERBS | NOUNISH or (told and stem(words[0]) == stem(told[0]))
+    about_things = {word for one in tool.slots for word in one.words}  # `station_status` names no deed
+    told = [stem(word) for word in split_name(tool.card.description)[:1]]
+    known = words[0] in VERBS | NOUNISH or stem(words[0]) in told
+    acts = known or (len(words) > 1 and stem(words[0]) not in about_things)
     if not acts or len(needed) > 1 or (flags and not tail):
         return None
     if not needed:
@@ -150,6 +159,8 @@ def _of_name(tool: ToolProfile) -> Sentence | None:
     while len(words) > 1 and stem(words[-1]) in slot.words:
         words = words[:-1]
     about = [word for word in words[1:] if word not in PARTICLES | PREPOSITIONS]
+    if slot.name in PREPOSITIONS and words[-1] != slot.name:
+        return Sentence((" ".join([*words, slot.name]).capitalize() + " ", Place(slot, ""), tail))
     if slot.kind == "choice" and not about:
         return Sentence((" ".join(words).capitalize() + " ", Place(slot, "", article=""), tail))
     if slot.kind != "text" or slot.quoted:
@@ -182,7 +193,7 @@ def spoken(place: Place, value: str, *, named: bool = False) -> str:
     if value == place.said:
         return place.written
     label = " ".join(split_name(value)) if value.islower() else value.replace("_", " ")
-    if named and label.isalpha() and label.islower():
+    if named and label.islower():
         label = label.title()
     if place.noun:
         return f"the {label} {place.noun}"

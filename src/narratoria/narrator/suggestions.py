@@ -77,8 +77,7 @@ def suggest(
     favour.update(dict.fromkeys(named, _SPOKEN))
     things = sorted(firm, key=lambda entity: -favour.get(entity.value, 0.0))[:_CONSIDERED]
     ways = {tool.card.name: sentences(tool)[:_WAYS] for tool in tools}
-    names = {one.value for one in entities if one.kind or (one.firm and is_person(one))}
-    stock = _Stock(things, embed, favour, names, {one.value.casefold() for one in entities})
+    stock = _Stock(things, embed, favour, entities)
     stock.weigh((tool, place) for tool in tools for way in ways[tool.card.name] for place in way.places)
     offers = [_offers(tool, ways[tool.card.name], stock) for tool in tools]
     times = Counter(tool.card.name for tool in tools)
@@ -122,12 +121,14 @@ class _Stock:
         things: Sequence[Entity],
         embed: Embed,
         favour: Mapping[str, float],
-        names: Collection[str],
-        values: set[str],
+        entities: Sequence[Entity],
     ) -> None:
         self.things, self.embed, self.favour = things, embed, favour
-        self.names = names  # values that are names: of people, and of what is said to be of a kind
-        self.values = values  # of all there is, in small letters
+        self.people = {one.value for one in entities if one.firm and is_person(one)}
+        self.kinds = {
+            one.value for one in entities if one.kind
+        }  # of what it is told what it is: it has a name
+        self.values = {one.value.casefold() for one in entities}
         self.taken: set[tuple[str, str]] = (
             set()
         )  # by a tool's name: a second offer of it is about something else
@@ -152,8 +153,13 @@ class _Stock:
 
     def spoken(self, place: Place, pick: _Pick) -> str:
         if place.slot.kind == "choice" and pick.value.casefold() in self.values:
-            place = replace(place, article="the")  # one of the things that are here, not a way to do it
-        return spoken(place, pick.value, named=place.slot.person or pick.value in self.names)
+            place = replace(place, article="the", noun="")  # one of the things here, not a way to do it
+        named = (
+            place.slot.person
+            or pick.value in self.people
+            or (pick.value in self.kinds and pick.value.isalpha())
+        )
+        return spoken(place, pick.value, named=named)
 
     def _pick(self, tool: ToolProfile, place: Place, besides: Collection[str]) -> _Pick | None:
         slot = place.slot
