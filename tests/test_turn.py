@@ -337,6 +337,30 @@ async def test_an_authors_own_words_are_flagged_in_the_trace_and_not_before_the_
     assert result.problems
 
 
+async def test_what_a_tool_tells_is_traced_to_its_patch_and_flagged_where_it_is_not_so(tmp_path):
+    shutil.copytree(ROOT / "stories" / "torch", tmp_path / "torch")
+    events = [
+        {"version": "0", "type": "state_patch", "patch": {"chest": {"open": True}}},
+        {"version": "0", "type": "done", "ok": True, "summary": "The oak chest is open. The lamp is lit."},
+    ]
+    lighter = tmp_path / "torch" / "tools" / "torch-lighter"
+    lighter.write_text(
+        f"#!{sys.executable}\nimport json\nfor one in {events!r}:\n    print(json.dumps(one))\n"
+    )
+    game = Game.new(Story.load(tmp_path / "torch"), narrators=["rules"], generation_timeout=20)
+    game.session.patch({"chest": {"name": "oak chest", "open": False}, "lamp": {"lit": False}})
+    recorder = Recorder(game.session)
+    result = await game.prompt("light the torch")
+    held, denied = result.receipts
+    assert (held.verdict, held.path, held.source.turn) == ("held", "chest.open", result.turn)
+    assert (denied.verdict, denied.path) == ("contradicted", "lamp.lit")
+    [notice] = recorder.of(Notice)
+    assert (notice.level, notice.code) == ("info", CONTRADICTION)
+    assert "a tool's own words" in notice.message
+    assert result.narrative.endswith("The oak chest is open. The lamp is lit."), "told once, and as it was"
+    assert len(result.plans) == 1
+
+
 async def test_choices_stand_until_others_are_offered():
     session = Session()
     session.choices = ["Wait"]

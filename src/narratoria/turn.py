@@ -31,7 +31,7 @@ from narratoria.events import (
 from narratoria.narrator.asking import ask
 from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
-from narratoria.narrator.receipts import CONTRADICTION, Receipt, judged
+from narratoria.narrator.receipts import CONTRADICTION, Receipt, audit_deeds, contradictions, judged
 from narratoria.narrator.retelling import hold_to_state
 from narratoria.narrator.template import TemplateNarrator, account, narrate
 from narratoria.offering import offer_after
@@ -162,6 +162,7 @@ class _Turn:
             result.outcome = "cancelled"
             self._close()
             raise
+        self._trace_deeds()
         self._close()
         await self._save()
         return result
@@ -309,6 +310,22 @@ class _Turn:
         if told.dropped:
             self._flag("warn", DROPPED)
 
+    def _trace_deeds(self) -> None:
+        """What the tools tell is narration too, though nobody can tell it again: for the trace."""
+        result = self.result
+        words = "\n\n".join(text for one in self._completed() if (text := _summary(one.events)))
+        told = {receipt.claim for receipt in result.receipts}
+        receipts = audit_deeds(words, self.session.state, traces=result.traces, ledger=self.settings.ledger)
+        receipts = [receipt for receipt in receipts if receipt.claim not in told]
+        result.receipts = [*result.receipts, *receipts]
+        if objections := contradictions(receipts):
+            result.problems.extend(objections)
+            detail = "; ".join([*objections, "they stand as they are"])
+            self._flag("info", f"a tool's own words contradicted the state: {detail}")
+
+    def _completed(self) -> list[CallResult]:
+        return [one for trace in self.result.traces for one in trace.tool_results if one.ok]
+
     def _flag(self, level: Literal["info", "warn"], message: str) -> None:
         self.session.notice(Notice(level=level, code=CONTRADICTION, message=message))
 
@@ -339,7 +356,7 @@ class _Turn:
 
     def _close(self) -> None:
         session, result = self.session, self.result
-        completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
+        completed = self._completed()
         self.said.extend(text for one in completed if (text := _summary(one.events)))
         if not any(text.strip() for text in self.said) and result.narrator not in _AUTHORED:
             self.said = [self._account(completed)]

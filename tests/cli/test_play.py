@@ -39,6 +39,11 @@ def test_the_lighthouse_plays_to_both_endings_by_script(play, walk, ending):
     assert [turn["turn"] for turn in turns] == list(range(len(turns)))
     assert set(turns[1]) >= {"turn", "prompt", "narrative", "choices", "state"}
     assert all(turn["narrative"] for turn in turns)
+    told = [(turn["turn"], receipt) for turn in turns for receipt in turn["receipts"]]
+    assert {"inventory.oil", "inventory.matches", "inventory.wick"} <= {
+        receipt["path"] for _, receipt in told
+    }
+    assert all(one["verdict"] == "held" and one["by"]["turn"] == turn for turn, one in told)
 
 
 def test_a_game_goes_on_in_its_session(play):
@@ -54,6 +59,14 @@ def test_without_json_the_story_is_told_in_text(play):
     ran = play("torch", "--terminal", stdin="1\nqwertyuiop\n")
     assert ran.returncode == 0 and "The Torch and the Door" in ran.stdout and "Torch lit." in ran.stdout
     assert "> 1" in ran.stdout and "Traceback" not in ran.stdout + ran.stderr
+
+
+def test_a_number_picks_a_choice_with_json_too(play):
+    ran = play("torch", "--terminal", "--json", stdin="1\n9\n")
+    opened, picked, beyond = map(json.loads, ran.stdout.splitlines())
+    assert picked["prompt"] == opened["choices"][0]
+    assert picked["state"] == {"inventory": {"torch": {"lit": True}}}
+    assert beyond["prompt"] == "9"
 
 
 def test_an_unknown_story_is_one_clear_line(play):

@@ -132,7 +132,9 @@ async def test_the_json_of_a_turn_traces_what_is_claimed_to_the_call_that_made_i
     light = {"tool": "torch-lighter", "input": {"action": "light_torch"}}
     said = {"narrative": "The torch is lit.", "calls": [light], "order": "together"}
     out = await play(Says(json.dumps(said)), home=tmp_path, arguments=("--narrator", "llm", "--json"))
-    [receipt] = json.loads(out.splitlines()[-1])["receipts"]
+    receipt, told_by_the_tool = json.loads(out.splitlines()[-1])["receipts"]
+    assert (receipt["claim"], told_by_the_tool["claim"]) == ("The torch is lit", "Torch lit")
+    assert told_by_the_tool["by"] == receipt["by"]
     assert (receipt["verdict"], receipt["path"], receipt["value"]) == ("held", "inventory.torch.lit", True)
     assert receipt["by"]["turn"] == 1
     assert receipt["by"]["call"]

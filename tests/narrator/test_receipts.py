@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from narratoria import Session
-from narratoria.events import StatePatch, TurnRedone, TurnUndone
+from narratoria.events import StatePatch, TurnRedone, TurnStarted, TurnUndone
 from narratoria.narrator.ledger import Ledger
-from narratoria.narrator.receipts import audit, claims, contradictions, judged
+from narratoria.narrator.receipts import audit, audit_deeds, claims, contradictions, judged
 from narratoria.plan import CallResult, ExecutionResult
 
 STATE: dict[str, Any] = {
@@ -51,6 +51,10 @@ STATE: dict[str, Any] = {
         ("With your lantern in hand, you walk on.", "inventory.lantern"),
         ("You have 3 silver rings.", "inventory.rings"),
         ("You carry three rings.", "inventory.rings"),
+        ("You carry a handful of rings.", "inventory.rings"),
+        ("Beacon lit.", "beacon.lit"),
+        ("Iron door open again!", "doors.iron_door.open"),
+        ("Gate shut; the wind drops.", "gate"),
     ],
 )
 def test_a_true_claim_names_the_fact_it_rests_on(narration: str, path: str) -> None:
@@ -157,8 +161,11 @@ def test_a_false_claim_is_flagged_with_the_fact_that_denies_it(narration: str, p
         "The tower is yours now. The choice is yours.",
         "You cannot push the oak door open. You push the oak door, and it does not move.",
         "With the matter in hand, you go on. Your fate is in your hands.",
+        "You hold a cup of rain. You carry a length of rope.",
+        "Every gate open. Neither lamp lit. No gate open.",
+        "In those days the lamp lit. You found the gate open.",
     ],
-    ids=range(36),
+    ids=range(39),
 )
 def test_what_is_not_asserted_or_not_known_is_left_alone(narration: str) -> None:
     started = time.perf_counter()
@@ -246,6 +253,22 @@ def test_the_ledger_knows_the_turn_and_forgets_what_is_undone() -> None:
     redone = ledger.source(("lamp", "oil"))
     assert redone is not None
     assert redone.turn == 2
+
+
+def test_what_was_so_between_two_calls_is_traced_to_the_patch_of_that_moment() -> None:
+    session, ledger = Session(state={"door": {"open": False}}), Ledger()
+    session.attach(ledger)
+    session.record(TurnStarted(turn=1, prompt="open the door and shut it"))
+    session.turn = 1
+    session.patch({"door": {"open": True}})
+    opened = session.seq
+    session.patch({"door": {"open": False}})
+    first, second = audit_deeds("The door is open. The door is closed again.", session.state, ledger=ledger)
+    assert (first.verdict, first.value, first.source and first.source.seq) == ("held", True, opened)
+    assert (second.verdict, second.value, second.source and second.source.seq) == ("held", False, session.seq)
+    session.record(TurnStarted(turn=2, prompt="look"))
+    [late] = audit_deeds("The door is open.", session.state, ledger=ledger)
+    assert late.verdict == "contradicted", "that was in the turn before"
 
 
 def test_claims_are_few_however_long_the_text() -> None:

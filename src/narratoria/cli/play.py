@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -134,9 +134,17 @@ async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str 
             continue
         if game.ending is not None:
             return None
-        chosen = table.choice(prompt)
+        chosen = choice_of(prompt, game.session.choices)
         table.show(await game.prompt(chosen or prompt, origin="choice" if chosen else "player"))
     return commands.elsewhere
+
+
+def choice_of(prompt: str, choices: Sequence[str]) -> str | None:
+    """The choice a player picks, by its number or in its own words."""
+    text = prompt.strip()
+    if text.isdecimal() and 1 <= int(text) <= len(choices):
+        return choices[int(text) - 1]
+    return prompt if prompt in choices else None
 
 
 class _Json:
@@ -147,9 +155,6 @@ class _Json:
 
     def ask(self) -> str | None:
         return _read_line()
-
-    def choice(self, prompt: str) -> str | None:
-        return prompt if prompt in self.game.session.choices else None
 
     def show(self, result: TurnResult) -> None:
         print_json(turn_document(self.game, result))
@@ -236,13 +241,6 @@ class _Table:
         if not sys.stdin.isatty():
             self.out.print(styled(("> ", "bold cyan"), (prompt, "cyan")))
         return prompt
-
-    def choice(self, prompt: str) -> str | None:
-        choices = self.game.session.choices
-        text = prompt.strip()
-        if text.isdecimal() and 1 <= int(text) <= len(choices):
-            return choices[int(text) - 1]
-        return prompt if prompt in choices else None
 
     def show(self, result: TurnResult) -> None:
         tell(self.game, result)

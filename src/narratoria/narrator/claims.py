@@ -1,10 +1,10 @@
 """What a narration claims about the world: sentence by sentence, with patterns, in English.
 
 Read as claims: that the player has a thing ("you carry the lantern", "with the lantern in hand", "you take the key"),
-how many of it ("you have 50 coins"), that a thing is so ("the door stands wide open", "the lamp has gone out", "the
-locked door"), and deeds that make it so ("you open the door", "you push the door open", "the lantern glows"), and last
-where the player is ("you stand in the tower", "you enter the cellar"). Speech, questions, wishes, abilities and denials
-are not.
+how many or how much of it ("you have 50 coins", "a can of oil"), that a thing is so ("the door stands wide open", "the
+lamp has gone out", "the locked door", "torch lit."), and deeds that make it so ("you open the door", "you push the door
+open", "the lantern glows"), and last where the player is ("you stand in the tower", "you enter the cellar"). Speech,
+questions, wishes, abilities and denials are not.
 """
 
 from __future__ import annotations
@@ -106,6 +106,18 @@ _HANDLES: Final = re.compile(
 )
 _IS_GIVEN: Final = re.compile(
     r"\b(?:gives|hands|passes|tosses)\s+you\s+(?:the|a|an|your|his|her|their)\s+" + _THING, re.IGNORECASE
+)
+# "A can of oil", "forty feet of rope": what is had is the oil, unless the state knows of the can.
+_MEASURES: Final = (
+    "can tin cup bottle flask jar jug bucket bag sack box crate coil length piece pair handful bunch bundle set roll "
+    "loaf slice glass mug bowl pot vial pinch sheaf stack pile barrel cask lump scrap drop string sheet ball pack "
+    "purse foot feet yard yards inch inches pound pounds pint pints litre litres bit bits dozen"
+)
+_MEASURED: Final = re.compile(
+    r"\byou(?:['’]re| are)?\s+(?:now |still |already )?(?:have|hold|holding|carry|carrying|own)\s+"
+    rf"(?P<no>no\s+)?(?:[\w'’-]+\s+){{0,3}}?(?P<measure>{'|'.join(f'{one}s?' for one in _MEASURES.split())})\s+of\s+"
+    r"(?:the\s+)?" + _THING,
+    re.IGNORECASE,
 )
 _LOST: Final = re.compile(
     r"\byour\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are)\s+(?:gone|missing|lost)\b", re.IGNORECASE
@@ -211,6 +223,13 @@ _DOES_SO: Final = re.compile(
     r"|(?P<first>open|shut)\s+(?:the|your)\s+" + _THING.replace("<thing>", "<last>") + ")",
     re.IGNORECASE,
 )
+# "Torch lit.": how tools report. With an article it would be a tale of what happened once: "The door shut."
+_TERSE: Final = re.compile(
+    r"(?P<before>(?:(?!(?:the|a|an|you|it|he|she|they|we|i|this|that|every|each|all|both|most|half|one|other)\s)"
+    r"[\w'’-]+\s+){1,3})(?:now\s+)?(?P<trait>lit|unlit|extinguished|open|opened|closed|shut|locked|unlocked|bolted|"
+    r"unbolted|barred|broken|smashed|filled)(?:\s+(?:now|again))?\s*[.!…;:]?$",
+    re.IGNORECASE,
+)
 _ATTRIBUTE: Final = re.compile(
     r"\b(?:the|your)\s+(?P<trait>locked|unlocked|bolted|barred|lit|unlit|extinguished|open|closed|shut)\s+"
     + r"(?P<thing>[\w'’-]+)\b",
@@ -259,6 +278,7 @@ class Claim:
     trait: str = ""
     firm: bool = True  # False for "you have a visitor": only a thing the state knows can prove it wrong
     count: int | None = None
+    of: tuple[str, ...] = ()  # what it is a measure of: the oil of "a can of oil"
 
 
 def claims(narration: str) -> list[Claim]:
@@ -281,7 +301,13 @@ def claims(narration: str) -> list[Claim]:
 
 
 def _possessions(sentence: str) -> Iterator[Claim]:
+    measured = list(_MEASURED.finditer(sentence))
+    for match in measured:
+        words = tuple(split_name(match["thing"]))
+        yield Claim(match[0], "has", (match["measure"].casefold(),), not match["no"], firm=False, of=words)
     for match in _HAS.finditer(sentence):
+        if any(one.start() == match.start() for one in measured):
+            continue
         firm = match["verb"].casefold() not in ("have", "own") or (match["adverb"] or "").strip() == "now"
         firm = firm and not _HELD_TO.match(sentence, match.start("verb"))
         yield from _had(match, expected=match["article"].casefold() != "no", firm=firm)
@@ -326,6 +352,9 @@ def _traits(sentence: str) -> Iterator[Claim]:
             denied = bool(match["not"] or match["isnt"])
             words = tuple(split_name(match["before"]))
             yield Claim(match[0], "is", words, not denied, match["trait"].casefold())
+    if (terse := _TERSE.match(sentence)) and not _DENIAL.search(terse["before"]):
+        thing = tuple(split_name(terse["before"]))
+        yield Claim(terse[0].rstrip(" .!…;:"), "is", thing, trait=terse["trait"].casefold())
     for match in _ATTRIBUTE.finditer(sentence):
         yield Claim(match[0], "is", tuple(split_name(match["thing"])), trait=match["trait"].casefold())
 

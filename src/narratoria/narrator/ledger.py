@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from narratoria.events import CallEmitted, Committed, PatchChange, StatePatch, TurnRedone, TurnUndone
+from narratoria.events import (
+    CallEmitted,
+    Committed,
+    JsonObject,
+    PatchChange,
+    StatePatch,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+)
 from narratoria.session import Record
+from narratoria.state import merge, plain
 
 Path: TypeAlias = tuple[str, ...]
 KEPT: Final = 8  # commits per path: enough to undo some turns
+MOMENTS: Final = 8  # of a turn that can be looked back at
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,9 @@ class Ledger:
         self._calls: dict[str, list[int]] = {}
         self._made: dict[Path, list[Source]] = {}
         self._undone: set[int] = set()
+        self._back: deque[tuple[int, list[JsonObject]]] = deque(
+            maxlen=MOMENTS
+        )  # what takes the turn's commits back
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Ledger:
@@ -58,6 +73,11 @@ class Ledger:
                     self._enter(change.patch, Source(event.call, record.turn, record.seq))
             for seq in self._calls.pop(event.call, ()):
                 self._emitted.pop(seq, None)
+            back = [change.patch for change in event.inverse if isinstance(change, PatchChange)]
+            first = next((change for change in event.changes if isinstance(change, int)), record.seq)
+            self._back.append((first, back))
+        elif isinstance(event, TurnStarted):
+            self._back.clear()
         elif isinstance(event, TurnUndone):
             self._undone.add(event.turn)
         elif isinstance(event, TurnRedone):
@@ -74,11 +94,21 @@ class Ledger:
                 history.append(source)
                 del history[:-KEPT]
 
-    def source(self, path: Path) -> Source | None:
-        """The newest commit, not undone, that set `path` or something it lies in."""
+    def moments(self, state: Mapping[str, Any]) -> Iterator[tuple[int, JsonObject]]:
+        """The states before the last turn's commits, newest first, each with that commit's first record."""
+        past = plain(state)
+        for seq, back in reversed(self._back):
+            for patch in back:
+                past = merge(past, patch)
+            yield seq, past
+
+    def source(self, path: Path, before: int | None = None) -> Source | None:
+        """The newest commit, not undone, that set `path` or something it lies in; `before` that record, if given."""
         found: Source | None = None
         for length in range(len(path), 0, -1):
             for source in reversed(self._made.get(path[:length], ())):
+                if before is not None and (source.seq or 0) >= before:
+                    continue
                 if source.turn is None or source.turn not in self._undone:
                     if found is None or (source.seq or 0) > (found.seq or 0):
                         found = source

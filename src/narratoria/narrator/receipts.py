@@ -183,6 +183,10 @@ def judge(claim: Claim, facts: Facts) -> Receipt:
 
 
 def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+    if claim.of:  # of the oil in the lamp nothing follows for the can
+        yield from _having(replace(claim, of=()), facts)
+        yield from (one for one in _having(replace(claim, thing=claim.of, of=()), facts) if one[1])
+        return
     said = [claim.thing[:length] for length in range(len(claim.thing), 0, -1)]  # "the rope coiled about you"
     for _, path, value in next((found for words in said if (found := facts.find(words))), ()):
         above = {word for key in path[:-1] for word in split_name(key)}
@@ -286,6 +290,26 @@ def audit(
             continue
         source = _source(receipt.keys, trace, ledger) if receipt.keys else None
         receipts.append(replace(receipt, source=source))
+    return receipts
+
+
+def audit_deeds(
+    words: str,
+    after: Mapping[str, Any],
+    *,
+    traces: Sequence[ExecutionResult] = (),
+    ledger: Ledger | None = None,
+) -> list[Receipt]:
+    """Receipts for what a turn's tools tell themselves. One call may undo what the one before it told of: what was so
+    at any moment of the turn holds, as far as the ledger knows those moments."""
+    receipts = audit(words, after, trace=traces[-1] if traces else None, ledger=ledger)
+    if ledger is None or not any(receipt.verdict == "contradicted" for receipt in receipts):
+        return receipts
+    for first, state in ledger.moments(after):
+        facts = Facts(state)
+        for index, receipt in enumerate(receipts):
+            if receipt.verdict == "contradicted" and (was := judge(receipt.claim, facts)).verdict == "held":
+                receipts[index] = replace(was, source=ledger.source(was.keys, before=first))
     return receipts
 
 
