@@ -120,6 +120,10 @@ def douse():
     done("It is dark.")
 
 
+def doubt():
+    done("The bench isn't tidy.")
+
+
 def finish():
     emit("state_patch", patch={"ending": {"id": "done", "title": "A tidy bench"}})
     done("The End.")

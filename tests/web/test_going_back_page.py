@@ -283,11 +283,15 @@ def test_who_spoke_is_in_the_menu_and_in_sight_only_when_another_had_to(
     page = open_page(server.at(f"/play/{server.new_session()}"))
     play(page, "shake", "recite the catalogue of ships")
     first, second = (page.get_by_role("article", name=f"Turn {number}") for number in (1, 2))
-    expect(first).not_to_contain_text("told by rules")
+    expect(first).not_to_contain_text("told by")
     page.get_by_role("button", name="Actions for turn 1").click()
-    expect(page.get_by_role("menuitem", name="Told by rules")).to_be_visible()
+    expect(page.get_by_role("menuitem", name="Told by the story’s rules")).to_be_visible()
+    expect(page.get_by_role("menuitem", name="Not by")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(second).to_contain_text("told plainly")
+    page.get_by_role("button", name="Actions for turn 2").press("Enter")
+    page.keyboard.press("End")
+    expect(page.locator(":focus")).to_contain_text("Not by the story’s rules: ")
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])

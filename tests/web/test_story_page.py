@@ -170,6 +170,20 @@ def test_a_failed_skill_is_told_inline_with_details_retry_and_dismiss(
     expect(story(page).locator(".notice")).to_have_count(0)
 
 
+def test_what_authors_and_tools_tell_against_the_state_is_no_notice_for_the_player(
+    server: RunningServer, open_page: Open
+) -> None:
+    session = server.new_session()
+    page = open_page(server.at(f"/play/{session}"))
+    say(page, "doubt")
+    expect(story(page)).to_contain_text("The bench isn't tidy.")
+    expect(page.get_by_role("status")).to_have_text("Your turn")
+    expect(story(page).locator(".notice")).to_have_count(0)
+    page.reload()
+    expect(story(page)).to_contain_text("The bench isn't tidy.")
+    expect(story(page).locator(".notice")).to_have_count(0)
+
+
 def test_an_unknown_ui_event_is_a_quiet_card(server: RunningServer, open_page: Open) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "shake")

@@ -520,7 +520,7 @@ def test_what_a_setting_is_refused_for_is_said_in_the_dialog_and_the_control_goe
     expect(dialog.get_by_role("alert")).to_contain_text("does not answer")
     expect(dialog.get_by_role("alert")).to_be_in_viewport()
     expect(bench).to_be_checked()
-    dialog.get_by_text("By rules", exact=True).click()
+    dialog.get_by_text("The story’s rules", exact=True).click()
     expect(dialog.get_by_role("radio", name="As the story asks")).to_be_checked()
     shoot(page, "settings-refused")
 

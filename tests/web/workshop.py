@@ -36,6 +36,7 @@ RULES = {
     "forge": (["forge"], "You sign another's name."),
     "siren": (["siren"], "You pull the cord."),
     "lamp": (["lamp"], "You strike a match."),
+    "doubt": (["doubt"], "You look about you. The bench is not tidy."),
 }
 TOOLS = {"siren": "siren", "lamp": "lamp"}  # every other word is for the bench
 

@@ -340,6 +340,7 @@ const handlers = {
     Object.assign(turnOf(world, record), { choices: event.choices, choicesOf: null });
   },
   notice(world, event, record) {
+    if (event.level === "info") return; // for the trace, as at the terminal
     if (turnOf(world, record).items.some((item) => item.kind === "denied" && item.reason === event.message)) return; // it has its card
     addItem(world, record, { kind: "notice", id: `notice-${record.seq}`, ...event });
   },

@@ -14,9 +14,9 @@ import { prefs, setPrefs, SIZES } from "./prefs.js";
 
 const NARRATORS = {
   story: ["As the story asks", "Its own narrators, in the order its author chose."],
-  rules: ["By rules", "What the author wrote, for the words the author thought of."],
-  paraphrase: ["By meaning", "The author’s rules, found also when you say it in other words."],
-  local: ["On its own", "Plans with the tools there are, on this computer, for any words in English."],
+  rules: ["The story’s rules", "What the author wrote, for the words the author thought of."],
+  paraphrase: ["The story’s closest rule", "The author’s rules, found also when you say it in other words."],
+  local: ["This computer", "Plans with the tools there are, without a model, for any words in English."],
   llm: ["Language model", "A model of your own or a provider’s tells the story as it goes."],
   template: ["Plain", "Says in short sentences what happened. It is always there when the others pass."],
 };

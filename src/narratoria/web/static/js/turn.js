@@ -13,8 +13,10 @@ const LONG = 160;
 const LONG_PROMPT = 300;
 const MURMUR = 70;
 const KINDS = { image: "picture", audio: "sound", video: "film", other: "file" };
+/** Characters of a reason in the menu. */
+const REASON = 240;
 /** How a narrator tells, in the words the settings have for it. */
-const TELLERS = { rules: "by rules", paraphrase: "by meaning", local: "by the local narrator", llm: "by a language model", template: "plainly" };
+const TELLERS = { rules: "by the story’s rules", paraphrase: "by the story’s closest rule", local: "by this computer", llm: "by a language model", template: "plainly" };
 export const manner = (narrator) => TELLERS[narrator] ?? `by ${narrator}`;
 const OUTCOMES = {
   cancelled: "You stopped this turn. What had not finished was taken back.",
@@ -64,8 +66,16 @@ export class TurnPart {
     ];
     const fork = { label: "Branch from here", icon: "branch", disabled: turn.outcome === null && game.busy, run: () => branch(game, this.turn) };
     const name = this.node.classList.contains("last") ? [{ label: "Name this moment…", icon: "flag", disabled, run: () => nameMoment(game) }] : [];
-    const teller = turn.narrator && turn.turn ? [{ label: `Told ${manner(turn.narrator)}`, icon: "info" }] : [];
-    return [...(turn.turn ? actions : []), fork, ...name, ...teller];
+    return [...(turn.turn ? actions : []), fork, ...name, ...this.#tellers()];
+  }
+
+  /** Who spoke, and why those before did not. */
+  #tellers() {
+    const { narrator, passedOver, turn } = this.turn;
+    if (!narrator || !turn) return [];
+    const others = Object.entries(passedOver).filter(([name]) => name !== narrator);
+    return [{ label: `Told ${manner(narrator)}`, icon: "info" },
+      ...others.map(([name, reason]) => ({ label: `Not ${manner(name)}: ${short(reason)}`, icon: "info" }))];
   }
 
   /** Who spoke is in the menu of every turn; before everyone's eyes only when the first narrator did not. */
@@ -197,6 +207,10 @@ export class TurnPart {
     };
     return { node, update };
   }
+}
+
+function short(reason) {
+  return reason.length > REASON ? `${reason.slice(0, REASON)}…` : reason;
 }
 
 function stepByStep({ call }) {
