@@ -34,6 +34,7 @@ from narratoria.plan import PlannedCall
 MAX_PROMPT: Final = 2_000  # characters; what follows is not read
 _MAX_CALLS: Final = 24
 _THE: Final = Token("the", "the")  # what follows it is no verb
+_MEANS: Final = ("with", "using")  # "it" is rather what something is done to than what it is done with
 
 
 @dataclass(slots=True)
@@ -330,11 +331,15 @@ class Comprehension:
         """Keep what was spoken of, for the pronouns that follow."""
         plain = [p for p in reading.phrases if not (p.pronoun or p.quoted or p.clausal or p.mention)]
         self.things += [phrase.text for phrase in plain if chosen is None]
-        named = [phrase.mention or phrase.about for phrase in reading.phrases]
+        phrases = sorted(reading.phrases, key=lambda phrase: phrase.prep not in _MEANS)
+        named = [phrase.mention or phrase.about for phrase in phrases]
         self.things += [mention.entity.value for mention in named if mention]
         lists = chosen.filling.lists.values() if chosen else named_together(reading)
         self.groups += [tuple(map(str, several)) for several in lists]
-        for slot in chosen.tool.slots if chosen else ():
+        means = {at for p in phrases if p.prep in _MEANS for at in range(p.start, p.end)}
+        slots = chosen.tool.slots if chosen else ()
+        spans = chosen.filling.spans if chosen else {}
+        for slot in sorted(slots, key=lambda slot: not means & set(spans.get(slot.name, ()))):
             value = chosen.filling.input.get(slot.name) if chosen else None
             if isinstance(value, str) and not is_statement(value):
                 self.values.append(value)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from narratoria.narrator.beings import ANIMALS, names_animal, names_somebody
 from narratoria.narrator.tokens import Token
 from narratoria.narrator.words import (
     DETERMINERS,
@@ -15,6 +16,7 @@ from narratoria.narrator.words import (
     split_name,
     stem,
     stem_set,
+    word_set,
 )
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
@@ -27,6 +29,17 @@ _PEOPLE: Final = stem_set(
     "people person crew staff team guests customers characters npcs party friends members contacts residents "
     "employees officers family companions players workers"
 )
+_THINGS: Final = stem_set(
+    "inventory items objects things tools machines doors gates containers devices equipment supplies goods stock "
+    "weapons books rooms places locations exits furniture vehicles documents pockets bag backpack"
+)
+_ONESELF: Final = word_set("player character hero heroine")
+_LIVING: Final = word_set(
+    "mood hp health hungry asleep awake friendly hostile attitude trust age greeting dialogue says alive dead"
+)
+_LIFELESS: Final = word_set(
+    "open closed locked unlocked lit full empty weight price fuel charge charged broken jammed sharp rusty worn"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,7 @@ class Entity:
     firm: bool = True  # False for what may as well be an attribute or a heading
     holder: str = ""  # stem of the key right above it
     kind: bool = False  # it says what a thing is, "dog", and not how it is called
+    traits: frozenset[str] = frozenset()  # keys of what the state keeps about it
 
     @property
     def stems(self) -> tuple[str, ...]:
@@ -47,10 +61,29 @@ class Entity:
         return " ".join(self.words)
 
 
-def is_person(entity: Entity) -> bool:
-    """Somebody rather than something: kept among people, or spelled like a name."""
+def has_a_name(entity: Entity) -> bool:
+    """Whether it is kept among people, or spelled like a name."""
     named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
     return named or bool(entity.holders & _PEOPLE)
+
+
+def is_person(entity: Entity) -> bool:
+    """Somebody rather than something."""
+    return has_a_name(entity) or names_somebody(entity.stems)
+
+
+def is_being(entity: Entity) -> bool | None:
+    """Whether it can be spoken or given to: True of people and animals, False of a thing, None where nothing tells."""
+    if is_person(entity) or names_animal(entity.stems) or entity.holders & ANIMALS or entity.traits & _LIVING:
+        return True
+    return False if entity.holders & _THINGS or entity.traits & _LIFELESS else None
+
+
+def _noun(entity: Entity) -> str:
+    """What it is one of: study_pod_1 is a pod."""
+    stems = entity.stems
+    numbered = len(stems) > 1 and stems[-1].isdecimal() and len(stems[-2]) > 1
+    return stems[-2] if numbered else stems[-1]
 
 
 def _is_code(entity: Entity) -> bool:
@@ -114,12 +147,21 @@ def _member(
     if holds_things or inside_thing:
         yield None, key, child, inside_thing
         return
-    yield Entity(key, words, holders, firm=bool(path)), key, child, bool(path)
+    traits = frozenset(map(str, child))
+    firm = bool(path) or bool(traits & _LIFELESS) or _is_called_somebody(words)
+    yield Entity(key, words, holders, firm, traits=traits), key, child, firm
     for name_key in (*_NAME_KEYS, *_KIND_KEYS):
         if isinstance(child.get(name_key), str):
             named = name_key in _NAME_KEYS
             words = tuple(split_name(child[name_key]))
-            yield Entity(key, words, holders, firm=named, kind=not named), key, None, False
+            yield Entity(key, words, holders, firm=named, kind=not named, traits=traits), key, None, False
+
+
+def _is_called_somebody(words: Sequence[str]) -> bool:
+    """ "innkeeper" at the top of the state is a person; "player" and "guests" are what more is kept under."""
+    stems = tuple(stem(word) for word in words)
+    plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
+    return not plural and not _ONESELF & set(words) and (names_somebody(stems) or names_animal(stems))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +192,8 @@ class EntityFinder:
         found: dict[str, dict[str, None]] = {}
         for entity in self.entities:
             if entity.firm or entity.kind:
-                for kind in (entity.stems[-1], entity.holder if entity.firm else ""):
+                animal = names_animal(entity.stems)
+                for kind in (_noun(entity), entity.holder if entity.firm else "", "animal" if animal else ""):
                     if kind:
                         found.setdefault(kind, {})[entity.value] = None
         return {kind: tuple(values) for kind, values in found.items()}

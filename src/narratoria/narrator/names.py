@@ -7,16 +7,19 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
+from narratoria.narrator.beings import names_somebody
 from narratoria.narrator.dictation import is_telling
-from narratoria.narrator.entities import is_person
 from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together
-from narratoria.narrator.words import AUXILIARIES, STOPWORDS, content_stems, word_set
+from narratoria.narrator.roles import role_score
+from narratoria.narrator.words import AUXILIARIES, STOPWORDS, stem, word_set
 
-_WHITHER: Final = word_set("to into onto from in at on through towards toward")
+_INDEFINITE: Final = word_set(
+    "something anything nothing somebody someone anybody anyone nobody whatever whoever somewhere anywhere nowhere"
+)
 
 
 def fill_texts(
@@ -36,7 +39,7 @@ def fill_texts(
     ]
     lead = next((slot for slot in slots if slot.required), slots[0])
     offers = [
-        (_role_score(slot, phrase, tool, lead, reading, slots, alike), -index, slot, phrase)
+        (role_score(slot, phrase, tool, lead, reading, slots, alike), -index, slot, phrase)
         for slot in slots
         for index, phrase in enumerate(phrases)
         if not phrase.owner
@@ -45,6 +48,8 @@ def fill_texts(
     chosen: dict[str, Phrase] = {}
     unknown: list[tuple[Slot, Phrase]] = []
     for score, _, slot, phrase in sorted(offers, key=lambda offer: offer[:2], reverse=True):
+        if _names_nothing(phrase, slot, tool, recent, reading):
+            continue
         if slot.name in filling.input or any(phrase is other for other in taken):
             continue
         if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
@@ -79,6 +84,23 @@ def fill_texts(
     for slot, phrase in unknown:
         if slot.name not in filling.input and not any(phrase is other for other in taken):
             filling.unfit.append(f"I know of no {phrase.text} here.")
+
+
+def _names_nothing(phrase: Phrase, slot: Slot, tool: ToolProfile, recent: Recent, reading: Reading) -> bool:
+    """Whether a phrase has no name or words for a slot in it: "something", "was going", "to feed the cat"."""
+    if phrase.mention and slot.quoted and not reading.verb and names_somebody(phrase.mention.entity.stems):
+        return True  # "who is the guard?" has no words to be read or said in it
+    if phrase.quoted or phrase.pronoun or phrase.mention:
+        return False
+    if phrase.clausal:
+        again = stem(phrase.text.split(" ")[0]) in tool.verbs
+        return phrase.prep == "to" and not slot.clausal and (slot.person or (again and not slot.quoted))
+    if phrase.text == EVERYTHING:
+        return bool(recent.kinds) and not slot.quoted and not _all_of(phrase, slot, reading, recent)
+    if phrase.text.casefold() in _INDEFINITE:
+        return True
+    one = phrase.end - phrase.start == 1 and phrase.start > 0
+    return one and phrase.text.endswith("ing") and reading.tokens[phrase.start - 1].low in AUXILIARIES
 
 
 def _without_the_rest(phrase: Phrase, reading: Reading, filling: Filling) -> Phrase:
@@ -246,74 +268,6 @@ def _is_number(phrase: Phrase, tool: ToolProfile, reading: Reading) -> bool:
     } | SECONDS.keys()
     numbers = {at for q in reading.quantities for at in range(q.start, q.end + (q.unit in units))}
     return not phrase.mention and not phrase.quoted and set(range(phrase.start, phrase.end)) <= numbers
-
-
-def _role_score(
-    slot: Slot,
-    phrase: Phrase,
-    tool: ToolProfile,
-    lead: Slot,
-    reading: Reading,
-    slots: Sequence[Slot],
-    alike: Likeness,
-) -> float:
-    """How well `phrase` would stand in `slot`."""
-    stems = content_stems(phrase.text)
-    prep = _role(phrase, reading)
-    score = 0.0
-    if prep in slot.preps:
-        score += 1.0
-    elif prep in slot.hinted:
-        score += 0.8
-    elif not phrase.quoted and any(
-        prep in other.preps | other.hinted for other in slots if other is not slot
-    ):
-        score -= 0.6
-    if prep == "from" and prep not in slot.preps | slot.hinted and _says_whither(reading):
-        score -= 1.0  # "from the pond to the shed": that is where it is now
-    if slot is lead:
-        score += 0.3 if not prep else 0.1
-    elif len(slots) > 1 and slot.required:
-        score += 0.1
-    mention = phrase.mention
-    if mention:
-        score += 0.9 * mention.strength
-        if slot.person and not is_person(mention.entity):
-            score -= 1.2  # a pump repairs nothing
-        named = set(mention.entity.stems)
-        if slot.words & named:
-            score += 1.5
-        elif mention.entity.holders & slot.words:
-            score += 1.0
-        elif any(other.words & named for other in slots):
-            score -= 0.8  # a key goes into the slot called key, not into the one before it
-    elif slot.words & stems:
-        score += 0.3
-    if slot.person and phrase.pronoun in ("it", "that", "this", "there"):
-        score -= 1.0
-    if phrase.quoted:
-        score += 1.5 if slot.quoted else -0.6 if any(other.quoted for other in slots) else 0.2
-    elif slot.quoted and not slot.clausal and not phrase.pronoun:
-        whither = mention and prep in _WHITHER and prep not in slot.preps | slot.hinted
-        score -= 1.5 if whither else 0.5  # "send Ada to the pump": the pump is no message
-    if phrase.clausal:
-        score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
-    plain = not (mention or phrase.quoted or phrase.clausal or phrase.every)
-    if plain and stems and stems <= tool.words:
-        score -= 0.9  # "set a timer": the tool's own noun is no value
-    return score + 0.8 * alike(slot.text, phrase.text)
-
-
-def _says_whither(reading: Reading) -> bool:
-    return any(phrase.prep in ("to", "into") and not phrase.clausal for phrase in reading.phrases)
-
-
-def _role(phrase: Phrase, reading: Reading) -> str:
-    """The preposition that counts: in "the lid of the chest" the chest stands where the lid does."""
-    at = reading.phrases.index(phrase)
-    if phrase.prep == "of" and at and not reading.phrases[at - 1].mention:
-        return reading.phrases[at - 1].prep
-    return phrase.prep
 
 
 def _value(

@@ -34,8 +34,8 @@ _PHRASAL: Final = word_set(
     "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write "
     "look lay hand push note cut roll tear wake power pack fill crank dial blow toss stir drop check go"
 )
-_GIVES: Final = word_set(
-    "give prescribe feed send tell hand lend offer pay bring pour serve sell teach pass buy inject administer"
+GIVES: Final = word_set(
+    "give prescribe feed send tell hand lend show offer pay bring pour serve sell teach pass buy inject administer"
 )
 EVERYTHING: Final = "everything"
 _ME: Final = frozenset({"me", "us", "myself"})
@@ -183,7 +183,7 @@ def _phrases(
                     joined,
                     finder,
                     asks=not verb,
-                    gives=verb in _GIVES | TO_SOMEBODY,
+                    gives=verb in GIVES | TO_SOMEBODY,
                 )
             )
         start, joined = None, False

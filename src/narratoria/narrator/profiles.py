@@ -32,7 +32,9 @@ Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
 _NOBODY: Final = EntityFinder(())
 _FREE_TEXT: Final = stem_set("text message words word title body content sentence speech note")
 _SAID: Final = stem_set("say tell write announce message text words speak reply")
-_WHO: Final = word_set("who whom whose somebody someone person name")
+_SOMEBODY: Final = word_set("who whom whose somebody someone person")
+_WHO: Final = _SOMEBODY | {"name"}
+_GETS: Final = word_set("gets receives has takes sees hears borrows")
 _TELLS: Final = stem_set(
     "show tell list look examine inspect scan check read report view find search query measure count "
     "describe display compare analyse analyze test study survey review identify locate forecast summarise "
@@ -67,6 +69,7 @@ class Slot:
     yes: frozenset[str] = frozenset()  # of a flag: stems that mean true
     no: frozenset[str] = frozenset()
     person: bool = False  # it is asked for by "who"
+    called: bool = False  # it is asked for by its name: "name of the photo"
 
     @property
     def text(self) -> str:
@@ -93,6 +96,7 @@ class ToolProfile:
     deeds: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
     answers: frozenset[Mood] = frozenset()  # moods of a question that it may be asked in
     examples: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    fixed: frozenset[str] = frozenset()  # stems of what it always has to do with: "… into the cauldron"
 
     @property
     def purpose(self) -> str:
@@ -151,6 +155,19 @@ def profile(card: ToolCard) -> ToolProfile:
         frozenset(verbs | done | flags | ways | said & {"on", "off", "out"}),
         _answers(card, [r for r in described if r.verb], [text for text, _ in examples]),
         tuple(examples),
+        _fixed(card.name, described),
+    )
+
+
+def _fixed(name: str, described: Sequence[Reading]) -> frozenset[str]:
+    """ "Put something into the pot.", `add_to_cauldron`: what stands there is said once for all."""
+    words = split_name(name)
+    behind = {stem(word) for before, word in pairwise(words) if before in PREPOSITIONS}
+    return frozenset(behind).union(
+        reading.stems[phrase.end - 1]
+        for reading in described
+        for phrase in reading.phrases
+        if phrase.prep and phrase.start and reading.tokens[phrase.start - 1].low == "the"
     )
 
 
@@ -236,7 +253,8 @@ def _slot(
                 quoted |= phrase.quoted
                 clausal |= phrase.clausal
     yes, no = _polarity(name, description, examples)
-    person = bool(_WHO & set(split_name(description)[:2])) or bool(_WHO & set(split_name(name)))
+    asked = {*split_name(description)[:2], *split_name(name)}
+    person = bool(_WHO & asked)
     words = frozenset(stem(word) for word in split_name(name) if word not in ("the", "of"))
     return Slot(
         name,
@@ -250,12 +268,14 @@ def _slot(
             frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
             - {"to", "of"}
         )
-        | _maker(description),
+        | _maker(description)
+        | _receiver(description),
         quoted or bool(words & _FREE_TEXT) or (not person and bool(content_stems(description) & _SAID)),
         clausal,
         yes,
         no,
         person,
+        person and not _SOMEBODY & asked,
     )
 
 
@@ -264,6 +284,15 @@ def _maker(description: str) -> frozenset[str]:
     words = split_name(description)
     done = any(who == "who" and is_past(verb) for who, verb in pairwise(words))
     return frozenset({"by"}) if done else frozenset()
+
+
+def _receiver(description: str) -> frozenset[str]:
+    """ "to whom", "whom to talk to" and "who gets it" are answered by "to Ada"."""
+    words = split_name(description)
+    to_whom = any(pair in (("to", "whom"), ("to", "who")) for pair in pairwise(words))
+    asked = bool(_SOMEBODY & set(words[:1]))
+    gets = words[-1:] == ["to"] or bool(_GETS & set(words[1:2]))
+    return frozenset({"to"}) if to_whom or (asked and gets) else frozenset()
 
 
 def _kind(schema: Mapping[str, Any]) -> Kind:

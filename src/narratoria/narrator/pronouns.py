@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from narratoria.narrator.beings import ANIMALS, PEOPLE, SHIPS
 from narratoria.narrator.filling import Filling, Recent
-from narratoria.narrator.phrases import Reading
+from narratoria.narrator.phrases import GIVES, Reading
 from narratoria.narrator.profiles import Slot
 from narratoria.narrator.words import split_name, stem_set, word_set
 
 ANYTHING: Final = stem_set("object thing item target subject name")  # kinds of no kind
 _SOMEBODY: Final = word_set("he him his she her")
+_SHE: Final = word_set("she her")
 _TOGETHER: Final = word_set("they them their these those both")
 _COLLECTIVE: Final = word_set(
     "pair couple twins trio herd flock crew team gang pack set group band swarm school staff"
@@ -41,12 +43,39 @@ def meant_together(
 
 def doubt_about(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str:
     """What to ask where "them" may be the last thing alone: "feed Rex. Feed the cats. Brush them." """
+    if pronoun in _SOMEBODY and meant_by(pronoun, slot, recent, filling, reading) is None:
+        return nobody_meant(pronoun)
     several = meant_together(pronoun, slot, recent, filling, reading)
     one_by_one = bool(several) and not recent.groups and several[-1] in recent.said
     if not one_by_one or not _is_plural(several[-1]):
         return ""
     names = [" ".join(split_name(one)) for one in several]
     return f"I am not sure what “{pronoun}” stands for: {' and '.join(names)}, or {names[-1]} alone?"
+
+
+def nobody_meant(pronoun: str) -> str:
+    return f"I am not sure who “{pronoun}” is."
+
+
+def stray_somebody(reading: Reading, recent: Recent, used: set[int]) -> str:
+    """The "him" or "her" of a clause that no slot took, where it is given something or there is nobody it could be."""
+    for phrase in reading.phrases:
+        if phrase.pronoun in _SOMEBODY and not phrase.owner and phrase.start not in used:
+            known = any(_is_somebody(thing, recent) or _is_ship(thing, recent) for thing in recent.things)
+            if reading.verb in GIVES or not known:
+                return phrase.pronoun
+    return ""
+
+
+def _is_somebody(thing: str, recent: Recent) -> bool:
+    """People, animals, and whoever has a name that the state does not know."""
+    animal = any(thing in values for kind, values in recent.kinds.items() if kind in ANIMALS)
+    person = thing in recent.people or any(thing in recent.kinds.get(kind, ()) for kind in PEOPLE)
+    return person or animal or thing[:1].isupper()
+
+
+def _is_ship(thing: str, recent: Recent) -> bool:
+    return any(thing in recent.kinds.get(kind, ()) for kind in SHIPS)
 
 
 def _said_of_kind(
@@ -83,6 +112,8 @@ def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading
     kind = {*recent.of_kind(slot.words - ANYTHING), *made}
     things = [thing for thing in things if thing in kind] or things
     things = things or [value for value in reversed(recent.values) if value not in elsewhere]
+    if pronoun in _SOMEBODY:
+        things = [t for t in things if _is_somebody(t, recent) or (pronoun in _SHE and _is_ship(t, recent))]
     if pronoun in _SOMEBODY or slot.person:
         things.sort(key=lambda thing: thing not in recent.people)
     elif pronoun == "it":

@@ -1,0 +1,191 @@
+"""Talking and giving: who is somebody and what is something, for the local narrator with any catalogue."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers")
+
+from narratoria.narrator.embedding import CachedEmbedder, MiniLM
+from narratoria.narrator.local import LocalNarrator
+from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+
+def tool(name: str, description: str, optional: tuple[str, ...] = (), **slots: str) -> ToolCard:
+    properties = {slot: {"type": "string", "description": told} for slot, told in slots.items()}
+    required = [slot for slot in slots if slot not in optional]
+    return ToolCard(
+        name,
+        description,
+        {"type": "object", "properties": properties, "required": required, "additionalProperties": False},
+    )
+
+
+TOOLS = (
+    tool("talk_to", "Talk to somebody.", who="to whom"),
+    tool("give", "Give an item to a person.", item="what to give", person="to whom"),
+    tool("take", "Pick up an item.", item="the item"),
+    tool("attack", "Fight an enemy.", ("weapon",), target="whom to fight", weapon="with what"),
+    tool("unlock", "Unlock something with a key.", target="what to unlock", key="with which key"),
+    tool("open", "Open a door, gate or container.", target="what to open"),
+    tool("read", "Read a text.", text="what to read"),
+    tool("feed", "Give an animal something to eat.", animal="which animal"),
+    tool("add_to_cauldron", "Put something into the cauldron.", thing="what goes in"),
+    tool("cut", "Cut something with the knife.", thing="what to cut"),
+    tool("reserve_room", "Reserve a room.", room="which room"),
+)
+STATE = {
+    "here": {"guard": {}, "goblin": {}, "old_woman": {}, "raven": {}, "black_cat": {}, "cauldron": {}},
+    "innkeeper": {"mood": "glad"},
+    "npcs": {"zarel": {}},
+    "iron_gate": {"locked": True},
+    "inventory": {"apple": {}, "rusty_sword": {}, "brass_key": {}, "silver_knife": {}, "nettle": {}},
+    "rooms": {"reading_room": {}, "study_pod_1": {}, "study_pod_2": {}},
+}
+EVERYBODY = ("guard", "goblin", "old woman", "raven", "black cat", "innkeeper", "zarel")
+
+
+@pytest.fixture(scope="module")
+def narrator(tmp_path_factory: pytest.TempPathFactory) -> LocalNarrator:
+    return LocalNarrator(CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors")))
+
+
+def calls(narrator: LocalNarrator, prompt: str) -> Calls:
+    request = NarratorRequest(prompt=prompt, tools=TOOLS, state=STATE)
+    return [(call.tool_path, dict(call.input)) for call in asyncio.run(narrator.plan(request)).tools]
+
+
+def refuses(narrator: LocalNarrator, prompt: str) -> bool:
+    with pytest.raises(Refusal):
+        calls(narrator, prompt)
+    return True
+
+
+# --- who is somebody ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", EVERYBODY)
+def test_anybody_in_state_can_be_talked_to(narrator: LocalNarrator, who: str) -> None:
+    assert calls(narrator, f"talk to the {who}") == [("talk_to", {"who": who.replace(" ", "_")})]
+
+
+@pytest.mark.parametrize("who", EVERYBODY)
+@pytest.mark.parametrize("prompt", ["give the {} the apple", "give the apple to the {}"])
+def test_a_gift_is_the_thing_and_goes_to_somebody(narrator: LocalNarrator, prompt: str, who: str) -> None:
+    given = {"item": "apple", "person": who.replace(" ", "_")}
+    assert calls(narrator, prompt.format(who)) == [("give", given)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("hand the goblin the rusty sword", [("give", {"item": "rusty_sword", "person": "goblin"})]),
+        ("attack guard", [("attack", {"target": "guard"})]),
+        ("fight the guard", [("attack", {"target": "guard"})]),
+        (
+            "fight the innkeeper with the rusty sword",
+            [("attack", {"target": "innkeeper", "weapon": "rusty_sword"})],
+        ),
+        ("speak with the innkeeper", [("talk_to", {"who": "innkeeper"})]),
+    ],
+)
+def test_common_deeds_to_somebody_are_done(narrator: LocalNarrator, prompt: str, expected: Calls) -> None:
+    assert calls(narrator, prompt) == expected
+
+
+@pytest.mark.parametrize("prompt", ["talk to the sword", "talk to the gate", "give the sword the apple"])
+def test_a_thing_is_nobody(narrator: LocalNarrator, prompt: str) -> None:
+    assert refuses(narrator, prompt)
+
+
+# --- what a tool always has to do with ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tool_path", "thing"),
+    [
+        ("put the nettle in the cauldron", "add_to_cauldron", "nettle"),
+        ("put the raven in the cauldron", "add_to_cauldron", "raven"),
+        ("throw the apple into the cauldron", "add_to_cauldron", "apple"),
+        ("cut the nettle with the silver knife", "cut", "nettle"),
+        ("cut the apple with the knife", "cut", "apple"),
+        ("put the silver knife into the cauldron", "add_to_cauldron", "silver_knife"),
+    ],
+)
+def test_the_vessel_and_the_knife_of_a_tool_are_not_what_it_asks_for(
+    narrator: LocalNarrator, prompt: str, tool_path: str, thing: str
+) -> None:
+    assert calls(narrator, prompt) == [(tool_path, {"thing": thing})]
+
+
+# --- pronouns -------------------------------------------------------------------------------------------
+
+
+def test_it_is_what_something_was_done_to_and_not_what_it_was_done_with(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "unlock the gate with the brass key and open it") == [
+        ("unlock", {"target": "iron_gate", "key": "brass_key"}),
+        ("open", {"target": "iron_gate"}),
+    ]
+
+
+def test_him_is_somebody_spoken_of(narrator: LocalNarrator) -> None:
+    assert calls(narrator, "talk to the guard and give him the apple") == [
+        ("talk_to", {"who": "guard"}),
+        ("give", {"item": "apple", "person": "guard"}),
+    ]
+    assert calls(narrator, "take the apple, talk to the guard and attack him")[-1] == (
+        "attack",
+        {"target": "guard"},
+    )
+
+
+@pytest.mark.parametrize("prompt", ["give him the apple", "give the apple to her", "talk to him"])
+def test_him_is_asked_for_where_nobody_was_spoken_of(narrator: LocalNarrator, prompt: str) -> None:
+    assert refuses(narrator, prompt)
+
+
+@pytest.mark.parametrize("prompt", ["take the apple and talk to him", "take the apple and give it to her"])
+def test_an_apple_is_not_him(narrator: LocalNarrator, prompt: str) -> None:
+    assert calls(narrator, prompt) == [("take", {"item": "apple"})]
+
+
+# --- words that name nothing ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "remind me to feed the cat",
+        "do anything except open the gate",
+        "talk to somebody",
+        "take something",
+        "take all",
+        "take everything",
+        "who is the guard?",
+    ],
+)
+def test_words_that_name_nothing_fill_no_slot(narrator: LocalNarrator, prompt: str) -> None:
+    assert refuses(narrator, prompt)
+
+
+# --- both -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "slot", "values"),
+    [
+        ("feed both animals", "animal", ["raven", "black_cat"]),
+        ("feed all the animals", "animal", ["raven", "black_cat"]),
+        ("reserve both study pods", "room", ["study_pod_1", "study_pod_2"]),
+        ("reserve all the rooms", "room", ["reading_room", "study_pod_1", "study_pod_2"]),
+    ],
+)
+def test_both_and_all_are_those_that_the_state_has(
+    narrator: LocalNarrator, prompt: str, slot: str, values: list[str]
+) -> None:
+    assert [given[slot] for _, given in calls(narrator, prompt)] == values
