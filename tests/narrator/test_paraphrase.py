@@ -22,7 +22,7 @@ from narratoria.narrator.paraphrase import LEFT_BE, ParaphraseNarrator
 from narratoria.narrator.patterns import Pattern
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.rules import Rules
-from narratoria.narrator.scripted import Action, ScriptedNarrator
+from narratoria.narrator.scripted import Action, ScriptedNarrator, is_hedged
 from narratoria.narrator.vectors import Vectors, np
 from narratoria.narrator.wording import phrases, readable
 from narratoria.state import merge
@@ -173,12 +173,51 @@ def test_what_undoes_a_deed_or_asks_about_it_is_not_taken_for_it(
 
 def test_what_cannot_be_undone_is_never_a_guess_but_asked_for_plainly(lighthouse: ParaphraseNarrator) -> None:
     ready = {**READY, "lamp": {"oil": True, "wick": True}}
-    for prompt in ("put a light to the burner", "can I light the lamp?"):
+    for prompt in (
+        "put a light to the burner",
+        "can I light the lamp?",
+        "get that lamp going",
+        "light the lamp but my hands are shaking",
+        "I want to light the lamp but carefully",
+    ):
         with pytest.raises(Refusal) as refused:
             lighthouse.plan_now(request(prompt, ready, choices=("Go down", "Light the lamp")))
         assert refused.value.narrative in lighthouse.scripted.rules.confirm
         assert refused.value.choices[0] == "Light the lamp"
     assert "strike-match" in tools_of(lighthouse, request("light the lamp", ready))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "hedged"),
+    [
+        ("I would like to light the lamp but I am afraid", True),
+        ("I’d love to light the lamp, but", True),
+        ("I wanted to light it but the door is locked", True),
+        ("light the lamp, but I'm scared", True),
+        ("light it although the wind is strong", True),
+        ("burn the letters, though it hurts", True),
+        ("light the lamp, but first wind the clock", True),
+        ("I would like to light the lamp", False),
+        ("I want to light the lamp please", False),
+        ("light the lamp, but keep it low", False),
+        ("light the lamp but quickly", False),
+        ("do nothing but light the lamp", False),
+        ("look through the window, then light the lamp", False),
+    ],
+)
+def test_a_wish_with_a_but_behind_it_wavers(prompt: str, hedged: bool) -> None:
+    assert is_hedged(prompt) is hedged
+
+
+def test_a_last_resort_names_the_thing_alone_and_takes_no_deed_for_one(
+    lighthouse: ParaphraseNarrator,
+) -> None:
+    rules = lighthouse.scripted
+    told = rules.answer("take those old chairs", request("", READY), READY)
+    assert told is not None and told.rule.fallback
+    assert list(told.groups.values()) == ["old chairs"]
+    for deed in ("get that stove going", "get the engine running"):
+        assert rules.answer(deed, request("", READY), READY) is None
 
 
 def test_it_is_what_was_spoken_of_in_the_turn_before(narrators: dict[str, ParaphraseNarrator]) -> None:

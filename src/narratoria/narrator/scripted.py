@@ -26,6 +26,20 @@ from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
 from narratoria.state import merge, plain
 
 _HEDGES: Final = word_set("before if unless whether maybe perhaps might not never without instead")
+# "Light it, but I am afraid" has a reason against it; "light it, but keep it low" has not,
+_QUALMS: Final = re.compile(
+    r"\b(?:but|though|although|only that|except(?: that)?)[\s,…-]+(?:(?:then|now|still|also|what)\s+)?"
+    r"(?:first|wait|i|i'\w+|we|we'\w+|he|she|it|it's|they|there|there's|my|our|the|this|that|that's|his|her|its|something|"
+    r"somebody|someone|everything|isn't|is|are|am|afraid|scared|too)\b"
+)
+# and a wish with a "but" behind it was the half of a thought.
+_WISHES: Final = re.compile(
+    r"\b(?:would(?: have)? (?:liked?|loved?)|'d (?:like|love)|want(?:ed)?|wish(?:ed)?|hop(?:ed?|ing)|meant|tempted)\b"
+)
+_DEMONSTRATIVES: Final = word_set("this that these those")
+_BROUGHT_TO: Final = word_set(
+    "going moving running working burning turning started lit done ready finished fixed"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +227,9 @@ def _try(
     groups = rule.match(words)
     if groups is None:
         return None
+    groups = {name: _named(value) for name, value in groups.items()}
+    if rule.fallback and any(map(_is_deed, groups.values())):
+        return None
     situation = {**state, SAID: groups}
     fitting = [case for case in rule.cases if case.when.holds(situation)]
     if not fitting:
@@ -221,6 +238,18 @@ def _try(
         if not any(call.required and call.tool in disabled for call in case.calls):
             return Action(rule, case, groups, state, available=True)
     return Action(rule, fitting[0], groups, state, available=False)
+
+
+def _named(captured: str) -> str:
+    """What is spoken of, for a sentence with an article of its own: "lamp" of "that lamp"."""
+    first, _, rest = captured.partition(" ")
+    return rest if rest and first in _DEMONSTRATIVES else captured
+
+
+def _is_deed(captured: str) -> bool:
+    """Whether a last resort such as `take {thing}` would take a deed for a thing: "get the lamp going"."""
+    words = captured.split()
+    return len(words) > 1 and words[-1] in _BROUGHT_TO
 
 
 class _Sheet:
@@ -326,8 +355,12 @@ def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
 
 
 def is_hedged(prompt: str) -> bool:
-    """Whether a prompt asks, or sets a condition: too little to do on it what cannot be undone."""
-    return "?" in prompt or not _HEDGES.isdisjoint(_spelled(prompt))
+    """Whether a prompt asks, sets a condition or wavers: too little to do on it what cannot be undone."""
+    if "?" in prompt or not _HEDGES.isdisjoint(_spelled(prompt)):
+        return True
+    low = with_apostrophes(prompt).casefold()
+    wish = _WISHES.search(low)
+    return _QUALMS.search(low) is not None or (wish is not None and "but" in low[wish.end() :].split())
 
 
 def _spelled(part: str) -> list[str]:
