@@ -216,6 +216,22 @@ def test_a_setting_that_is_no_number_is_refused_by_its_name(name: str, value: st
         OpenAIAdapter.from_environment({"OPENAI_API_KEY": "k", variable: value})
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["garbage", "localhost:11434/v1", "http://", "ftp://host/v1", "http://host:port/v1", "http://[::1/v1"],
+)
+@pytest.mark.parametrize("variable", ["NARRATORIA_LLM_URL", "OPENAI_BASE_URL"])
+def test_an_address_that_is_none_is_refused_by_its_name(variable: str, address: str) -> None:
+    with pytest.raises(NarratoriaError, match=f"{variable}=.*expected an address such as http"):
+        OpenAIAdapter.from_environment({variable: address})
+
+
+def test_a_password_in_a_wrong_address_is_not_repeated() -> None:
+    with pytest.raises(NarratoriaError, match="NARRATORIA_LLM_URL=…") as refused:
+        OpenAIAdapter.from_environment({"NARRATORIA_LLM_URL": "me:SECRET@host/v1"})
+    assert "SECRET" not in str(refused.value)
+
+
 # --- servers that do not stream ----------------------------------------------------------------------------
 
 

@@ -237,6 +237,7 @@ async def test_a_cache_that_cannot_be_used_is_no_reason_to_fail(tmp_path: Path, 
 async def test_settings_that_bound_nothing_are_refused() -> None:
     for variable, value, word in (
         ("NARRATORIA_LLM_TIMEOUT", "-1", "above zero"),
+        ("NARRATORIA_LLM_URL", "garbage", "expected an address"),
         ("NARRATORIA_LLM_MAX_TOKENS", "nan", "above zero"),
         ("NARRATORIA_LLM_MAX_COST", "5", "NARRATORIA_LLM_PRICE"),
     ):

@@ -39,7 +39,7 @@ from narratoria.adapters.protocol import (
     _unheard,
     estimated_tokens,
 )
-from narratoria.adapters.settings import number_in, price_in
+from narratoria.adapters.settings import address_in, number_in, price_in
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 
@@ -107,9 +107,9 @@ class OpenAIAdapter:
         A key goes only where it belongs: OPENAI_API_KEY is never sent to the address in NARRATORIA_LLM_URL.
         """
         env = os.environ if environment is None else environment
-        url, key = env.get("NARRATORIA_LLM_URL"), env.get("NARRATORIA_LLM_KEY")
+        url, key = address_in(env, "NARRATORIA_LLM_URL"), env.get("NARRATORIA_LLM_KEY")
         if not url:
-            url, key = env.get("OPENAI_BASE_URL"), key or env.get("OPENAI_API_KEY")
+            url, key = address_in(env, "OPENAI_BASE_URL"), key or env.get("OPENAI_API_KEY")
         if not url and not key:
             raise NarratoriaError(
                 "no language model is configured: set NARRATORIA_LLM_URL to an OpenAI-compatible address "

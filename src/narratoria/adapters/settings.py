@@ -1,9 +1,10 @@
-"""Numbers in the environment: read once, and refused with the variable's name."""
+"""Settings in the environment: read once, and refused with the variable's name."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from narratoria.adapters.protocol import Price
 from narratoria.errors import NarratoriaError
@@ -18,6 +19,22 @@ def number_in(env: Mapping[str, str], name: str, *, above_zero: bool = False) ->
         expected = "a number above zero" if above_zero else "a number, zero or more"
         raise NarratoriaError(f"{name}={env[name]!r}: expected {expected}")
     return number
+
+
+def address_in(env: Mapping[str, str], name: str) -> str | None:
+    """The address of a server under `name`; None where there is nothing."""
+    text = env.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, brackets that do not close
+        usable = False
+    if not usable:
+        shown = repr(text) if "@" not in text else "…"  # what stands before an @ may be a password
+        raise NarratoriaError(f"{name}={shown}: expected an address such as http://localhost:11434/v1")
+    return text
 
 
 def price_in(env: Mapping[str, str], name: str) -> Price:
