@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
+from narratoria.narrator.beings import names_animal, names_somebody
 from narratoria.narrator.entities import Entity, is_person
 from narratoria.narrator.offers import Place, Sentence, sentences, spoken
 from narratoria.narrator.profiles import Slot, ToolProfile
@@ -154,12 +155,10 @@ class _Stock:
     def spoken(self, place: Place, pick: _Pick) -> str:
         if place.slot.kind == "choice" and pick.value.casefold() in self.values:
             place = replace(place, article="the", noun="")  # one of the things here, not a way to do it
-        named = (
-            place.slot.person
-            or pick.value in self.people
-            or (pick.value in self.kinds and pick.value.isalpha())
-        )
-        return spoken(place, pick.value, named=named)
+        stems = [stem(word) for word in split_name(pick.value)]
+        kept = pick.value in self.people or (pick.value in self.kinds and pick.value.isalpha())
+        called = not (names_somebody(stems) or names_animal(stems))  # "the guard" is no name
+        return spoken(place, pick.value, named=called and kept)
 
     def _pick(self, tool: ToolProfile, place: Place, besides: Collection[str]) -> _Pick | None:
         slot = place.slot
