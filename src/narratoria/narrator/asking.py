@@ -77,7 +77,8 @@ async def _answer(narrator: Narrator, request: NarratorRequest, seconds: float) 
     if isinstance(error, NoMatch | PlanRejected):
         raise error
     if error is not None:
-        raise NarratorFailed(describe(error)) from error
+        ours = isinstance(error, NarratoriaError)  # its text is written for people
+        raise NarratorFailed((ours and str(error)) or describe(error)) from error
     if not isinstance(plan, PlanDocument):
         raise NarratorFailed(f"the narrator returned {type(plan).__name__}, not a PlanDocument")
     return plan
