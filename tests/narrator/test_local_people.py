@@ -39,12 +39,13 @@ TOOLS = (
     tool("cut", "Cut something with the knife.", thing="what to cut"),
     tool("reserve_room", "Reserve a room.", room="which room"),
 )
-STATE = {
+STATE: dict[str, Any] = {
     "here": {"guard": {}, "goblin": {}, "old_woman": {}, "raven": {}, "black_cat": {}, "cauldron": {}},
     "innkeeper": {"mood": "glad"},
     "npcs": {"zarel": {}},
     "iron_gate": {"locked": True},
     "inventory": {"apple": {}, "rusty_sword": {}, "brass_key": {}, "silver_knife": {}, "nettle": {}},
+    "doors": {"front_door": {}, "back_door": {}, "cellar_hatch": {}},
     "rooms": {"reading_room": {}, "study_pod_1": {}, "study_pod_2": {}},
 }
 EVERYBODY = ("guard", "goblin", "old woman", "raven", "black cat", "innkeeper", "zarel")
@@ -55,8 +56,8 @@ def narrator(tmp_path_factory: pytest.TempPathFactory) -> LocalNarrator:
     return LocalNarrator(CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors")))
 
 
-def calls(narrator: LocalNarrator, prompt: str) -> Calls:
-    request = NarratorRequest(prompt=prompt, tools=TOOLS, state=STATE)
+def calls(narrator: LocalNarrator, prompt: str, state: dict[str, Any] = STATE) -> Calls:
+    request = NarratorRequest(prompt=prompt, tools=TOOLS, state=state)
     return [(call.tool_path, dict(call.input)) for call in asyncio.run(narrator.plan(request)).tools]
 
 
@@ -101,6 +102,24 @@ def test_common_deeds_to_somebody_are_done(narrator: LocalNarrator, prompt: str,
 @pytest.mark.parametrize("prompt", ["talk to the sword", "talk to the gate", "give the sword the apple"])
 def test_a_thing_is_nobody(narrator: LocalNarrator, prompt: str) -> None:
     assert refuses(narrator, prompt)
+
+
+def test_what_the_player_carries_is_nobody_though_it_is_kept_under_the_player(
+    narrator: LocalNarrator,
+) -> None:
+    state = {"player": {"hp": 9, "inventory": ["lantern"]}, "place": {"npcs": ["beggar"]}}
+    assert calls(narrator, "give the beggar the lantern", state) == [
+        ("give", {"item": "lantern", "person": "beggar"})
+    ]
+    with pytest.raises(Refusal):
+        calls(narrator, "talk to the lantern", state)
+
+
+def test_somebody_whom_the_state_does_not_know_is_not_talked_to_unless_by_name(
+    narrator: LocalNarrator,
+) -> None:
+    assert refuses(narrator, "talk to the emperor")
+    assert calls(narrator, "talk to Ottokar") == [("talk_to", {"who": "Ottokar"})]
 
 
 # --- what a tool always has to do with ------------------------------------------------------------------
@@ -181,6 +200,7 @@ def test_words_that_name_nothing_fill_no_slot(narrator: LocalNarrator, prompt: s
     [
         ("feed both animals", "animal", ["raven", "black_cat"]),
         ("feed all the animals", "animal", ["raven", "black_cat"]),
+        ("open both doors", "target", ["front_door", "back_door"]),
         ("reserve both study pods", "room", ["study_pod_1", "study_pod_2"]),
         ("reserve all the rooms", "room", ["reading_room", "study_pod_1", "study_pod_2"]),
     ],

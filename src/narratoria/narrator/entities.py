@@ -31,7 +31,7 @@ _PEOPLE: Final = stem_set(
 )
 _THINGS: Final = stem_set(
     "inventory items objects things tools machines doors gates containers devices equipment supplies goods stock "
-    "weapons books rooms places locations exits furniture vehicles documents pockets bag backpack"
+    "weapons books rooms places exits furniture vehicles documents pockets bag backpack carries carrying loot wares"
 )
 _ONESELF: Final = word_set("player character hero heroine")
 _LIVING: Final = word_set(
@@ -62,9 +62,9 @@ class Entity:
 
 
 def has_a_name(entity: Entity) -> bool:
-    """Whether it is kept among people, or spelled like a name."""
+    """Whether it is kept among people, and is none of what they carry, or is spelled like a name."""
     named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
-    return named or bool(entity.holders & _PEOPLE)
+    return named or (bool(entity.holders & _PEOPLE) and not entity.holders & _THINGS)
 
 
 def is_person(entity: Entity) -> bool:

@@ -15,7 +15,7 @@ from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together
 from narratoria.narrator.roles import role_score
-from narratoria.narrator.words import AUXILIARIES, STOPWORDS, stem, word_set
+from narratoria.narrator.words import AUXILIARIES, STOPWORDS, split_name, stem, word_set
 
 _INDEFINITE: Final = word_set(
     "something anything nothing somebody someone anybody anyone nobody whatever whoever somewhere anywhere nowhere"
@@ -60,7 +60,8 @@ def fill_texts(
             filling.unfit.append(doubt)
             continue
         value, strength = _value(phrase, slot, recent, filling, reading)
-        if value is not None and not phrase.pronoun and not is_of_its_kind(slot, value, recent):
+        stranger = slot.person and not slot.called and bool(recent.people) and not _is_known(phrase)
+        if value is not None and not phrase.pronoun and (stranger or not is_of_its_kind(slot, value, recent)):
             unknown.append((slot, phrase))
             continue
         if value is None or any(value == other for other in filling.input.values()):
@@ -101,6 +102,11 @@ def _names_nothing(phrase: Phrase, slot: Slot, tool: ToolProfile, recent: Recent
         return True
     one = phrase.end - phrase.start == 1 and phrase.start > 0
     return one and phrase.text.endswith("ing") and reading.tokens[phrase.start - 1].low in AUXILIARIES
+
+
+def _is_known(phrase: Phrase) -> bool:
+    """Whether the state has it, or it is called by a name that others may know."""
+    return bool(phrase.mention or phrase.quoted or phrase.every) or phrase.text[:1].isupper()
 
 
 def _without_the_rest(phrase: Phrase, reading: Reading, filling: Filling) -> Phrase:
@@ -247,6 +253,9 @@ def _all_of(phrase: Phrase, slot: Slot, reading: Reading, recent: Recent) -> tup
     """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
     last = reading.stems[phrase.end - 1]
     several = recent.of_kind(slot.words if phrase.text == EVERYTHING else [last])
+    if phrase.every == "both" and len(several) > 2:  # a hatch kept among the doors is not called one
+        called = [value for value in several if stem(split_name(value)[-1]) == last]
+        several = tuple(called) if len(called) == 2 else several
     if phrase.every == "both" and len(several) != 2 and phrase.mention:
         value = phrase.mention.entity.value
         several = next((group for group in recent.kinds.values() if len(group) == 2 and value in group), ())

@@ -8,7 +8,7 @@ from typing import Final
 
 from narratoria.narrator.clauses import Clause
 from narratoria.narrator.dictation import TO_SOMEBODY
-from narratoria.narrator.entities import EntityFinder, Mention, is_person
+from narratoria.narrator.entities import EntityFinder, Mention, is_being
 from narratoria.narrator.families import families
 from narratoria.narrator.numerals import Quantity, quantities
 from narratoria.narrator.tokens import Token, join, tokenize
@@ -342,7 +342,7 @@ def _opens_with(tokens: Sequence[Token], start: int, end: int, finder: EntityFin
 
 def _names_whom(mention: Mention, start: int, end: int, named: bool) -> bool:
     whole = mention.start == start and mention.end < end and mention.strength >= 1.0
-    return whole and (named or is_person(mention.entity))
+    return whole and (named or bool(is_being(mention.entity)))
 
 
 def _quantifier(tokens: Sequence[Token], start: int) -> str:
