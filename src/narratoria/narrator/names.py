@@ -15,7 +15,7 @@ from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
 from narratoria.narrator.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together
 from narratoria.narrator.roles import role_score
-from narratoria.narrator.words import AUXILIARIES, STOPWORDS, split_name, stem, word_set
+from narratoria.narrator.words import AUXILIARIES, STOPWORDS, stem, word_set
 
 _INDEFINITE: Final = word_set(
     "something anything nothing somebody someone anybody anyone nobody whatever whoever somewhere anywhere nowhere"
@@ -253,9 +253,6 @@ def _all_of(phrase: Phrase, slot: Slot, reading: Reading, recent: Recent) -> tup
     """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
     last = reading.stems[phrase.end - 1]
     several = recent.of_kind(slot.words if phrase.text == EVERYTHING else [last])
-    if phrase.every == "both" and len(several) > 2:  # a hatch kept among the doors is not called one
-        called = [value for value in several if stem(split_name(value)[-1]) == last]
-        several = tuple(called) if len(called) == 2 else several
     if phrase.every == "both" and len(several) != 2 and phrase.mention:
         value = phrase.mention.entity.value
         several = next((group for group in recent.kinds.values() if len(group) == 2 and value in group), ())
