@@ -272,6 +272,8 @@ class Comprehension:
             # next best: that would do something else altogether.
             if candidate.opposite or candidate.alien or self.is_disabled(candidate.tool.card):
                 return None
+            if not candidate.grounded:
+                continue
             if meant and not wanting and not (passed_over and candidate.leaves_words_over):
                 return candidate
             passed_over |= bool(meant and wanting)

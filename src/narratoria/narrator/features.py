@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from narratoria.narrator.families import families, says_enough
-from narratoria.narrator.filling import Filling
+from narratoria.narrator.filling import WORDS, Filling
+from narratoria.narrator.musings import is_small_talk
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import ToolProfile
-from narratoria.narrator.words import STOPWORDS, split_name, stem, word_set
+from narratoria.narrator.tokens import Token
+from narratoria.narrator.words import (
+    FILLERS,
+    NUMBERS,
+    PARTICLES,
+    STOPWORDS,
+    content_stems,
+    split_name,
+    stem,
+    word_set,
+)
 
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
 _LIGHTEST: Final = word_set("take get make do put set go give have let use run")
+_NAMED: Final = 0.9  # a slot filled this firmly holds what the story knows
+_SENTENCE: Final = 3  # words that may mean a tool by their meaning alone,
+_NEAR: Final = 0.75  # where they are this near to what it is for, by both models together,
+_NEARER: Final = 0.86  # and fewer where they are this near
+_ROOT: Final = 5  # letters
+_SHORT: Final = 3  # letters: one of them mended, it may be any word
 
 
 def surface(
@@ -118,3 +135,63 @@ def misplaced_object(
     if filling.used - numbers - verb - set(range(first.start, first.end)):
         return 0.0  # "say hello to the hermit" is about the hermit
     return float(known.get(first.text, 0.0) < _AKIN)
+
+
+def grounds(tool: ToolProfile, reading: Reading, filling: Filling, near: float) -> bool:
+    """Whether a clause gives a reason for this tool: "ok", "xyzzy" and "1" are near to some tool in any catalogue."""
+    said = [
+        token for token in reading.tokens if token.quoted or (_is_word(token) and token.low not in FILLERS)
+    ]
+    own = {stem(token.low) for token in said if token.quoted or token.low not in STOPWORDS}
+    plain = [token for token in reading.tokens if token.low[0].isalnum()]
+    if is_small_talk([t.low for t in plain]) or is_small_talk([t.text.casefold() for t in plain]):
+        chosen = len(plain) == 1 and _holds_something_known(tool, reading, filling, ("choice",))
+        return chosen or bool(own & content_stems(tool.card.name) - PARTICLES)
+    if own & tool.words or _holds_something_known(
+        tool, reading, filling, ("choice", "flag", "text", "texts")
+    ):
+        return True
+    if reading.verb and (stem(reading.verb) in tool.verbs or kinship(tool, reading, filling)[0]):
+        return True
+    words = [token.low for token in said if token.low not in STOPWORDS]
+    if any(families(word, reading.particle) & tool.families for word in words):
+        return True
+    if any(_is_of_one_root(word, tool) for word in words):
+        return True
+    if filling.refers and words:
+        return True
+    whole = len({token.low for token in said}) >= _SENTENCE and bool(words)
+    return near > _NEAR if whole else bool(said) and near > _NEARER and not filling.input
+
+
+def _is_of_one_root(word: str, tool: ToolProfile) -> bool:
+    """ "brighter", "brighten" of a tool that sets the brightness."""
+    choices = {
+        part
+        for slot in tool.slots
+        if slot.kind == "choice"
+        for v in slot.choices
+        for part in split_name(str(v))
+    }
+    return len(word) >= _ROOT and any(known.startswith(word[:_ROOT]) for known in tool.words | choices)
+
+
+def _is_word(token: Token) -> bool:
+    """No number, no letter, no three letters that were mended: such a word says something by itself."""
+    letters = sum(letter.isalpha() for letter in token.low)
+    mended = len(token.low) <= _SHORT and token.text.casefold() != token.low
+    return letters > 1 and token.low not in NUMBERS and not mended
+
+
+def _holds_something_known(
+    tool: ToolProfile, reading: Reading, filling: Filling, kinds: Collection[str]
+) -> bool:
+    """Whether a slot of these kinds holds a choice or a thing that the clause names."""
+    for slot in tool.slots:
+        named = [reading.tokens[at] for at in filling.spans.get(slot.name, ())]
+        firm = WORDS if slot.kind in ("choice", "flag") else _NAMED
+        if slot.kind in kinds and filling.strength.get(slot.name, 0.0) >= firm:
+            letter = slot.kind == "choice" and any(len(t.low) == 1 and t.low.isalpha() for t in named)
+            if letter or any(token.quoted or _is_word(token) for token in named):
+                return True
+    return False

@@ -9,7 +9,7 @@ from typing import Final
 
 from narratoria.narrator.embedding import Embedder
 from narratoria.narrator.families import families, says_enough
-from narratoria.narrator.features import kinship, misplaced_object, surface, unexplained_words
+from narratoria.narrator.features import grounds, kinship, misplaced_object, surface, unexplained_words
 from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.mood import Mood, undoes
 from narratoria.narrator.phrases import Reading
@@ -84,6 +84,7 @@ class Candidate:
     opposite: bool  # the clause's verb undoes what the tool does
     alien: bool = False  # the clause's verb says plainly that something else is to be done
     plain_deed: bool = True  # it does say what is to be done, as "get" and "put" do not
+    grounded: bool = True  # the clause says something that may mean a tool, as "ok" and "1" do not
 
     @property
     def names_the_deed(self) -> bool:
@@ -187,7 +188,9 @@ class _Look:
         alien = self.mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
         opposite = _undoes(reading, tool) and not _says_no(tool, filling)
         plain = says_enough(reading.verb, reading.particle)
-        return Candidate(tool, filling, features, _score(features), opposite, alien, plain)
+        near = features[FEATURES.index("meant")] + features[FEATURES.index("likeness")]
+        grounded = grounds(tool, reading, filling, near)
+        return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
 
     def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The likeliest, first of all, compared once more, with the things of the clause called by their slots."""

@@ -267,3 +267,28 @@ def _merely_happens(words: Sequence[str]) -> bool:
         if at and word in ("is", "are", "keeps") and words[at + 1 :] and words[at + 1].endswith("ing"):
             return all(rest in _FALLING for rest in words[at + 2 :])
     return False
+
+
+# --- small talk -----------------------------------------------------------------------------------------------
+
+# Said by themselves, these answer or fill a silence, and ask for nothing.
+_SMALL_TALK: Final = phrases(
+    "help/continue/proceed/go on/go ahead/carry on/keep going/come on/do it/do that/do so/"
+    "do something/i see/see/got it/understood/agreed/good/great/fine/nice/cool/thanks/"
+    "thank you/thank you very much/many thanks/you are welcome/cheers/hello/hi/hello there/"
+    "hey there/good morning/good evening/good day/good night/goodbye/bye/sorry/oops/ouch/"
+    "alright/later/soon/i am sorry/my bad/excuse me/pardon/wow/damn/damn it/shut up/oh dear/"
+    "oh my/my god/oh my god/what the hell/who cares/i do not care/do not care/that is it/"
+    "that is all/that is fine/that is nice/that is great/that is funny/sounds good/looks good/"
+    "makes sense/never mind/you know/as you wish/as you like/if you like/no problem/how are you/"
+    "how are you doing/who are you/up to you/it is up to you/you decide/what is up/what now/"
+    "now what/so what/and now/very good/very well/well done/good job/good work/nice one/"
+    "nice work/of course/us go/let us go/here we go/go for it/same again/once more/one more time/"
+    "try again/undo"
+)
+
+
+def is_small_talk(words: Sequence[str]) -> bool:
+    """Whether a whole clause is an answer, a greeting or an oath."""
+    rest = tuple(word for word in words if word not in FILLERS)
+    return not rest or rest in _SMALL_TALK or tuple(words) in _SMALL_TALK
