@@ -271,6 +271,20 @@ def test_what_was_so_between_two_calls_is_traced_to_the_patch_of_that_moment() -
     assert late.verdict == "contradicted", "that was in the turn before"
 
 
+def test_what_was_so_before_the_turn_is_not_traced_to_the_patch_that_changed_it() -> None:
+    session, ledger = Session(), Ledger()
+    session.attach(ledger)
+    for turn, locked in ((1, True), (2, False)):
+        session.record(TurnStarted(turn=turn, prompt="turn the key"))
+        session.turn = turn
+        before = judged("The door is locked.", session.state)
+        session.patch({"door": {"locked": locked}})
+    [receipt] = audit("The door is locked.", session.state, before=before, ledger=ledger)
+    assert (receipt.verdict, receipt.value) == ("held", True)
+    assert receipt.source is not None
+    assert receipt.source.turn == 1
+
+
 def test_claims_are_few_however_long_the_text() -> None:
     assert len(claims("The lamp is lit. " * 1_000)) == 24
 

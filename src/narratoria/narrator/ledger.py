@@ -44,6 +44,7 @@ class Ledger:
         self._calls: dict[str, list[int]] = {}
         self._made: dict[Path, list[Source]] = {}
         self._undone: set[int] = set()
+        self.began: int | None = None  # the record with which the last turn did
         self._back: deque[tuple[int, list[JsonObject]]] = deque(
             maxlen=MOMENTS
         )  # what takes the turn's commits back
@@ -77,6 +78,7 @@ class Ledger:
             first = next((change for change in event.changes if isinstance(change, int)), record.seq)
             self._back.append((first, back))
         elif isinstance(event, TurnStarted):
+            self.began = record.seq
             self._back.clear()
         elif isinstance(event, TurnUndone):
             self._undone.add(event.turn)

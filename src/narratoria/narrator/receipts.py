@@ -285,11 +285,12 @@ def audit(
     for receipt in judged(narration, after):
         was = earlier.get(receipt.claim)
         if receipt.verdict == "contradicted" and was is not None and was.verdict == "held":
-            receipt = was  # "The door is locked. You turn the key." was true when it was said
-        if receipt.verdict == "unknown":
-            continue
-        source = _source(receipt.keys, trace, ledger) if receipt.keys else None
-        receipts.append(replace(receipt, source=source))
+            # "The door is locked. You turn the key." was true when it was said, by no patch of this turn.
+            source = ledger.source(was.keys, before=ledger.began) if ledger is not None else None
+            receipts.append(replace(was, source=source))
+        elif receipt.verdict != "unknown":
+            source = _source(receipt.keys, trace, ledger) if receipt.keys else None
+            receipts.append(replace(receipt, source=source))
     return receipts
 
 
