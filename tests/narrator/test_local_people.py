@@ -55,8 +55,10 @@ def narrator(tmp_path_factory: pytest.TempPathFactory) -> LocalNarrator:
     return LocalNarrator(CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors")))
 
 
-def calls(narrator: LocalNarrator, prompt: str, state: dict[str, Any] = STATE) -> Calls:
-    request = NarratorRequest(prompt=prompt, tools=TOOLS, state=state)
+def calls(
+    narrator: LocalNarrator, prompt: str, state: dict[str, Any] = STATE, tools: tuple[ToolCard, ...] = TOOLS
+) -> Calls:
+    request = NarratorRequest(prompt=prompt, tools=tools, state=state)
     return [(call.tool_path, dict(call.input)) for call in asyncio.run(narrator.plan(request)).tools]
 
 
@@ -165,6 +167,19 @@ def test_him_is_somebody_spoken_of(narrator: LocalNarrator) -> None:
 @pytest.mark.parametrize("prompt", ["give him the apple", "give the apple to her", "talk to him"])
 def test_him_is_asked_for_where_nobody_was_spoken_of(narrator: LocalNarrator, prompt: str) -> None:
     assert refuses(narrator, prompt)
+
+
+@pytest.mark.parametrize("prompt", ["give the candle to zarel", "give zarel the candle"])
+def test_a_gift_is_not_handed_to_a_tool_that_leaves_out_who_gets_it(
+    narrator: LocalNarrator, prompt: str
+) -> None:
+    state: dict[str, Any] = {"here": {"zarel": {}, "candle": {}}}
+    light = tool("light", "Light a lamp, a candle or a fire.", target="what to light")
+    give = tool("give", "Give a thing away.", thing="what", to="to whom")
+    given = [("give", {"thing": "candle", "to": "zarel"})]
+    assert calls(narrator, prompt, state, (light, give)) == given
+    with pytest.raises(Refusal):
+        calls(narrator, prompt, state, (light,))
 
 
 @pytest.mark.parametrize("prompt", ["take the apple and talk to him", "take the apple and give it to her"])

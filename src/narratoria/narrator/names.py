@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from narratoria.narrator.beings import names_somebody
 from narratoria.narrator.dictation import is_telling
+from narratoria.narrator.families import families
 from narratoria.narrator.filling import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.numerals import SECONDS
 from narratoria.narrator.phrases import EVERYTHING, Phrase, Reading
@@ -79,7 +80,8 @@ def fill_texts(
     for slot in slots:
         if slot.kind == "text" and slot.name in chosen:
             _follow_list(slot, chosen[slot.name], reading, recent, filling, taken)
-    _fill_the_other(slots, phrases, taken, recent, filling, reading)
+    meant = [phrase for phrase in phrases if not _names_nothing(phrase, lead, tool, recent, reading)]
+    _fill_the_other(slots, meant, taken, recent, filling, reading)
     scores = {(slot.name, id(phrase)): score for score, _, slot, phrase in offers}
     _restore_order([slot for slot in slots if slot.required], chosen, scores, filling)
     for slot, phrase in unknown:
@@ -96,8 +98,9 @@ def _names_nothing(phrase: Phrase, slot: Slot, tool: ToolProfile, recent: Recent
     if phrase.clausal:
         again = stem(phrase.text.split(" ")[0]) in tool.verbs
         return phrase.prep == "to" and not slot.clausal and (slot.person or (again and not slot.quoted))
-    if phrase.text == EVERYTHING:
-        return bool(recent.kinds) and not slot.quoted and not _all_of(phrase, slot, reading, recent)
+    if phrase.text == EVERYTHING and recent.kinds and not slot.quoted:
+        own = stem(reading.verb) in tool.verbs or families(reading.verb, reading.particle) & tool.families
+        return not own or not _all_of(phrase, slot, reading, recent)
     if phrase.text.casefold() in _INDEFINITE:
         return True
     one = phrase.end - phrase.start == 1 and phrase.start > 0

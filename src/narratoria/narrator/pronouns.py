@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from narratoria.narrator.beings import ANIMALS, PEOPLE, SHIPS
+from narratoria.narrator.dictation import is_telling
 from narratoria.narrator.filling import Filling, Recent
-from narratoria.narrator.phrases import GIVES, Reading
-from narratoria.narrator.profiles import Slot
-from narratoria.narrator.words import split_name, stem_set, word_set
+from narratoria.narrator.phrases import EVERYTHING, GIVES, Reading
+from narratoria.narrator.profiles import Slot, ToolProfile
+from narratoria.narrator.words import split_name, stem, stem_set, word_set
 
 ANYTHING: Final = stem_set("object thing item target subject name")  # kinds of no kind
 _SOMEBODY: Final = word_set("he him his she her")
@@ -67,6 +68,21 @@ def stray_somebody(reading: Reading, recent: Recent, used: set[int]) -> str:
     return ""
 
 
+def left_out_of_a_gift(reading: Reading, tool: ToolProfile, used: set[int]) -> str:
+    """To whom something is given in words that a tool leaves aside: "give the candle to Mira" lights no candle."""
+    if reading.verb not in GIVES or is_telling(reading.verb) or stem(reading.verb) in tool.verbs:
+        return ""
+    plain = [one for one in reading.phrases if not (one.prep or one.owner or one.joined or one.clausal)]
+    first = plain[0] if len(plain) == 2 else None
+    for phrase in reading.phrases:
+        named = phrase.mention and (phrase.prep == "to" or phrase is first)
+        whom = phrase.every if phrase.text == EVERYTHING else named
+        at = phrase.end - 1
+        if whom and at not in used and reading.stems[at] not in tool.words:
+            return phrase.text
+    return ""
+
+
 def _is_somebody(thing: str, recent: Recent) -> bool:
     """People, animals, and whoever has a name that the state does not know."""
     animal = any(thing in values for kind, values in recent.kinds.items() if kind in ANIMALS)
@@ -111,7 +127,8 @@ def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading
     things = [thing for thing in free if thing in made or is_of_its_kind(slot, thing, recent)]
     kind = {*recent.of_kind(slot.words - ANYTHING), *made}
     things = [thing for thing in things if thing in kind] or things
-    things = things or [value for value in reversed(recent.values) if value not in elsewhere]
+    values = [v for v in reversed(recent.values) if v in made or is_of_its_kind(slot, v, recent)]
+    things = things or [value for value in values if value not in elsewhere]
     if pronoun in _SOMEBODY:
         things = [t for t in things if _is_somebody(t, recent) or (pronoun in _SHE and _is_ship(t, recent))]
     if pronoun in _SOMEBODY or slot.person:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from narratoria.narrator.dictation import is_telling
 from narratoria.narrator.entities import Entity, has_a_name, is_being, is_person
 from narratoria.narrator.filling import Likeness
 from narratoria.narrator.phrases import GIVES, Phrase, Reading
@@ -60,7 +61,8 @@ def role_score(
         score += 1.5 if slot.quoted else -0.6 if any(other.quoted for other in slots) else 0.2
     elif slot.quoted and not slot.clausal and not phrase.pronoun:
         whither = mention and prep in _WHITHER and prep not in slot.preps | slot.hinted
-        score -= 1.5 if whither else 0.5  # "send Ada to the pump": the pump is no message
+        plainly = is_telling(reading.verb) and not prep and not mention  # "say hello"
+        score -= 1.5 if whither else 0.0 if plainly else 0.5  # "send Ada to the pump": the pump is no message
     if phrase.clausal:
         score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
     plain = not (mention or phrase.quoted or phrase.clausal or phrase.every)

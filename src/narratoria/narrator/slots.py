@@ -10,7 +10,14 @@ from narratoria.narrator.filling import GUESS, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.names import fill_texts
 from narratoria.narrator.phrases import Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
-from narratoria.narrator.pronouns import ANYTHING, meant_by, meant_together, nobody_meant, stray_somebody
+from narratoria.narrator.pronouns import (
+    ANYTHING,
+    left_out_of_a_gift,
+    meant_by,
+    meant_together,
+    nobody_meant,
+    stray_somebody,
+)
 from narratoria.narrator.words import STOPWORDS, split_name
 
 _SAYS_THE_SAME: Final = 0.8
@@ -34,6 +41,8 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
     account_for_numbers(reading, filling)
     if tool.slots and not filling.unfit and (whom := stray_somebody(reading, recent, filling.used)):
         filling.unfit.append(nobody_meant(whom))  # "give him the apple" is not to take it
+    if tool.slots and not filling.unfit and (whom := left_out_of_a_gift(reading, tool, filling.used)):
+        filling.unfit.append(f"I do not know how to do that for “{whom}”.")
     return filling
 
 
