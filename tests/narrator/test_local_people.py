@@ -87,6 +87,8 @@ def test_a_gift_is_the_thing_and_goes_to_somebody(narrator: LocalNarrator, promp
     ("prompt", "expected"),
     [
         ("hand the goblin the rusty sword", [("give", {"item": "rusty_sword", "person": "goblin"})]),
+        ("give the key to the guard", [("give", {"item": "brass_key", "person": "guard"})]),
+        ("give the guard the brass key", [("give", {"item": "brass_key", "person": "guard"})]),
         ("attack guard", [("attack", {"target": "guard"})]),
         ("fight the guard", [("attack", {"target": "guard"})]),
         (
@@ -200,6 +202,7 @@ def test_an_apple_is_not_him(narrator: LocalNarrator, prompt: str) -> None:
         "take all",
         "take everything",
         "who is the guard?",
+        "tell the guard to open the gate",
     ],
 )
 def test_words_that_name_nothing_fill_no_slot(narrator: LocalNarrator, prompt: str) -> None:

@@ -146,7 +146,8 @@ def _head(tokens: Sequence[Token], finder: EntityFinder) -> tuple[str, str, int]
 def _stands_before_a_name(tokens: Sequence[Token], at: int, finder: EntityFinder) -> bool:
     """ "wreck Bolt": a word that names nothing, right before a thing by its whole name, is what is done to it."""
     mention = finder.find(tokens, at + 1, at + 2)
-    if mention is None or mention.strength < 1.0 or finder.find(tokens, at, at + 1):
+    known = mention is not None and (mention.strength >= 1.0 or tokens[at + 1].text[:1].isupper())
+    if mention is None or not known or finder.find(tokens, at, at + 1):
         return False
     return stem(tokens[at].low) not in mention.entity.holders
 
@@ -302,6 +303,8 @@ def _finish(
         return []
     mention = finder.find(tokens, start, end)
     every = _quantifier(tokens, start)
+    if not mention and end - start > 1 and _is_name_before_a_noun(tokens, start):  # "Priya's card"
+        mention = finder.find(tokens, start, start + 1)
     if asks and not mention and end - start > 1 and (mention := finder.find(tokens, start, end - 1)):
         end -= 1  # "does the blood match …": in a question the verb follows its subject
     if mention and mention.end < end - 1 and (extra := finder.find(tokens, mention.end, end)):
@@ -332,6 +335,10 @@ def _finish(
         return [told, Phrase("", mention.end, end, _written(tokens, mention.end, end))]
     text = _written(tokens, start, end)
     return [Phrase(prep, start, end, text, mention, joined=joined, every=every, lead=lead)]
+
+
+def _is_name_before_a_noun(tokens: Sequence[Token], start: int) -> bool:
+    return tokens[start].text[:1].isupper() and tokens[start + 1].text[:1].islower()
 
 
 def _opens_with(tokens: Sequence[Token], start: int, end: int, finder: EntityFinder) -> Mention | None:

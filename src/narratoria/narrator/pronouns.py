@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from narratoria.narrator.beings import ANIMALS, PEOPLE, SHIPS
-from narratoria.narrator.dictation import is_telling
+from narratoria.narrator.dictation import TO_SOMEBODY, is_telling
+from narratoria.narrator.entities import is_being
 from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.phrases import EVERYTHING, GIVES, Reading
 from narratoria.narrator.profiles import Slot, ToolProfile
@@ -68,19 +69,29 @@ def stray_somebody(reading: Reading, recent: Recent, used: set[int]) -> str:
     return ""
 
 
-def left_out_of_a_gift(reading: Reading, tool: ToolProfile, used: set[int]) -> str:
-    """To whom something is given in words that a tool leaves aside: "give the candle to Mira" lights no candle."""
-    if reading.verb not in GIVES or is_telling(reading.verb) or stem(reading.verb) in tool.verbs:
+def left_out_of_a_gift(reading: Reading, tool: ToolProfile, filling: Filling) -> str:
+    """Who is given or told something in words that a tool leaves aside, or takes for a thing: "give the candle to Mira"
+    lights no candle, and "give the key to the guard" unlocks no guard."""
+    if reading.verb not in GIVES | TO_SOMEBODY or stem(reading.verb) in tool.verbs:
         return ""
+    things = {at for slot in tool.slots if _asks_for_a_thing(slot) for at in filling.spans.get(slot.name, ())}
     plain = [one for one in reading.phrases if not (one.prep or one.owner or one.joined or one.clausal)]
-    first = plain[0] if len(plain) == 2 else None
+    told = is_telling(reading.verb)
+    first = plain[0] if len(plain) == 2 or (told and plain) else None
     for phrase in reading.phrases:
-        named = phrase.mention and (phrase.prep == "to" or phrase is first)
-        whom = phrase.every if phrase.text == EVERYTHING else named
         at = phrase.end - 1
-        if whom and at not in used and reading.stems[at] not in tool.words:
+        named = phrase.mention is not None and (phrase.prep == "to" or phrase is first)
+        being = phrase.pronoun in _SOMEBODY or bool(phrase.mention and is_being(phrase.mention.entity))
+        if being and at in things and (phrase.prep == "to" or phrase is first):
+            return phrase.text
+        whom = bool(phrase.every) if phrase.text == EVERYTHING else named
+        if whom and not told and at not in filling.used and reading.stems[at] not in tool.words:
             return phrase.text
     return ""
+
+
+def _asks_for_a_thing(slot: Slot) -> bool:
+    return not slot.person and split_name(str(slot.schema.get("description", "")))[:1] == ["what"]
 
 
 def _is_somebody(thing: str, recent: Recent) -> bool:

@@ -41,7 +41,7 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
     account_for_numbers(reading, filling)
     if tool.slots and not filling.unfit and (whom := stray_somebody(reading, recent, filling.used)):
         filling.unfit.append(nobody_meant(whom))  # "give him the apple" is not to take it
-    if tool.slots and not filling.unfit and (whom := left_out_of_a_gift(reading, tool, filling.used)):
+    if tool.slots and not filling.unfit and (whom := left_out_of_a_gift(reading, tool, filling)):
         filling.unfit.append(f"I do not know how to do that for “{whom}”.")
     return filling
 
