@@ -110,3 +110,98 @@ def test_what_a_tool_or_a_slot_names_or_a_sentence_means_is_done(
     narrator: LocalNarrator, prompt: str, expected: tuple[str, dict[str, Any]]
 ) -> None:
     assert calls(narrator, NarratorRequest(prompt=prompt, tools=LODGE, state=STATE)) == [expected]
+
+
+def slots(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+HALL = (
+    ToolCard("kindle", "Light the fire in the hearth.", slots()),
+    ToolCard("feed", "Give an animal something to eat.", slots("animal", animal={"type": "string"})),
+    ToolCard("return_book", "Take a borrowed book back in.", slots("book", book={"type": "string"})),
+    ToolCard(
+        "open",
+        "Open a door or gate.",
+        slots("target", target={"type": "string", "description": "what to open"}),
+    ),
+    ToolCard(
+        "attack",
+        "Fight an enemy.",
+        slots("target", target={"type": "string", "description": "whom to fight"}),
+    ),
+    ToolCard(
+        "set_lights",
+        "Turn the lights of a room on or off.",
+        slots(
+            "room",
+            "on",
+            room={"type": "string", "enum": ["hall", "attic"]},
+            on={"type": "boolean", "description": "true to turn on, false to turn off"},
+        ),
+    ),
+    ToolCard(
+        "set_pump",
+        "Switch the pump.",
+        slots("power", power={"type": "string", "enum": ["on", "off"]}),
+    ),
+)
+HERE: dict[str, Any] = {
+    "animals": {"cat": {}, "goat": {}},
+    "books": {"dune": {}},
+    "people": {"tom": {}, "guard": {}},
+    "doors": {"iron_gate": {}},
+}
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Let Tom keep Dune",
+        "Tom can keep Dune another week",
+        "Tom may keep Dune",
+        "the guard told me to light the fire, but I'm not going to",
+        "I light the fire... no I don't",
+        "I would feed the cat but I can't be bothered",
+        "she wants me to open the gate, but I refuse",
+        "I was about to light the fire",
+        "I was going to feed the cat but changed my mind",
+        "I wanted to feed the goat, but then I thought better of it",
+        "let the cat starve",
+        "let the goat go hungry",
+        "let the fire die",
+        "attack the gate",
+        "kick the gate",
+        "break the gate",
+        "let the fire go out",
+        "I intended to feed the cat",
+        "I open the gate, then think better of it",
+        "keep Dune, don't take it back",
+    ],
+)
+def test_neither_what_is_declined_nor_the_opposite_is_done(narrator: LocalNarrator, prompt: str) -> None:
+    assert calls(narrator, NarratorRequest(prompt=prompt, tools=HALL, state=HERE)) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("I'm going to feed the cat", ("feed", {"animal": "cat"})),
+        ("feed the cat but not the goat", ("feed", {"animal": "cat"})),
+        ("light the fire but don't feed the cat", ("kindle", {})),
+        ("feed the cat. I was about to light the fire but I changed my mind.", ("feed", {"animal": "cat"})),
+        ("let the cat eat", ("feed", {"animal": "cat"})),
+        ("take Dune back from Tom", ("return_book", {"book": "dune"})),
+        ("open the gate", ("open", {"target": "iron_gate"})),
+        ("break the gate open", ("open", {"target": "iron_gate"})),
+        ("light the fire and I feed no goat", ("kindle", {})),
+        ("attack the guard", ("attack", {"target": "guard"})),
+        ("lights out in the attic", ("set_lights", {"room": "attic", "on": False})),
+        ("put the lights out in the hall", ("set_lights", {"room": "hall", "on": False})),
+        ("lights on in the attic", ("set_lights", {"room": "attic", "on": True})),
+    ],
+)
+def test_what_is_asked_beside_is_done(
+    narrator: LocalNarrator, prompt: str, expected: tuple[str, dict[str, Any]]
+) -> None:
+    assert calls(narrator, NarratorRequest(prompt=prompt, tools=HALL, state=HERE)) == [expected]

@@ -76,15 +76,34 @@ def _without_what_is_let_be(tokens: Sequence[Token]) -> list[Token]:
     """ "Light the lamp. Oh, never mind." and "Light the lamp - just kidding" ask for nothing."""
     start = 0  # of the last sentence that says anything
     for at, token in enumerate(tokens):
-        if token.quoted or token.low not in _MARKS or token.low == ":":
+        turns = token.low in _TURNS and bool(at)
+        if token.quoted or (token.low not in _MARKS and not turns) or token.low == ":":
             continue
         end = _next_mark(tokens, at + 1)
         words = tuple(_plain_words(tokens[at + 1 : end]))
-        if at and (words in _JESTS or words in _LET_BE):
+        if turns and not _declines(words):
+            continue
+        if at and (words in _JESTS or words in _LET_BE or _declines(words)):
             return _without_what_is_let_be([*tokens[: 0 if words in _JESTS else start], *tokens[end:]])
         if token.low in (".", "!", "?") and not all(word in _SMALL for word in words):
             start = at + 1
     return list(tokens)
+
+
+def _declines(words: Sequence[str]) -> bool:
+    """ "but I'm not going to", "no I don't", "then I changed my mind": of a deed that was spoken of before."""
+    at = 0
+    while at < len(words) and words[at] in _BEFORE_DECLINING:
+        at += 1
+    own = bool({"i", "we"} & set(words[:at])) or bool(_BY_ITSELF & set(words[at : at + 1]))
+    return own and tuple(words[at:]) in _DECLINED
+
+
+_TURNS: Final = word_set("but though yet then and")
+_BY_ITSELF: Final = word_set("changed change thought think decided decide refused declined")
+_BEFORE_DECLINING: Final = word_set(
+    "but though yet and then no nope well actually oh i we have had just really simply honestly so now"
+)
 
 
 def _plain_words(tokens: Sequence[Token]) -> list[str]:
@@ -122,6 +141,14 @@ _LET_BE: Final = _phrases(
     "no thanks/no thank you/no way/not a chance/no chance/fat chance/as if/over my dead body/out of the question/"
     "that is out of the question/i do not think so/i think not/dream on/i changed my mind/i have changed my mind/"
     "he said/she said/they said/he says/she says/they say"
+)
+_DECLINED: Final = _phrases(
+    "do not/did not/will not/would not/shall not/am not/are not/can not/could not/am not going to/are not going to/"
+    "will not do it/will not do that/will not do so/am not doing that/am not doing it/do not do it/do not want to/"
+    "did not want to/do not dare/do not dare to/can not be bothered/could not be bothered/do not feel like it/refuse/"
+    "refused/refuse to/decline/declined/changed my mind/changed our minds/change my mind/thought better of it/"
+    "think better of it/decided against it/decide against it/decided not to/decide not to/would rather not/"
+    "better not/am not so sure/am not sure/will not be doing that/am not about to/never did/did not do it"
 )
 _JESTS: Final = _phrases(
     "kidding/just kidding/only kidding/i am kidding/i am just kidding/i am only kidding/i was kidding/"

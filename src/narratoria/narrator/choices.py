@@ -47,6 +47,9 @@ def fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
             found.append((strength, len(words), value, span))
     best = max(found, key=lambda one: one[:2], default=None)
     best = best or _choice_behind_a_name(slot, reading) or _choice_by_deed(slot, reading)
+    if best is None and "off" in slot.choices and _goes_out(reading):
+        at = [token.low for token in reading.tokens].index("out")
+        best = (KNOWN, 1, "off", range(at, at + 1))
     if best is not None:
         filling.put(slot, best[2], min(best[0], KNOWN), best[3])
         listed = _listed([one for one in found if one[0] >= KNOWN], reading)
@@ -159,4 +162,17 @@ def _way(reading: Reading) -> set[str]:
     """ "on" or "off" where it says how something is to be: with the verb, or last."""
     last = [token.low for token in reading.tokens[-1:]]
     inside = [t.low for t in reading.tokens[reading.body :] if t.low == "off"]
-    return {word for word in [reading.particle, *last, *inside][:] if word in WAYS}
+    out = ["off"] if _goes_out(reading) else []
+    return {word for word in [reading.particle, *last, *inside, *out] if word in WAYS}
+
+
+def _goes_out(reading: Reading) -> bool:
+    """ "lights out in the hall", "put the lamps out": off, where that is what can be said of it."""
+    words = [token.low for token in reading.tokens]
+    out = words.index("out") if "out" in words else 0
+    if not out or "on" in words or words[out + 1 : out + 2] == ["of"]:
+        return False
+    return out == 1 or reading.verb in _PUTS_OUT
+
+
+_PUTS_OUT: Final = word_set("put turn switch shut blow snuff")

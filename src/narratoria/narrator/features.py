@@ -23,7 +23,7 @@ from narratoria.narrator.words import (
 )
 
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
-_LIGHTEST: Final = word_set("take get make do put set go give have let use run")
+LIGHTEST: Final = word_set("take get make do put set go give have let use run")
 _NAMED: Final = 0.9  # a slot filled this firmly holds what the story knows
 _SENTENCE: Final = 3  # words that may mean a tool by their meaning alone,
 _NEAR: Final = 0.75  # where they are this near to what it is for, by both models together,
@@ -65,9 +65,9 @@ def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
         return 0.0
     if verb not in tool.verbs:
         return 0.5
-    if says_enough(reading.verb, reading.particle) and reading.verb not in _LIGHTEST:
+    if says_enough(reading.verb, reading.particle) and reading.verb not in LIGHTEST:
         return 1.0
-    if reading.verb == split_name(tool.card.name)[0] and reading.verb not in _LIGHTEST:
+    if reading.verb == split_name(tool.card.name)[0] and reading.verb not in LIGHTEST:
         return 1.0
     said = {particle for word, particle in tool.phrasal if word == verb}
     return 0.5 if not said or reading.particle in said else 0.0

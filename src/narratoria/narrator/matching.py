@@ -8,8 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from narratoria.narrator.embedding import Embedder
-from narratoria.narrator.families import families, says_enough
-from narratoria.narrator.features import grounds, kinship, misplaced_object, surface, unexplained_words
+from narratoria.narrator.families import families, families_of, says_enough
+from narratoria.narrator.features import (
+    LIGHTEST,
+    grounds,
+    kinship,
+    misplaced_object,
+    surface,
+    unexplained_words,
+)
 from narratoria.narrator.filling import Filling, Recent
 from narratoria.narrator.mood import Mood, undoes
 from narratoria.narrator.phrases import Reading
@@ -63,6 +70,8 @@ _LEFT_OVER: Final = 0.25
 _CLOSER: Final = 4  # tools that are compared once more,
 _LEAD: Final = 1.2  # unless one is this far ahead of all others
 _ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
+_BREAKS: Final = families_of(("destroy",))
+_ATTACKS: Final = families_of(("attack",))
 _VAGUE: Final = stem_set("try let point word roll go take like please have start begin")
 
 
@@ -189,8 +198,22 @@ class _Look:
         opposite = _undoes(reading, tool) and not _says_no(tool, filling)
         plain = says_enough(reading.verb, reading.particle)
         near = features[FEATURES.index("meant")] + features[FEATURES.index("likeness")]
-        grounded = grounds(tool, reading, filling, near)
+        grounded = grounds(tool, reading, filling, near) and not self._is_anothers(tool, features)
         return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
+
+    def _is_anothers(self, tool: ToolProfile, features: Sequence[float]) -> bool:
+        """Whether the verb is foreign to this tool and another one's: "attack the gate" is not to open it."""
+        if (
+            self.mood is not Mood.ORDER
+            or self.reading.verb in LIGHTEST
+            or stem(self.reading.verb) in tool.words
+        ):
+            return False
+        foreign = features[FEATURES.index("foreign")] == 1.0
+        own = families(self.reading.verb, self.reading.particle)
+        hits = bool(own & _ATTACKS) and bool(tool.families) and not own & (tool.families | tool.hints)
+        shared = own & _ATTACKS if hits and not foreign else own
+        return (foreign or hits) and any(shared & one.families for one in self.index.tools if one.usable)
 
     def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The likeliest, first of all, compared once more, with the things of the clause called by their slots."""
@@ -275,7 +298,10 @@ def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: S
         return False
     if verb in HARMFUL:
         return True
-    if families(reading.verb, reading.particle) or not says_enough(reading.verb, reading.particle):
+    known = families(reading.verb, reading.particle)
+    if known & _BREAKS and features[FEATURES.index("foreign")] == 1.0:
+        return not tool.verbs & set(reading.stems)  # "break it open"
+    if known or not says_enough(reading.verb, reading.particle):
         return False
     held = any(reading.tokens[at].low == reading.verb for at in filling.used)
     return not held and verb not in _VAGUE and features[FEATURES.index("meant")] < _OWN_DEED

@@ -13,7 +13,14 @@ from itertools import pairwise
 from typing import Final
 
 from narratoria.narrator.prohibitions import is_ruled_out, phrases, starts
-from narratoria.narrator.reversals import ends_it, harms, is_reverse, moves_the_other_way, without_again
+from narratoria.narrator.reversals import (
+    ends_it,
+    harms,
+    is_reverse,
+    lets_perish,
+    moves_the_other_way,
+    without_again,
+)
 from narratoria.narrator.words import (
     AUXILIARIES,
     DETERMINERS,
@@ -241,6 +248,8 @@ def undoes(words: Sequence[str], deeds: Collection[str]) -> bool:
     itself named for stopping: {"turn", "off"}, {"cancel"}. To blow the lamp up undoes whatever is done with it.
     """
     rest = _without_opening(words)
+    if rest and lets_perish(rest, deeds):
+        return True
     known = {stem(deed) for deed in deeds} | set(deeds)  # stems may be given, and are not their own stems
     at, particle = _head(rest)
     if at is None:

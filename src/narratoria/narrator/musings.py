@@ -247,11 +247,27 @@ def _keeps_from(words: Sequence[str], is_verb: IsVerb) -> bool:
 # --- what comes about by itself -----------------------------------------------------------------------------
 
 _MODALS: Final = word_set("could would should might must may")
+_ONCE_MEANT: Final = phrases(
+    "/".join(
+        f"{who} {meant}"
+        for who in ("i", "we", "i had", "we had")
+        for meant in ("intended to", "planned to", "had meant to")
+    )
+    + "/"
+    + "/".join(
+        f"{who} {meant}"
+        for who in ("i was", "we were", "he was", "she was", "they were")
+        for meant in ("going to", "about to", "planning to", "tempted to", "supposed to", "meant to", "ready to",
+                      "thinking of", "thinking about", "just going to", "just about to", "on the point of")
+    )
+)  # fmt: skip
 _FALLING: Final = FILLERS | word_set("fast away out slowly badly steadily today tonight up down")
 
 
 def _merely_happens(words: Sequence[str]) -> bool:
     """ "the tank is draining", "the tank might drain": nobody is asked to."""
+    if starts(words, _ONCE_MEANT) and "you" not in words[4:6]:
+        return True
     modal = len(words) > 3 and words[0] in SUBJECTS and words[1] in _MODALS
     if modal and words[2] == "have" and is_past(words[3]):
         return True  # "you could have fallen"

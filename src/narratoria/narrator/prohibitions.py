@@ -37,6 +37,7 @@ _REFUSALS: Final = phrases(
     "forget about/never mind/nevermind/ignore/forget/skip/omit/leave out/refrain from/abstain from/"
     "hold off on/hold off with/hold off/hold back on/hold back from/hold back/put off/"
     "no longer/no more/resist/stay away from/keep away from/steer clear of/keep off/keep out of/"
+    "stop short of/i stop short of/we stop short of/"
     "hands off/neither/none of/nobody/no one/nothing/far from/anything but/except/except for/"
     "everything except/everything but/all except/all but/apart from/other than/rather than/instead of/without/"
     "do nothing/do nothing to/do nothing with/"
@@ -67,7 +68,7 @@ def is_ruled_out(words: Sequence[str]) -> bool:
             return True
     if _has_empty_object(words) or _is_forbidden(words) or _shall_not_come_about(words):
         return True
-    if tuple(words[-2:]) == ("can", "wait"):
+    if tuple(words[-2:]) == ("can", "wait") or _may_be_kept(words):
         return True
     wished = _wished(words)
     if wished and (is_ruled_out(wished) or _is_denied(wished)):
@@ -84,6 +85,19 @@ def is_ruled_out(words: Sequence[str]) -> bool:
     return stays and any(tuple(words[at : at + 3]) in _AS_IT_IS for at in range(1, len(words) - 2))
 
 
+def _may_be_kept(words: Sequence[str]) -> bool:
+    """ "let Tom keep the book", "Tom can keep it": whose it is, it stays with."""
+    at = next((at for at, word in enumerate(words[:6]) if word == "keep"), 0)
+    kept = words[at + 1] if at + 1 < len(words) else ""
+    if not at or not kept or kept.endswith("ing") or kept in VERBS | NOUNISH | PREPOSITIONS | _HOW_KEPT:
+        return False
+    let = words[0] == "let" and at > 1 and words[1] not in ("me", "us")
+    return let or (words[at - 1] in ("can", "may", "could", "might") and words[0] not in AUXILIARIES)
+
+
+_HOW_KEPT: Final = word_set(
+    "quiet still calm silent warm cool safe dry clean busy awake track pace time order"
+)
 _AS_IT_STANDS: Final = word_set("on off open closed shut lit unlit locked unlocked")
 _UNTOUCHED: Final = word_set("alone be untouched unchanged unopened undisturbed unharmed")
 _STAYS: Final = word_set("stay stays remain remains leave keep")
@@ -154,6 +168,7 @@ _NOT_A_DENIAL: Final = word_set("only just merely on off later more less fewer l
 
 def _has_empty_object(words: Sequence[str]) -> bool:
     """ "pay neither bill", "no salt", "open no door", "touch nothing"."""
+    words = words[1:] if words[0] in ("i", "we") else words  # "I feed no goat"
     for at, word in enumerate(words):
         following = words[at + 1] if at + 1 < len(words) else ""
         if word == "neither" or (word in ("nothing", "none", "nobody") and at <= 2 and following != "to"):

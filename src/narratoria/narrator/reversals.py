@@ -72,6 +72,32 @@ def moves_the_other_way(words: Sequence[str], known: Collection[str]) -> bool:
     return (out and puts and not takes) or (into and takes and not puts)
 
 
+# --- neglect ------------------------------------------------------------------------------------------------
+
+_PERISHES: Final = stem_set(
+    "starve die perish rot wither wilt suffer drown burn bleed freeze suffocate choke spoil decay drop fall"
+)
+
+
+def lets_perish(words: Sequence[str], known: Collection[str]) -> bool:
+    """ "let the cat starve", "let the fire go out": nothing is to be done about it, and that is no deed."""
+    head, tail = tuple(words[:2]), tuple(words[-2:])
+    if head in _GOES_BAD and "by" in words:  # "go hungry by the raven", as clauses put it
+        return stem(head[0]) not in known and (head != ("go", "out") or not _KINDLES.isdisjoint(known))
+    if words[0] != "let" or len(words) < 3 or words[1] in ("me", "us", "go"):
+        return False
+    return tail in _GOES_BAD or (stem(words[-1]) in _PERISHES and stem(words[-1]) not in known)
+
+
+_KINDLES: Final = stem_set("light kindle ignite burn")
+_GOES_BAD: Final = frozenset(
+    {
+        ("go", "hungry"), ("go", "thirsty"), ("go", "out"), ("go", "bad"), ("go", "cold"), ("burn", "out"),
+        ("die", "out"), ("burn", "down"), ("boil", "over"), ("run", "dry"), ("fall", "apart"), ("dry", "out"),
+    }
+)  # fmt: skip
+
+
 # --- harm ---------------------------------------------------------------------------------------------------
 
 _VIOLENT: Final = stem_set("kill shoot bomb gun blast")

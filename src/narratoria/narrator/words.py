@@ -201,6 +201,7 @@ _OPPOSITES: Final = (
     ("build assemble repair fix mend restore", "break smash destroy damage sabotage wreck ruin"),
     ("accept", "refuse reject decline"),
     ("save", "discard delete"),
+    ("keep retain", "drop discard dump return surrender relinquish"),
     ("push", "pull"),
     ("wear don", "undress strip"),
     ("mute silence", "unmute"),
