@@ -155,6 +155,32 @@ def test_it_is_what_something_was_done_to_and_not_what_it_was_done_with(narrator
     ]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        (
+            "use the brass key to unlock the gate",
+            ("unlock", {"target": "iron_gate", "key": "brass_key"}),
+        ),
+        ("use the rusty sword to attack the guard", ("attack", {"target": "guard", "weapon": "rusty_sword"})),
+        ("use the silver knife to cut the nettle", ("cut", {"thing": "nettle"})),
+    ],
+)
+def test_what_is_used_to_do_something_is_what_it_is_done_with(
+    narrator: LocalNarrator, prompt: str, expected: tuple[str, dict[str, Any]]
+) -> None:
+    assert calls(narrator, prompt) == [expected]
+
+
+@pytest.mark.parametrize("prompt", ["renew Priya's card", "renew priya nair's card"])
+def test_whose_it_is_may_be_said_by_the_first_name(narrator: LocalNarrator, prompt: str) -> None:
+    renew = tool("renew_card", "Renew a member's library card.", member="whose card")
+    state: dict[str, Any] = {"members": {"priya_nair": {}, "tom_field": {}}}
+    assert calls(narrator, prompt, state, (renew,)) == [("renew_card", {"member": "priya_nair"})]
+    with pytest.raises(Refusal):
+        calls(narrator, "renew Priya Sharma's card", state, (renew,))
+
+
 def test_him_is_somebody_spoken_of(narrator: LocalNarrator) -> None:
     assert calls(narrator, "talk to the guard and give him the apple") == [
         ("talk_to", {"who": "guard"}),

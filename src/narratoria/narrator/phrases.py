@@ -99,7 +99,7 @@ class Reading:
 
 
 def read(clause: Clause, finder: EntityFinder) -> Reading:
-    tokens = clause.tokens
+    tokens = _with_means_last(clause.tokens, finder)
     verb, particle, index = _head(tokens, finder)
     asked = _asked_verb(tokens) if not verb else None
     phrases = _phrases(tokens, index, verb, finder, asked)
@@ -113,6 +113,16 @@ def read(clause: Clause, finder: EntityFinder) -> Reading:
     return Reading(
         tokens, verb, particle, phrases, quantities(tokens), [stem(token.low) for token in tokens], body
     )
+
+
+def _with_means_last(tokens: tuple[Token, ...], finder: EntityFinder) -> tuple[Token, ...]:
+    """ "use the key to open the gate" is to open the gate with the key."""
+    if tokens[0].low != "use" or tokens[0].quoted:
+        return tokens
+    to = next((at for at in range(2, len(tokens)) if tokens[at].low == "to"), 0)
+    if not to or not _starts_infinitive(tokens, to + 1, finder):
+        return tokens
+    return (*tokens[to + 1 :], Token("with", "with"), *tokens[1:to])
 
 
 def _head(tokens: Sequence[Token], finder: EntityFinder) -> tuple[str, str, int]:
