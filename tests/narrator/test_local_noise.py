@@ -167,6 +167,7 @@ HERE: dict[str, Any] = {
         "I was about to light the fire",
         "I was going to feed the cat but changed my mind",
         "I wanted to feed the goat, but then I thought better of it",
+        "the lights in the hall can stay on",
         "let the cat starve",
         "let the goat go hungry",
         "let the fire die",

@@ -87,6 +87,8 @@ def is_ruled_out(words: Sequence[str]) -> bool:
 
 def _may_be_kept(words: Sequence[str]) -> bool:
     """ "let Tom keep the book", "Tom can keep it": whose it is, it stays with."""
+    if words[0] not in SUBJECTS | AUXILIARIES and any(pair in _MAY_STAY for pair in pairwise(words[1:9])):
+        return True  # "the lights in the hall can stay on"
     at = next((at for at, word in enumerate(words[:6]) if word == "keep"), 0)
     kept = words[at + 1] if at + 1 < len(words) else ""
     if not at or not kept or kept.endswith("ing") or kept in VERBS | NOUNISH | PREPOSITIONS | _HOW_KEPT:
@@ -95,6 +97,7 @@ def _may_be_kept(words: Sequence[str]) -> bool:
     return let or (words[at - 1] in ("can", "may", "could", "might") and words[0] not in AUXILIARIES)
 
 
+_MAY_STAY: Final = frozenset((may, stay) for may in ("can", "may") for stay in ("stay", "remain"))
 _HOW_KEPT: Final = word_set(
     "quiet still calm silent warm cool safe dry clean busy awake track pace time order"
 )
