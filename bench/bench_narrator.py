@@ -122,6 +122,7 @@ def main() -> None:
                 "held-out-2",
                 "held-out-3",
                 "held-out-4",
+                "held-out-5",
             )
             for row in understanding(narrator, name)
         ]

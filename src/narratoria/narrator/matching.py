@@ -198,22 +198,18 @@ class _Look:
         opposite = _undoes(reading, tool) and not _says_no(tool, filling)
         plain = says_enough(reading.verb, reading.particle)
         near = features[FEATURES.index("meant")] + features[FEATURES.index("likeness")]
-        grounded = grounds(tool, reading, filling, near) and not self._is_anothers(tool, features)
+        grounded = grounds(tool, reading, filling, near) and not self._is_anothers(tool)
         return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
 
-    def _is_anothers(self, tool: ToolProfile, features: Sequence[float]) -> bool:
-        """Whether the verb is foreign to this tool and another one's: "attack the gate" is not to open it."""
-        if (
-            self.mood is not Mood.ORDER
-            or self.reading.verb in LIGHTEST
-            or stem(self.reading.verb) in tool.words
-        ):
+    def _is_anothers(self, tool: ToolProfile) -> bool:
+        """Whether the verb is a blow, not this tool's deed and another one's: "attack the gate" is not to open it."""
+        verb = self.reading.verb
+        if self.mood is not Mood.ORDER or verb in LIGHTEST or stem(verb) in tool.words:
             return False
-        foreign = features[FEATURES.index("foreign")] == 1.0
-        own = families(self.reading.verb, self.reading.particle)
-        hits = bool(own & _ATTACKS) and bool(tool.families) and not own & (tool.families | tool.hints)
-        shared = own & _ATTACKS if hits and not foreign else own
-        return (foreign or hits) and any(shared & one.families for one in self.index.tools if one.usable)
+        own = families(verb, self.reading.particle)
+        if not own & _ATTACKS or own & (tool.families | tool.hints):
+            return False
+        return any(own & _ATTACKS & one.families for one in self.index.tools if one.usable)
 
     def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The likeliest, first of all, compared once more, with the things of the clause called by their slots."""
