@@ -488,3 +488,14 @@ def test_every_tool_of_a_shipped_story_keeps_the_whole_protocol(tool: Path) -> N
 
 def _rules(folder: Path, **rule: Any) -> Rules:
     return Rules.from_toml({"rule": [{"id": "only", **rule}]}, folder / "narrator.toml")
+
+
+def test_what_no_rule_could_be_found_for_is_said(narrators: dict[str, ParaphraseNarrator]) -> None:
+    lighthouse = narrators["lighthouse"]
+    state = Story.load(STORIES / "lighthouse").state
+    prompt = "go inside and translate the sea into Portuguese"
+    told = lighthouse.plan_now(NarratorRequest(prompt=prompt, state=state)).narrative or ""
+    assert told.startswith("The store is")
+    assert "translate the sea into portuguese" in told.casefold()
+    whole = lighthouse.plan_now(NarratorRequest(prompt="go inside and look around, it is cold", state=state))
+    assert "cold" not in (whole.narrative or "")

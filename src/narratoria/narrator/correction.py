@@ -14,8 +14,8 @@ from typing import Final
 # Keyboards and phones have many, players leave it out, and "dont" without it would ask for the deed.
 _APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
 _LEFT_OUT: Final = re.compile(
-    r"\b(?:(do|does|did|is|are|was|were|could|would|should|have|has|had|must|need|might|ca|wo|sha|ai)n(?=t\b)"
-    r"|(i)(?=(?:m|ve)\b)|(you|they)(?=(?:re|ve)\b)|(that|what|there|where|who|how)(?=s\b))",
+    r"\b(?:(?:do|does|did|is|are|was|were|could|would|should|have|has|had|must|need|might|ca|wo|sha|ai)n(?=t\b)"
+    r"|i(?=(?:m|ve)\b)|(?:you|they)(?=(?:re|ve)\b)|(?:that|what|there|where|who|how)(?=s\b))",
     re.IGNORECASE,
 )
 _AFTERTHOUGHT: Final = re.compile(

@@ -21,6 +21,7 @@ from narratoria.narrator.words import (
     PREPOSITIONS,
     QUESTION_WORDS,
     SUBJECTS,
+    VERB_STEMS,
     VERBS,
     is_past,
     stem,
@@ -200,7 +201,7 @@ def _judges(words: Sequence[str], is_verb: IsVerb) -> bool:
         and not words[1][0].isdecimal()
     ):
         joint = next((at for at, word in enumerate(words) if at > 1 and word in _FINITE), None)
-        known = stem(words[0]) in _VERB_STEMS or is_verb(words[0])
+        known = stem(words[0]) in VERB_STEMS or is_verb(words[0])
         return joint is not None and known and not welcome
     if words[0] in ("only", "whoever", "anyone", "anybody", "no-one") or starts(words, _FOOLS):
         return any(word in ("would", "will", "who", "whoever") or word.endswith("s") for word in words[1:5])
@@ -214,7 +215,6 @@ def _is_judgement(words: Sequence[str]) -> bool:
     return words[1] in ("would", "might", "could", "will", "must") and words[2] == "be"
 
 
-_VERB_STEMS: Final = frozenset(stem(verb) for verb in VERBS | NOUNISH)
 _FOOLS: Final = phrases("a fool/an idiot/only a fool/only an idiot/just a fool")
 _AGAINST: Final = phrases(
     "i am against/we are against/i am opposed/i object to/i oppose/i protest/i am not in favour/i would hate/"
@@ -239,7 +239,7 @@ def _keeps_from(words: Sequence[str], is_verb: IsVerb) -> bool:
         hindered = words[at - 1] == "from" and (words[0] in _HINDERS or is_verb(word))
         if hindered and word.endswith("ing") and len(word) > 4:
             return True
-        if words[0] == "prevent" and word.endswith("ing") and stem(word) in _VERB_STEMS:
+        if words[0] == "prevent" and word.endswith("ing") and stem(word) in VERB_STEMS:
             return True
     return False
 

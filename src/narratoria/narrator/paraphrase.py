@@ -62,7 +62,9 @@ class ParaphraseNarrator:
             plan = self.scripted.compose(request, found.actions)
             return msgspec.structs.replace(plan, narrative=f"{plan.narrative or ''}\n\n{line}".strip())
         if found.actions:
-            return self.scripted.compose(request, found.actions)
+            plan = self.scripted.compose(request, found.actions)
+            told = [plan.narrative, self.scripted.undone(found.missed, request)]
+            return msgspec.structs.replace(plan, narrative=" ".join(part for part in told if part) or None)
         if found.left_be:
             return msgspec.structs.replace(self.scripted.compose(request, []), narrative=LEFT_BE)
         if found.asked:

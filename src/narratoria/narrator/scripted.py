@@ -110,10 +110,10 @@ class ScriptedNarrator:
         if resorts or (self._whole and missed):
             raise NoMatch(f"no rule fits the whole of {_short(request.prompt)!r}")
         plan = self.compose(request, actions)
-        told = [part for part in (plan.narrative, self._undone(missed, request)) if part]
+        told = [part for part in (plan.narrative, self.undone(missed, request)) if part]
         return msgspec.structs.replace(plan, narrative=" ".join(told) or None)
 
-    def _undone(self, missed: Sequence[str], request: NarratorRequest) -> str:
+    def undone(self, missed: Sequence[str], request: NarratorRequest) -> str:
         """Half of what was asked for must not look like the whole; what was ruled out is not missing."""
         wanted = [part for part in missed if mood(_spelled(part)) is not Mood.RULED_OUT]
         texts = self.rules.undone

@@ -16,7 +16,16 @@ from narratoria.narrator.mood import Mood, mood
 from narratoria.narrator.phrases import Reading, read
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.scripted import Action, ScriptedNarrator, foresee, is_hedged
-from narratoria.narrator.words import AUXILIARIES, DETERMINERS, PRONOUNS, SUBJECTS, distance, stem, word_set
+from narratoria.narrator.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    PRONOUNS,
+    SUBJECTS,
+    VERBS,
+    distance,
+    stem,
+    word_set,
+)
 from narratoria.state import plain
 
 MAX_PROMPT: Final = 2_000
@@ -66,6 +75,7 @@ class Understanding:
     left_be: bool = False  # there was nothing but deeds that are ruled out
     asked: bool = False  # there was nothing but questions
     confirm: Action | None = None  # a deed that cannot be undone and was not asked for in plain words
+    missed: list[str] = field(default_factory=list)  # orders that no rule could be found for
 
 
 class Thought:
@@ -118,6 +128,8 @@ class Thought:
                 continue
             if not _is_remark(part):
                 meant = self._understand(part)
+                if meant is None and len(part.tokens) > 1 and part.tokens[0].low in VERBS:
+                    found.missed.append(part.text)
                 if meant is None or not self._is_barred(meant.action, part):
                     self._add(meant, found)
             elif not found.actions:
