@@ -1,4 +1,4 @@
-"""Whether and when a failed call is tried again (004 "Retry Policies", 000 §9 rule 5)."""
+"""Whether and when a failed call is tried again (004 "Retry Policies", 000 §13.4 rule 5)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whether a failed call is tried again, and after how long.
 
-The five strategies and four presets are 004's, in seconds; `plan_policy` is the plan's own formula (000 §9).
+The five strategies and four presets are 004's, in seconds; `plan_policy` is the plan's own formula (000 §13.4).
 """
 
 from __future__ import annotations
@@ -46,6 +46,14 @@ class _Strategy(msgspec.Struct, frozen=True, rename="camel", tag_field="type", f
             number = getattr(self, field.name)
             if isinstance(number, int | float) and not (math.isfinite(number) and number >= 0):
                 raise ToolValidationError(f"backoff {field.encode_name}: expected 0 or more, got {number!r}")
+
+    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+        """Seconds to wait before the retry of that number, 1 at first."""
+        raise NotImplementedError
+
+    def longest(self, attempt: int) -> float:
+        """The longest that wait can be."""
+        return self.delay(attempt)
 
 
 class NoBackoff(_Strategy, tag="none", frozen=True):
@@ -104,6 +112,9 @@ class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
         share = (rng or random).uniform(-self.jitter, self.jitter)
         return max(0.0, base + base * share)
 
+    def longest(self, attempt: int) -> float:
+        return self.base.longest(attempt) * (1 + self.jitter)
+
 
 Backoff: TypeAlias = NoBackoff | FixedBackoff | LinearBackoff | ExponentialBackoff | JitteredBackoff
 
@@ -119,7 +130,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     retryable_errors: frozenset[str] | None = None
     non_retryable_errors: frozenset[str] = frozenset()
     should_retry: Callable[[ToolError, int], bool] | None = None
-    retry_unrecoverable: bool = False  # 000 §9 rule 5: a plan retries whatever the tool says of its error
+    retry_unrecoverable: bool = False  # 000 §13.4 rule 5: a plan retries whatever the tool says of its error
 
     def __post_init__(self) -> None:
         retries = self.max_retries
@@ -184,7 +195,7 @@ HOPELESS: Final = frozenset(
 
 
 def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
-    """000 §9 rule 5: a failing tool is retried `maxRetries` times, after `backoffMs × 2^(attempt-1)` each.
+    """000 §13.4 rule 5: a failing tool is retried `maxRetries` times, after `backoffMs × 2^(attempt-1)` each.
 
     The seed sets no cap; an hour is ours, so that a plan cannot ask for a wait of years.
     """

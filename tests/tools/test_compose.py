@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from narratoria.contract import NotificationEffect, StateChangeEffect
-from narratoria.errors import ToolValidationError
+from narratoria.errors import PromptEvaluationError, ToolValidationError, VisibilityExpansionRequired
 from narratoria.registry import ToolRegistry
+from narratoria.retry import FixedBackoff, JitteredBackoff, RetryPolicies, RetryPolicy
 from narratoria.session import Session
 from narratoria.tool import ToolContext, ToolResult
 from narratoria.tools.compose import Branch, conditional, parallel, sequence
@@ -19,8 +20,8 @@ class Number:
     n: int = 0
 
 
-def adder(name, *, fails=False, effects=(), timeout=30.0):
-    @tool(description=f"Adds in {name}.", name=name, effects=effects, timeout=timeout)
+def adder(name, *, fails=False, effects=(), timeout=30.0, retry=RetryPolicies.NONE):
+    @tool(description=f"Adds in {name}.", name=name, effects=effects, timeout=timeout, retry=retry)
     async def add(params: Number, *, context: ToolContext) -> ToolResult[Number]:
         context.patch({name: params.n})
         if fails:
@@ -162,6 +163,57 @@ async def test_stop_on_error_cancels_the_other_parallel_tools():
     assert result.error.code == "BROKEN" and cancelled.is_set() and session.state == {}
 
 
+async def test_stop_on_error_starts_no_tool_after_a_failure():
+    started = []
+
+    def worker(name, *, waits):
+        @tool(description="Works.", name=name)
+        async def work(params: Number, *, context: ToolContext) -> ToolResult[None]:
+            started.append(name)
+            if waits:
+                await asyncio.sleep(0)
+            return ToolResult.error("broken", code="BROKEN") if name == "bad" else ToolResult.ok(None)
+
+        return work
+
+    for waits in (False, True):
+        for places in (1, 2):
+            started.clear()
+            tools = [worker(name, waits=waits) for name in ("bad", "b", "c", "d")]
+            result = await run(parallel(tools, max_concurrency=places, stop_on_error=True))
+            assert result.error.code == "BROKEN" and started in (["bad"], ["bad", "b"][:places])
+
+
+async def test_a_stopped_parallel_composition_says_of_each_tool_what_became_of_it():
+    @tool(description="Waits.", name="waits")
+    async def waits(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    @tool(description="Fails later.", name="bad")
+    async def bad(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        await asyncio.sleep(0)
+        return ToolResult.error("broken", code="CANCELLED")  # a code of its own: the runtime's is another
+
+    tools = [waits, adder("a"), bad, adder("never")]
+    result = await run(parallel(tools, max_concurrency=2, stop_on_error=True))
+    assert list(result.value) == ["waits", "a", "bad"], "what never started has no result"
+    assert result.value["a"].success and result.value["bad"].message == "broken"
+    assert result.value["waits"].error.code == "CANCELLED" and "bad failed" in result.value["waits"].message
+    assert result.message == "2 of 3 tools failed, first bad: broken"
+
+
+@pytest.mark.parametrize("error", [PromptEvaluationError("over"), VisibilityExpansionRequired("more")])
+async def test_what_ends_an_evaluation_passes_through_parallel_tools_as_itself(error):
+    @tool(description="Ends it.", name="ends")
+    async def ends(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        await asyncio.sleep(0)
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        await run(parallel([ends, adder("a")]))
+
+
 async def test_a_parallel_composition_has_its_own_timeout():
     @tool(description="Waits.", name="waits")
     async def waits(params: Number, *, context: ToolContext) -> ToolResult[None]:
@@ -202,6 +254,83 @@ async def test_a_failure_inside_the_taken_branch_is_the_result():
     assert (await run(whole, {"n": 1}, session)).error.code == "BROKEN" and session.state == {}
 
 
+async def test_a_branch_taken_on_failure_recovers():
+    session = Session()
+    whole = conditional(
+        [
+            Branch(lambda result, context: result.success, [adder("bad", fails=True), adder("never")]),
+            Branch(
+                lambda result, context: not result.success, [adder("worse", fails=True), adder("recover")]
+            ),
+        ]
+    )
+    result = await run(whole, {"n": 1}, session)
+    assert result.success and result.message == "recover" and session.state == {"recover": 1}
+
+
+async def test_a_branch_of_one_failing_tool_that_is_taken_fails():
+    whole = conditional([Branch(lambda result, context: True, [adder("bad", fails=True)])])
+    assert (await run(whole)).error.code == "BROKEN"
+
+
+async def test_a_fallback_ends_at_its_first_failure():
+    session = Session()
+    whole = conditional([], [adder("a"), adder("bad", fails=True), adder("c")])
+    assert (await run(whole, {"n": 1}, session)).error.code == "BROKEN" and session.state == {}
+
+
+async def test_a_condition_may_be_async():
+    async def never(result, context):
+        return False
+
+    session = Session()
+    whole = conditional([Branch(never, [adder("a")])], [adder("b")])
+    assert (await run(whole, {"n": 1}, session)).success and session.state == {"b": 1}
+
+
+@pytest.mark.parametrize("branches", [[], [Branch(lambda result, context: True, [])]])
+async def test_a_conditional_without_branches_matches_none(branches):
+    result = await run(conditional(branches))
+    assert result.error.code == "NO_BRANCH_MATCHED" and not result.error.recoverable
+
+
+def test_the_whole_cuts_no_part_short():
+    quick, endless = adder("a", timeout=1.0), adder("b", timeout=None)
+    assert parallel([quick, endless]).timeout is None
+    assert sequence([quick, endless]).timeout is None
+    assert conditional([Branch(lambda result, context: True, [quick])], [endless]).timeout is None
+    assert parallel([quick] * 3, max_concurrency=1).timeout == 3.0
+    assert parallel([quick] * 3, max_concurrency=2).timeout == 2.0
+
+
+def test_the_whole_leaves_its_parts_the_time_to_retry():
+    retrying = adder("a", timeout=1.0, retry=RetryPolicy(2, FixedBackoff(0.5)))
+    assert sequence([retrying, adder("b", timeout=1.0)]).timeout == 5.0
+    jittered = adder("c", timeout=1.0, retry=RetryPolicy(1, JitteredBackoff(FixedBackoff(1.0), 0.5)))
+    assert parallel([retrying, jittered]).timeout == 4.0
+
+
+def test_composed_names_do_not_collide():
+    a, b, a_b, c = adder("a"), adder("b"), adder("a_b"), adder("c")
+    long = [adder(f"{'x' * 40}{n}") for n in range(4)]
+    always = lambda result, context: True  # noqa: E731
+    composed = [
+        sequence([a, b]),
+        sequence([a_b]),
+        sequence([b, a]),
+        parallel([a, b]),
+        sequence(long[:3]),
+        sequence([*long[:2], long[3]]),
+        conditional([Branch(always, [a, b])]),
+        conditional([Branch(always, [a]), Branch(always, [b])]),
+        conditional([Branch(always, [a])], [b, c]),
+        conditional([Branch(always, [a])]),
+        conditional([Branch(always, [c])]),
+    ]
+    assert len(ToolRegistry(composed)) == len(composed)
+    assert sequence([a, b]).name == sequence([a, b]).name, "the same name in every run"
+
+
 def test_timeouts_add_up_in_order_and_take_the_longest_side_by_side():
     tools = [adder("a", timeout=1.0), adder("b", timeout=2.0)]
     assert sequence(tools).timeout == 3.0
@@ -209,7 +338,7 @@ def test_timeouts_add_up_in_order_and_take_the_longest_side_by_side():
     assert parallel(tools, timeout=9.0).timeout == 9.0
 
 
-@pytest.mark.parametrize("make", [sequence, parallel, conditional])
+@pytest.mark.parametrize("make", [sequence, parallel])
 def test_an_empty_composition_is_refused(make):
     with pytest.raises(ToolValidationError):
         make([])

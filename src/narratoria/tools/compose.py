@@ -8,11 +8,19 @@ stays, and effects of parts that reached outside are taken back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from narratoria.errors import NO_BRANCH_MATCHED, ToolValidationError
+from narratoria.errors import (
+    CANCELLED,
+    NO_BRANCH_MATCHED,
+    PromptEvaluationError,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+)
 from narratoria.events import JsonObject
 from narratoria.retry import RetryPolicies, RetryPolicy
 from narratoria.tool import Tool, ToolContext, ToolResult
@@ -23,9 +31,10 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """`condition` sees the result of the branch's first tool; when it holds, the others follow."""
+    """`condition`, plain or async, sees the result of the branch's first tool; when it holds, the others follow,
+    whatever that result was: a condition on failure makes a branch that recovers."""
 
-    condition: Callable[[ToolResult[Any], ToolContext], bool]
+    condition: Callable[[ToolResult[Any], ToolContext], bool | Awaitable[bool]]
     tools: Sequence[AnyTool]
 
 
@@ -54,14 +63,14 @@ def sequence(
                     arguments = transform_output(result.value, tools[index + 1])
             elif stop_on_error:
                 return result
-        return _together(tools, results, {"results": results})
+        return _together(tools, dict(enumerate(results)), {"results": results})
 
     return _composed(
         run,
         name or _name("sequence", tools),
         description or f"Sequential execution of {len(tools)} tools",
         tools[0].parameters,
-        _sum_of_timeouts(tools),
+        _one_after_another(tools),
         retry,
     )
 
@@ -78,44 +87,68 @@ def parallel(
 ) -> AnyTool:
     """Run `tools` side by side, at most `max_concurrency` at once; a place is taken again the moment it is free.
 
-    Each tool gets the arguments its own parameters name. With `stop_on_error` the first failure cancels the rest.
+    Each tool gets the arguments its own parameters name. With `stop_on_error` no tool starts after a failure, and
+    those that run are cancelled. `value` maps each tool to its result, also when the whole fails.
     """
     tools = _some(tools, "parallel")
     if max_concurrency is not None and max_concurrency < 1:
         raise ToolValidationError(f"parallel: max_concurrency must be 1 or more, got {max_concurrency}")
+    at_once = min(max_concurrency or len(tools), len(tools))
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
-        places = asyncio.Semaphore(max_concurrency or len(tools))
-        results: list[ToolResult[Any] | None] = [None] * len(tools)
-        failed: list[ToolResult[Any]] = []
-
-        async def run_one(index: int) -> None:
-            async with places:
-                result = await context.call(tools[index], _own_arguments(tools[index], args))
-            results[index] = result
-            if stop_on_error and not result.success:
-                failed.append(result)
-                raise _Stop
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for index in range(len(tools)):
-                    group.create_task(run_one(index))
-        except* _Stop:
-            pass  # the group has cancelled the others; the failure is in `failed`
-        if failed:
-            return failed[0]
-        done = [result for result in results if result is not None]
-        return _together(tools, done, dict(zip(_labels(tools), done, strict=True)))
+        results, stopped_by = await _side_by_side(tools, args, context, at_once, stop_on_error)
+        labels = _labels(tools)
+        return _together(tools, results, {labels[index]: one for index, one in results.items()}, stopped_by)
 
     return _composed(
         run,
         name or _name("parallel", tools),
         description or f"Parallel execution of {len(tools)} tools",
         _merged_parameters(tools),
-        timeout or max((tool.timeout or 0.0 for tool in tools), default=0.0) or None,
+        timeout or _at_once(tools, at_once),
         retry,
     )
+
+
+async def _side_by_side(
+    tools: Sequence[AnyTool], args: Arguments, context: ToolContext, at_once: int, stop_on_error: bool
+) -> tuple[dict[int, ToolResult[Any]], int | None]:
+    """The results of those that started, by their place in `tools`, and the place of the one that stopped the rest."""
+    places = asyncio.Semaphore(at_once)
+    results: dict[int, ToolResult[Any]] = {}
+    stopped_by: list[int] = []  # one at most
+    raised: list[Exception] = []
+
+    async def run_one(index: int) -> None:
+        async with places:
+            if stopped_by or raised:
+                return  # the group cancels its tasks when the loop comes to it; until then nothing may start
+            try:
+                result = await context.call(tools[index], _own_arguments(tools[index], args))
+            except asyncio.CancelledError:
+                if stopped_by:
+                    results[index] = ToolResult.failed(
+                        f"{tools[index].name}: stopped, because {tools[stopped_by[0]].name} failed",
+                        code=CANCELLED,
+                    )
+                raise
+            except (PromptEvaluationError, VisibilityExpansionRequired) as error:
+                raised.append(error)  # 002, failure table: it is raised as itself, not in a group
+                raise _Stop from None
+            results[index] = result
+            if stop_on_error and not result.success and not stopped_by:
+                stopped_by.append(index)
+                raise _Stop
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for index in range(len(tools)):
+                group.create_task(run_one(index))
+    except* _Stop:
+        pass  # the group has cancelled the others; why is in `stopped_by` or `raised`
+    if raised:
+        raise raised[0]
+    return dict(sorted(results.items())), next(iter(stopped_by), None)
 
 
 def conditional(
@@ -126,50 +159,60 @@ def conditional(
     description: str | None = None,
     retry: RetryPolicy = RetryPolicies.NONE,
 ) -> AnyTool:
-    """Take the first branch whose condition holds for the result of its first tool.
+    """Take the first branch whose condition holds for the result of its first tool, and run its other tools, up to
+    the first of them that fails. The last result is the result of the whole.
 
     What the first tool of a branch not taken did is dropped again. With no match the `fallback` runs; without one
     the call fails with `NO_BRANCH_MATCHED`.
     """
     branches = [branch for branch in branches if branch.tools]
-    if not branches and not fallback:
-        raise ToolValidationError("conditional: needs a branch with tools, or a fallback")
+    chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]
+    for chain in chains:
+        _some(chain, "conditional")
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
         for branch in branches:
             async with context.attempt() as trial:
                 result = await trial.call(branch.tools[0], args)
-                if not branch.condition(result, trial):
+                holds = branch.condition(result, trial)
+                if not (await holds if inspect.isawaitable(holds) else holds):
                     trial.abandon()
                     continue
             return await _in_order(branch.tools[1:], args, context, result)
         if fallback:
-            return await _in_order(fallback, args, context, None)
+            return await _in_order(fallback[1:], args, context, await context.call(fallback[0], args), True)
         return ToolResult.failed(
             "No conditional branch matched and no fallback provided",
             code=NO_BRANCH_MATCHED,
             recoverable=False,
         )
 
-    chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]
     return _composed(
         run,
-        name or f"conditional_{len(branches)}_branches",
+        name
+        or _name("conditional", [tool for chain in chains for tool in chain], [len(one) for one in chains]),
         description or "Conditional tool execution based on runtime conditions",
-        chains[0][0].parameters,
+        chains[0][0].parameters if chains else {"type": "object", "properties": {}},
         _longest(chains),
         retry,
     )
 
 
 async def _in_order(
-    tools: Sequence[AnyTool], args: Arguments, context: ToolContext, result: ToolResult[Any] | None
+    tools: Sequence[AnyTool],
+    args: Arguments,
+    context: ToolContext,
+    result: ToolResult[Any],
+    needed: bool = False,
 ) -> ToolResult[Any]:
+    """The last result of `tools`, or of the first that fails. `result` is the one before them, and counts only if
+    it is `needed`."""
+    if needed and not result.success:
+        return result
     for tool in tools:
-        if result is not None and not result.success:
-            return result
         result = await context.call(tool, args)
-    assert result is not None  # noqa: S101 - a branch has a first result, a fallback at least one tool
+        if not result.success:
+            return result
     return result
 
 
@@ -200,16 +243,20 @@ def _some(tools: Sequence[AnyTool], what: str) -> tuple[AnyTool, ...]:
 
 
 def _together(
-    tools: Sequence[AnyTool], results: Sequence[ToolResult[Any]], value: JsonObject
+    tools: Sequence[AnyTool],
+    results: Mapping[int, ToolResult[Any]],
+    value: JsonObject,
+    first: int | None = None,
 ) -> ToolResult[JsonObject]:
-    failed = [(tool, result) for tool, result in zip(tools, results, strict=False) if not result.success]
+    """The result of the whole. `first` is the part whose failure stopped the others, else the first that failed."""
+    failed = [index for index, result in results.items() if not result.success]
     if not failed:
-        messages = "; ".join(result.message for result in results if result.message)
+        messages = "; ".join(result.message for result in results.values() if result.message)
         return ToolResult.ok(value, message=messages)
-    tool, first = failed[0]
-    error = first.failure
+    index = failed[0] if first is None else first
+    tool, error = tools[index], results[index].failure
     return ToolResult.failed(
-        f"{len(failed)} of {len(results)} tools failed, first {tool.name}: {first.message}",
+        f"{len(failed)} of {len(results)} tools failed, first {tool.name}: {results[index].message}",
         code=error.code if error else "EXECUTION_FAILED",
         recoverable=error.recoverable if error else True,
         suggestions=error.suggestions if error else (),
@@ -217,8 +264,11 @@ def _together(
     )
 
 
-def _name(what: str, tools: Sequence[AnyTool]) -> str:
-    return f"{what}_{'_'.join(tool.name for tool in tools)}"[:64]
+def _name(what: str, tools: Sequence[AnyTool], shape: Sequence[int] = ()) -> str:
+    """The names of the parts, and a digest of them: `a_b` and `a`, `b` read alike, and long names are cut."""
+    parts = [tool.name for tool in tools]
+    digest = hashlib.sha256(f"{'+'.join(parts)} {[*shape]}".encode()).hexdigest()[:8]
+    return f"{'_'.join([what, *parts])[:55]}_{digest}"
 
 
 def _labels(tools: Sequence[AnyTool]) -> list[str]:
@@ -248,16 +298,41 @@ def _merged_parameters(tools: Sequence[AnyTool]) -> JsonObject:
     return {"type": "object", "properties": merged, **({"$defs": shared} if shared else {})}
 
 
-def _sum_of_timeouts(tools: Sequence[AnyTool]) -> float | None:
-    if any(tool.timeout is None for tool in tools):
+# --- how long the whole may take: as long as its parts may, so that it cuts none of them short ----------------
+
+
+def _limit(tool: AnyTool) -> float | None:
+    """How long a call of the tool may take with all its retries; None if it may take for ever."""
+    if tool.timeout is None:
         return None
-    return sum(tool.timeout or 0.0 for tool in tools)
+    retries = tool.retry.max_retries
+    return tool.timeout * (retries + 1) + sum(tool.retry.backoff.longest(n + 1) for n in range(retries))
+
+
+def _limits(tools: Sequence[AnyTool]) -> list[float] | None:
+    limits = [limit for tool in tools if (limit := _limit(tool)) is not None]
+    return limits if len(limits) == len(tools) else None
+
+
+def _one_after_another(tools: Sequence[AnyTool]) -> float | None:
+    limits = _limits(tools)
+    return None if limits is None else sum(limits)
+
+
+def _at_once(tools: Sequence[AnyTool], places: int) -> float | None:
+    """No schedule that keeps all places taken needs longer (Graham's bound); with a place for each, the longest."""
+    limits = _limits(tools)
+    if limits is None:
+        return None
+    if places >= len(limits):
+        return max(limits)
+    return sum(limits) / places + max(limits) * (places - 1) / places
 
 
 def _longest(chains: Sequence[Sequence[AnyTool]]) -> float | None:
-    sums = [_sum_of_timeouts(chain) for chain in chains]
-    if any(one is None for one in sums):
-        return None
+    sums = [_one_after_another(chain) for chain in chains]
     # Every branch's first tool may run before one is taken, so their times add up.
-    probes = sum(chain[0].timeout or 0.0 for chain in chains)
-    return probes + max(one or 0.0 for one in sums)
+    probes = _one_after_another([chain[0] for chain in chains])
+    if probes is None or any(one is None for one in sums):
+        return None
+    return probes + max((one or 0.0 for one in sums), default=0.0) or None
