@@ -20,7 +20,9 @@ from narratoria.registry import ToolRegistry
 from narratoria.retry import no_waiting
 from narratoria.session import Session
 from narratoria.tool import ToolContext, ToolResult
+from narratoria.tools.compose import parallel, sequence
 from narratoria.tools.function import tool
+from narratoria.tools.resolve import ToolResolver
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Job:
     fail_times: int = 1000
     value: Any = None
     seconds: float = 0.0
+    slow_times: int = 1000
 
 
 class Workshop:
@@ -59,7 +62,7 @@ class Workshop:
                     context.patch(params.patch)
                 if name in self.gates:
                     await self.gates[name].wait()
-                elif params.seconds:
+                elif params.seconds and self.attempts[name] <= params.slow_times:
                     await asyncio.sleep(params.seconds)
                 if params.fail and self.attempts[name] <= params.fail_times:
                     return ToolResult.error(f"{name} failed", code=params.fail)
@@ -71,9 +74,7 @@ class Workshop:
 
 
 def call(tool_id, *dependencies, **fields):
-    job = {
-        key: fields.pop(key) for key in ("patch", "fail", "fail_times", "value", "seconds") if key in fields
-    }
+    job = {key: fields.pop(key) for key in list(fields) if key in Job.__dataclass_fields__}
     fields.setdefault("retryPolicy", {"maxRetries": 0})
     return {"toolId": tool_id, "toolPath": "work", "dependencies": list(dependencies), "input": job, **fields}
 
@@ -225,16 +226,16 @@ async def test_rule_6_only_passing_failures_are_executed_again_and_completed_cal
     shop = Workshop()
     document = plan(
         call("done", patch={"n": 1}),
-        call("flaky", "done", fail="NETWORK", fail_times=2),
+        call("flaky", "done", seconds=60, slow_times=2),
         call("after", "flaky"),
     )
-    result = await run(shop, document)
+    result = await run(shop, document, call_timeout=0.05)
     assert result.success and shop.attempts == {"done": 1, "flaky": 3, "after": 1}
 
 
 async def test_rule_6_a_plan_is_executed_three_times_at_most():
     shop = Workshop()
-    result = await run(shop, plan(call("flaky", fail="NETWORK")))
+    result = await run(shop, plan(call("flaky", seconds=60)), call_timeout=0.02)
     assert not result.success and shop.attempts["flaky"] == 3
 
 
@@ -464,6 +465,71 @@ async def test_a_call_that_will_not_stop_does_not_hold_the_plan():
         run(shop, plan({"toolId": "a", "toolPath": "never"}), plan_timeout=0.1), 10
     )
     assert not result.success and result.tool_results[0].state == "timeout"
+
+
+# --- a tool's own code -------------------------------------------------------------------------------------
+
+
+RUNTIME_CODES = ["TIMEOUT", "CANCELLED", "INVALID_ARGUMENTS", "TOOL_NOT_FOUND", "NOT_EXECUTABLE", "NETWORK"]
+
+
+@pytest.mark.parametrize("code", RUNTIME_CODES)
+async def test_a_tools_own_code_is_retried_and_reported_like_any_other(code):
+    shop = Workshop()
+    with no_waiting():
+        result = await run(shop, plan(call("a", fail=code, retryPolicy={"maxRetries": 2})))
+    (one,) = result.tool_results
+    assert (one.state, one.error_code, one.error_source, one.retry_count) == ("failed", code, "tool", 2)
+    assert shop.attempts["a"] == 3, "neither fewer, as if it were hopeless, nor more, as if it were passing"
+
+
+@pytest.mark.parametrize("code", RUNTIME_CODES)
+async def test_a_processes_own_code_is_retried_and_reported_like_any_other(tmp_path, code):
+    script(
+        tmp_path / "fails",
+        f"""
+        with open({str(tmp_path / "ran")!r}, "a") as file:
+            file.write("x")
+        print('{{"version":"0","type":"error","errorCode":"{code}","errorMessage":"says the tool"}}')
+        print('{{"version":"0","type":"done","ok":false}}')
+        """,
+    )
+    document = plan({"toolId": "a", "toolPath": "fails", "retryPolicy": {"maxRetries": 1}})
+    with no_waiting():
+        result = await run(Workshop(), document, roots=[tmp_path])
+    (one,) = result.tool_results
+    assert (one.state, one.error_code, one.error_source, one.retry_count) == ("failed", code, "tool", 1)
+    assert (tmp_path / "ran").read_text() == "xx"
+
+
+async def test_what_became_of_an_inner_call_is_the_word_of_the_tool_that_hands_it_on():
+    @tool(description="Asks for a tool that is not there.", name="asks")
+    async def asks(params: Job, *, context: ToolContext) -> ToolResult[Any]:
+        return await context.call("nobody", {})
+
+    shop = Workshop()
+    shop.registry.register(asks)
+    with no_waiting():
+        result = await run(shop, plan(call("a", toolPath="asks", retryPolicy={"maxRetries": 1})))
+    (one,) = result.tool_results
+    assert (one.error_code, one.error_source, one.retry_count) == ("TOOL_NOT_FOUND", "tool", 1)
+
+
+async def test_a_part_of_a_composed_call_that_runs_out_of_time_is_the_runtimes_word():
+    @tool(description="Never ends.", name="endless", timeout=0.02)
+    async def endless(params: Job, *, context: ToolContext) -> ToolResult[Any]:
+        await asyncio.Event().wait()
+        return ToolResult.ok(None)
+
+    for composed in (sequence([endless], name="whole"), parallel([endless], name="whole")):
+        result = await run(
+            Workshop(),
+            plan(call("a", toolPath="whole")),
+            resolver=ToolResolver(ToolRegistry([composed]), ()),
+            max_executions=1,
+        )
+        (one,) = result.tool_results
+        assert (one.state, one.error_source) == ("timeout", "runtime")
 
 
 # --- what is handed on ----------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narratoria.errors import ToolValidationError
+from narratoria.errors import ErrorSource, ToolValidationError
 from narratoria.retry import (
     HOPELESS,
     LONGEST_DELAY,
@@ -31,8 +31,8 @@ from narratoria.retry import (
 from narratoria.tool import ToolError
 
 
-def error(code: str = "TIMEOUT", *, recoverable: bool = True) -> ToolError:
-    return ToolError(code=code, message="it failed", recoverable=recoverable)
+def error(code: str = "TIMEOUT", *, recoverable: bool = True, source: ErrorSource = "tool") -> ToolError:
+    return ToolError(code=code, message="it failed", recoverable=recoverable, source=source)
 
 
 # --- the five strategies -------------------------------------------------------------------------------
@@ -261,7 +261,8 @@ def test_a_plan_does_not_retry_what_cannot_get_better() -> None:
         "DEADLINE_EXCEEDED",
     } == HOPELESS
     for code in HOPELESS:
-        assert not plan_policy(3, 100).allows(error(code), 0)
+        assert not plan_policy(3, 100).allows(error(code, source="runtime"), 0)
+        assert plan_policy(3, 100).allows(error(code), 0), "a tool's own word, whatever it sounds like"
 
 
 # --- waiting -------------------------------------------------------------------------------------------

@@ -258,6 +258,18 @@ async def test_a_missing_tool_is_a_permanent_failure_and_stays_disabled_in_later
     assert narrator.requests[-1].disabled_skills == {"nope"}
 
 
+@pytest.mark.parametrize("code", ["TOOL_NOT_FOUND", "NOT_EXECUTABLE"])
+async def test_a_code_that_a_tool_chose_itself_never_disables_it_for_the_session(code):
+    @tool(description="Fails in words of its own.", name="moody")
+    async def moody(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.error("not today", code=code)
+
+    session = Session()
+    narrator = Says(PlanDocument(tools=[call("moody", input={"times": 1})]), speak())
+    await turn(narrator, session=session, registry=ToolRegistry([moody]))
+    assert session.health["moody"].health == "temporaryFailure"
+
+
 async def test_wrong_arguments_are_the_plans_fault_and_cost_the_tool_this_turn_only():
     wrong = PlanDocument(tools=[call("strike", input={"times": "twice"})])
     narrator = Says(wrong, wrong, speak(), PlanDocument(tools=[call("strike", input={"times": 2})]))

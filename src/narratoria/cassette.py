@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria.errors import EXECUTION_FAILED, PlanRejected, ToolFailure
+from narratoria.errors import EXECUTION_FAILED, CallFailure, PlanRejected, ToolFailure
 from narratoria.events import (
     Asset,
     AssetStored,
@@ -197,7 +197,8 @@ class _Player:
         end = take.finished
         if end is not None and not end.ok:
             code = end.error_code or EXECUTION_FAILED
-            raise ToolFailure(code, end.error or end.message, recoverable=False, suggestions=end.suggestions)
+            failure = ToolFailure if end.error_source == "tool" else CallFailure
+            raise failure(code, end.error or end.message, recoverable=False, suggestions=end.suggestions)
         _commit_others(take, context)
         return ToolResult.ok(end.value if end else None, message=end.message if end else "")
 

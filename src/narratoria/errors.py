@@ -7,7 +7,7 @@ mistake in a definition, a document that cannot be used, a deadline that ends an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 TOOL_NOT_FOUND: Final = "TOOL_NOT_FOUND"
 INVALID_ARGUMENTS: Final = "INVALID_ARGUMENTS"
@@ -23,6 +23,9 @@ MISSING_DONE: Final = "MISSING_DONE"
 NON_ZERO_EXIT: Final = "NON_ZERO_EXIT"
 NOT_EXECUTABLE: Final = "NOT_EXECUTABLE"
 OUTPUT_LIMIT: Final = "OUTPUT_LIMIT"
+
+# Who says why a call failed. A tool's own `errorCode` may read like one of the codes above and means none of them.
+ErrorSource: TypeAlias = Literal["runtime", "tool"]
 
 
 def describe(error: BaseException) -> str:
@@ -53,6 +56,8 @@ class ArgumentsInvalid(ToolValidationError):
 class ToolFailure(NarratoriaError):
     """Raised inside a handler to fail the call with a code of the tool's own."""
 
+    source: ClassVar[ErrorSource] = "tool"
+
     def __init__(
         self,
         code: str,
@@ -68,6 +73,12 @@ class ToolFailure(NarratoriaError):
         self.recoverable = recoverable
         self.suggestions = tuple(suggestions)
         self.details = dict(details) if details else None
+
+
+class CallFailure(ToolFailure):
+    """The runtime's own verdict on a call. A code that a tool chose itself travels in a plain `ToolFailure`."""
+
+    source = "runtime"
 
 
 class PromptError(NarratoriaError):

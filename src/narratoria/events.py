@@ -12,6 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from narratoria.errors import EXECUTION_FAILED, ErrorSource
+
 PROTOCOL_VERSION: Final = "0"
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -206,9 +208,17 @@ class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True)
     value: Any = None
     error_code: str | None = None
     error: str | None = None
+    error_source: ErrorSource = (
+        "runtime"  # of records older than the field, the runtime took every code for its own
+    )
     recoverable: bool = True
     suggestions: list[str] = msgspec.field(default_factory=list)
     stderr: str | None = None
+
+    @property
+    def verdict(self) -> str | None:
+        """The runtime's own code for the failure, whatever code the tool gave it."""
+        return EXECUTION_FAILED if self.error_source == "tool" else self.error_code
 
 
 class MemoryChange(msgspec.Struct, frozen=True, tag_field="change", tag="memory", omit_defaults=True):

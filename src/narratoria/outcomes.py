@@ -7,6 +7,8 @@ import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from narratoria import contract
 from narratoria.errors import (
     CANCELLED,
@@ -39,7 +41,9 @@ def failure(
 ) -> ToolResult[Any]:
     if recoverable is None:
         recoverable = code not in (TOOL_NOT_FOUND, INVALID_ARGUMENTS)
-    error = ToolError(code=code, message=message, recoverable=recoverable, suggestions=suggestions)
+    error = ToolError(
+        code=code, message=message, recoverable=recoverable, suggestions=suggestions, source="runtime"
+    )
     return ToolResult(message, None, False, False, error)
 
 
@@ -76,13 +80,21 @@ def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
     if not result.success:
         if result.failure is None:
             return ToolResult.failed(result.message, value=result.value)
-        return result
+        return result if tool.kind == "composition" else _as_its_own(result)
     expected = tool.result_type
     if result.value is None or expected is Any or not isinstance(expected, type):
         return result
     if isinstance(result.value, expected):
         return result
     raise TypeError(f"the result's value must be {expected.__name__}, got {type(result.value).__name__}")
+
+
+def _as_its_own(result: ToolResult[Any]) -> ToolResult[Any]:
+    """A failure that a handler returns is the handler's word, also where it hands on what became of an inner call."""
+    error = result.failure
+    if error is None or error.source == "tool":
+        return result
+    return msgspec.structs.replace(result, failure=msgspec.structs.replace(error, source="tool"))
 
 
 def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None) -> ToolResult[Any]:
@@ -99,6 +111,7 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
             recoverable=error.recoverable,
             suggestions=error.suggestions,
             details=error.details,
+            source=error.source,
         )
     if isinstance(error, ToolValidationError):
         return failure(INVALID_ARGUMENTS, f"{name}: {error}", recoverable=True)
@@ -180,7 +193,11 @@ def call_finished(
         call=meta.call_id,
         tool=meta.tool_name,
         ok=result.success,
-        state="completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed",
+        state="completed"
+        if result.success
+        else "timeout"
+        if error and error.verdict == TIMEOUT
+        else "failed",
         attempts=meta.attempts,
         duration=round(meta.duration, 6),
         tool_id=tool_id,
@@ -188,6 +205,7 @@ def call_finished(
         value=value,
         error_code=error.code if error else None,
         error=error.message if error else None,
+        error_source=error.source if error else "runtime",
         recoverable=error.recoverable if error else True,
         suggestions=list(error.suggestions) if error else [],
         stderr=(error.details or {}).get("stderr") if error else None,

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from narratoria.errors import PlanRejected
+from narratoria.errors import EXECUTION_FAILED, ErrorSource, PlanRejected
 from narratoria.events import JsonObject, ToolEvent
 
 MAX_RETRIES: Final = 100
@@ -115,8 +115,14 @@ class CallResult(_Wire, frozen=True, kw_only=True):
     retry_count: int = 0
     error: str | None = None
     error_code: str | None = None
+    error_source: ErrorSource | None = None
     suggestions: list[str] = msgspec.field(default_factory=list)
     events: list[ToolEvent] = msgspec.field(default_factory=list)
+
+    @property
+    def verdict(self) -> str | None:
+        """The runtime's own code for the failure: `EXECUTION_FAILED` where the tool itself said that it failed."""
+        return EXECUTION_FAILED if self.error_source == "tool" else self.error_code
 
 
 class ExecutionResult(_Wire, frozen=True, kw_only=True):

@@ -35,8 +35,8 @@ MAX_GENERATIONS: Final = 5
 SKIPPED: Final = "SKIPPED"
 SKILL_DISABLED: Final = "SKILL_DISABLED"
 
-# Only these are worth a second execution of the plan: what failed may have passed by itself meanwhile.
-TRANSIENT: Final = frozenset({TIMEOUT, "RATE_LIMIT", "NETWORK", "SERVER_ERROR", "LOCK"})
+# Only these verdicts of the runtime are worth a second execution of the plan: what failed may have passed meanwhile.
+TRANSIENT: Final = frozenset({TIMEOUT})
 
 _BREATH: Final = 64  # calls that never waited, after which a worker lets the event loop turn
 
@@ -162,7 +162,7 @@ class _Run:
         """Whether another execution could help: something required failed, and only for a passing reason."""
         failed = [one for one in self.results.values() if one.state in ("failed", "timeout")]
         wanting = [one for one in failed if self.required[one.tool_id]]
-        return bool(wanting) and all(one.error_code in TRANSIENT for one in wanting)
+        return bool(wanting) and all(one.verdict in TRANSIENT for one in wanting)
 
     def forget_failures(self) -> None:
         self.kept = {tool_id: one for tool_id, one in self.results.items() if one.ok}
@@ -308,6 +308,7 @@ class _Run:
             state=state,
             error=reason,
             error_code=code,
+            error_source="runtime",
             suggestions=suggestions or [],
         )
 
@@ -336,6 +337,7 @@ class _Run:
             retry_count=record.retries,
             error=reason,
             error_code=code,
+            error_source="runtime",
             events=record.events,
         )
 
@@ -346,7 +348,7 @@ class _Run:
 def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
     error = result.failure
     state: CallState = (
-        "completed" if result.success else "timeout" if error and error.code == TIMEOUT else "failed"
+        "completed" if result.success else "timeout" if error and error.verdict == TIMEOUT else "failed"
     )
     return CallResult(
         tool_id=tool_id,
@@ -357,6 +359,7 @@ def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: fl
         retry_count=record.retries,
         error=error.message if error else None,
         error_code=error.code if error else None,
+        error_source=error.source if error else None,
         suggestions=list(error.suggestions) if error else [],
         events=record.events,
     )

@@ -104,7 +104,7 @@ class _Call:
                 retry_count=max(0, end.attempts - 1) if end else 0,
                 events=self.events,
             )
-        if end is None or end.error_code == CANCELLED:
+        if end is None or end.verdict == CANCELLED:
             return None
         return CallResult(
             tool_id=tool_id,
@@ -114,6 +114,7 @@ class _Call:
             retry_count=max(0, end.attempts - 1),
             error=end.error,
             error_code=end.error_code,
+            error_source=end.error_source,
             suggestions=end.suggestions,
             events=self.events,
         )

@@ -131,6 +131,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     non_retryable_errors: frozenset[str] = frozenset()
     should_retry: Callable[[ToolError, int], bool] | None = None
     retry_unrecoverable: bool = False  # 000 §13.4 rule 5: a plan retries whatever the tool says of its error
+    final_verdicts: frozenset[str] = frozenset()  # codes of the runtime; a tool's own are not meant
 
     def __post_init__(self) -> None:
         retries = self.max_retries
@@ -156,7 +157,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
             return False
         if self.retryable_errors is not None and error.code not in self.retryable_errors:
             return False
-        if error.code in self.non_retryable_errors:
+        if error.code in self.non_retryable_errors or error.verdict in self.final_verdicts:
             return False
         return error.recoverable or self.retry_unrecoverable
 
@@ -188,7 +189,7 @@ class RetryPolicies:
         return policy
 
 
-# What another attempt with the same input cannot make better.
+# Verdicts of the runtime that another attempt with the same input cannot make better.
 HOPELESS: Final = frozenset(
     {TOOL_NOT_FOUND, INVALID_ARGUMENTS, NOT_EXECUTABLE, PRECONDITION_FAILED, CANCELLED, DEADLINE_EXCEEDED}
 )
@@ -203,7 +204,7 @@ def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
     return RetryPolicy(
         max_retries,
         ExponentialBackoff(base, max_delay=max(base, LONGEST_DELAY), multiplier=2.0),
-        non_retryable_errors=HOPELESS,
+        final_verdicts=HOPELESS,
         retry_unrecoverable=True,
     )
 

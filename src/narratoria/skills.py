@@ -80,4 +80,4 @@ class Skills:
 def _health(result: CallResult) -> Health:
     if result.ok:
         return "degraded" if result.retry_count else "healthy"
-    return "permanentFailure" if result.error_code in _PERMANENT else "temporaryFailure"
+    return "permanentFailure" if result.verdict in _PERMANENT else "temporaryFailure"

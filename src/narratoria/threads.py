@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from narratoria.errors import ToolFailure
+from narratoria.errors import CallFailure
 
 MAX_THREADS: Final = 256
 _running = 0
@@ -57,7 +57,7 @@ def _enter() -> None:
     global _running
     with _lock:
         if _running >= MAX_THREADS:
-            raise ToolFailure(
+            raise CallFailure(
                 "EXECUTION_FAILED",
                 f"{MAX_THREADS} handlers run in threads already, some of them past their timeout; "
                 "make long handlers async, or let them call context.beat()",

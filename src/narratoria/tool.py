@@ -16,7 +16,7 @@ import msgspec
 
 from narratoria import schema
 from narratoria.context import CallScope, Pipeline, ToolContext, Trial
-from narratoria.errors import EXECUTION_FAILED, ToolValidationError
+from narratoria.errors import EXECUTION_FAILED, ErrorSource, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.retry import RetryPolicies, RetryPolicy
 
@@ -51,6 +51,12 @@ class ToolError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     recoverable: bool = True
     suggestions: tuple[str, ...] = ()
     details: JsonObject | None = None
+    source: ErrorSource = "tool"
+
+    @property
+    def verdict(self) -> str:
+        """The runtime's own code for the failure: `EXECUTION_FAILED` where the tool itself said that it failed."""
+        return self.code if self.source == "runtime" else EXECUTION_FAILED
 
 
 class ResultMetadata(msgspec.Struct, frozen=True):
@@ -106,6 +112,7 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
         suggestions: Sequence[str] = (),
         details: JsonObject | None = None,
         value: R | None = None,
+        source: ErrorSource = "tool",
     ) -> ToolResult[R]:
         """A failed result; also reached as `ToolResult.error(…)`."""
         error = ToolError(
@@ -114,6 +121,7 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
             recoverable=recoverable,
             suggestions=tuple(suggestions),
             details=details,
+            source=source,
         )
         return cls(message, value, False, False, error)
 

@@ -22,7 +22,18 @@ DONE = '{"version":"0","type":"done","ok":true,"summary":"All done."}'
 LOG = '{"version":"0","type":"log","level":"info","message":"working"}'
 PATCH = '{"version":"0","type":"state_patch","patch":{"torch":{"lit":true}}}'
 # 000 §13.5, and the code that the issue puts beside `error`.
-ENTRY = {"toolId", "ok", "state", "output", "executionTime", "retryCount", "error", "errorCode", "events"}
+ENTRY = {
+    "toolId",
+    "ok",
+    "state",
+    "output",
+    "executionTime",
+    "retryCount",
+    "error",
+    "errorCode",
+    "events",
+    "errorSource",
+}
 
 
 def entry_validator() -> jsonschema_rs.Draft202012Validator:

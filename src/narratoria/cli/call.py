@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
-from narratoria.errors import NOT_EXECUTABLE, TIMEOUT, ToolValidationError
+from narratoria.errors import NOT_EXECUTABLE, ToolValidationError
 from narratoria.events import (
     AnyRuntimeEvent,
     AssetDenied,
@@ -74,7 +74,7 @@ def call(
     result = asyncio.run(_call(tool, arguments, timeout, retries, events, as_json, session))
     if as_json:
         print_json(_entry(result))
-    return 0 if result.ok else TIMED_OUT if result.error_code == TIMEOUT else FAILED
+    return 0 if result.ok else TIMED_OUT if result.state == "timeout" else FAILED
 
 
 async def _call(
@@ -94,7 +94,12 @@ async def _call(
         if not as_json:
             console(stderr=True).print(styled(("✗ ", "red"), (f"{code}: ", "bold red"), (str(error), "")))
         return CallResult(
-            tool_id=default_name(path), ok=False, state="failed", error=str(error), error_code=code
+            tool_id=default_name(path),
+            ok=False,
+            state="failed",
+            error=str(error),
+            error_code=code,
+            error_source="runtime",
         )
     record = Call(timeout=timeout, policy=plan_policy(retries, 100))
     started = time.perf_counter()
@@ -122,7 +127,7 @@ async def _call(
 
 
 def _entry(result: CallResult) -> dict[str, Any]:
-    """000 §13.5, an entry of `toolResults`, with `errorCode` beside `error` and nothing else."""
+    """000 §13.5, an entry of `toolResults`, with `errorCode` and `errorSource` beside `error` and nothing else."""
     entry: dict[str, Any] = msgspec.to_builtins(result)
     del entry["suggestions"]
     return entry

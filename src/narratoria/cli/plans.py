@@ -11,7 +11,7 @@ import click
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.live import PlanView
 from narratoria.cli.output import console, print_json, styled
-from narratoria.errors import TIMEOUT, PlanRejected
+from narratoria.errors import PlanRejected
 from narratoria.graph import mermaid, svg
 from narratoria.lint import Report, lint_plan
 from narratoria.plan import ExecutionResult, PlanDocument
@@ -82,7 +82,7 @@ def run(
         print_json(result)
     if result.success:
         return 0
-    return TIMED_OUT if any(one.error_code == TIMEOUT for one in result.tool_results) else FAILED
+    return TIMED_OUT if any(one.state == "timeout" for one in result.tool_results) else FAILED
 
 
 async def _run(

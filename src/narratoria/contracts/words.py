@@ -111,6 +111,7 @@ FIELDS: Final = {
     "retryCount": "Attempts after the first.",
     "error": "What went wrong, or null.",
     "CallResult.errorCode": "The code of the failure, or null: MISSING_DONE, TIMEOUT, …, or the tool's own.",
+    "errorSource": "Whose code it is: the runtime's, or the tool's own; null where nothing failed.",
     "suggestions": "What could be done about it.",
     "events": "Every event of the call, in order.",
     # manifests

@@ -261,6 +261,7 @@ def _together(
         recoverable=error.recoverable if error else True,
         suggestions=error.suggestions if error else (),
         value=value,
+        source=error.source if error else "tool",
     )
 
 

@@ -20,7 +20,7 @@ from narratoria.contract import (
     effects_from_data,
     preconditions_from_data,
 )
-from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, ToolFailure
+from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
 from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.retry import RetryPolicies, policy_from_data
 from narratoria.state import plain
@@ -132,7 +132,7 @@ class _Process:
                     env={**os.environ, "TMPDIR": scratch, "TEMP": scratch, "TMP": scratch},
                 )
             except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
-                raise ToolFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
+                raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
         return self.judge(outcome, conversation, context)
 
     def request(self, params: JsonObject, context: ToolContext) -> bytes:
@@ -161,9 +161,9 @@ class _Process:
         if outcome.stderr:
             details["stderr"] = outcome.stderr
         if outcome.failure is not None:
-            raise ToolFailure(outcome.failure.code, str(outcome.failure), details=details)
+            raise CallFailure(outcome.failure.code, str(outcome.failure), details=details)
         if outcome.timed_out:
-            raise ToolFailure(
+            raise CallFailure(
                 TIMEOUT,
                 f"{name}: no result within {context.time_limit:g} s; the process and its children were ended"
                 + (f"; {_CLOSED}" if outcome.closed_stdout else ""),
@@ -173,9 +173,9 @@ class _Process:
         # 001 §5.3: a non-zero exit is a protocol-level failure, regardless of any emitted events, done included. A
         # process that had to be ended after `done` did not choose its exit status: `done` stands.
         if not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
-            raise ToolFailure(NON_ZERO_EXIT, _exit_text(name, outcome, conversation.error), details=details)
+            raise CallFailure(NON_ZERO_EXIT, _exit_text(name, outcome, conversation.error), details=details)
         if outcome.done is None:
-            raise ToolFailure(
+            raise CallFailure(
                 MISSING_DONE,
                 f"{name}: the process ended without a `done` event"
                 + (f"; {_CLOSED}" if outcome.closed_stdout else "")

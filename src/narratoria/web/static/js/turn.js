@@ -103,7 +103,8 @@ export class TurnPart {
   /** What ended because the player said so has not failed. Until the turn ends one cannot know who it was. */
   #stoppedByPlayer({ kind, call }) {
     if (kind !== "failure" || (this.turn.outcome !== null && this.turn.outcome !== "cancelled")) return false;
-    return this.view.game.world.calls.get(call)?.finished?.errorCode === "CANCELLED";
+    const finished = this.view.game.world.calls.get(call)?.finished;
+    return finished?.errorCode === "CANCELLED" && finished.errorSource !== "tool";
   }
 
   #showPulse(turn) {
