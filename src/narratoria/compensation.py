@@ -117,6 +117,9 @@ class _Undoing:
     def scope(self) -> CallScope:
         return self.pipeline.scope
 
+    def has_tool(self, name: str) -> bool:
+        return self.pipeline.has_tool(name)
+
     async def execute(
         self, name: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
     ) -> ToolResult[Any]:

@@ -214,6 +214,7 @@ class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True)
     recoverable: bool = True
     suggestions: list[str] = msgspec.field(default_factory=list)
     stderr: str | None = None
+    part: bool = False  # of another call; its tool counts as completed once a `committed` names it
 
     @property
     def verdict(self) -> str | None:
@@ -266,13 +267,15 @@ class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
 
     A number stands for the record of that sequence number: a `call_emitted` whose `state_patch`, or an
     `asset_stored` whose asset, is committed here. So a patch is written once, and a failed attempt's patches are
-    in the journal but never in the fold. `inverse` takes the changes back, applied in its order.
+    in the journal but never in the fold. `inverse` takes the changes back, applied in its order. `completed` names
+    the tools of the calls within this one that were not dropped again.
     """
 
     call: str
     changes: list[int | Change]
     inverse: list[Change] = msgspec.field(default_factory=list)
     effects: list[EffectApplied] = msgspec.field(default_factory=list)
+    completed: list[str] = msgspec.field(default_factory=list)
 
 
 class PlanFinished(RuntimeEvent, tag="plan_finished", frozen=True, kw_only=True):

@@ -77,6 +77,17 @@ class ToolExecutor:
         self.max_depth = max_depth
         self._bounded = scope.deadline is not None or scope.budget_tracker is not None
 
+    def has_tool(self, name: str) -> bool:
+        return self.registry.has(name)
+
+    def context(
+        self, tool: AnyTool, session: Session | Draft | None = None, call_id: str = ""
+    ) -> ToolContext:
+        """A context over a draft that nobody commits."""
+        if session is None:
+            session = Session()
+        return ToolContext(tool, Draft.of(session), call_id, self, self.scope)
+
     async def execute(
         self,
         name: str | AnyTool,
@@ -133,8 +144,7 @@ class ToolExecutor:
         refusal = self._bounds(tool, session) if self._bounded or session.depth else None
         if refusal is not None or not tool.preconditions:
             return refusal, ()
-        session.root.has_tool = self.registry.has
-        context = ToolContext(tool, Draft.of(session), call_id, self, self.scope)
+        context = self.context(tool, session, call_id)
         try:
             report = await contract.validate(tool, context)
         except BaseException as error:
@@ -211,7 +221,10 @@ class ToolExecutor:
                 )
         except BaseException as error:
             return self._rest(tool, params, context, call, timeout, handlers.raising(error))
-        root.completed_tools.add(tool.name)
+        if session is root:
+            root.completed_tools.add(tool.name)
+        else:
+            session.complete(tool.name)
         if call is not None:
             call.note(draft)
             call.committed = draft.events
@@ -234,7 +247,7 @@ class ToolExecutor:
                 if tool.effects:
                     await self._apply_effects(tool, params, context, result)
                 draft.commit(context.call_id)
-                draft.root.completed_tools.add(tool.name)
+                draft.parent.complete(tool.name)
             else:
                 await self.drop(draft)
         except BaseException as error:
@@ -333,7 +346,7 @@ class ToolExecutor:
             ResultMetadata(duration, time(), name, attempts, call_id, degraded),
         )
         if root.recording:
-            root.record(outcomes.call_finished(root, tool, final, call.tool_id if call else None))
+            root.record(outcomes.call_finished(session, tool, final, call.tool_id if call else None))
         if root.dispatcher.heard:
             root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
         if root.beats:

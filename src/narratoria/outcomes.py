@@ -31,7 +31,7 @@ from narratoria.schema import dump
 from narratoria.tool import Tool, ToolContext, ToolError, ToolResult
 
 if TYPE_CHECKING:
-    from narratoria.session import Session
+    from narratoria.session import Draft, Session
 
 # --- failures as data --------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.App
 
 
 def call_finished(
-    session: Session, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
+    session: Session | Draft, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
 ) -> CallFinished:
     """The journal's last word on a call; a value it cannot keep is also said to people."""
     meta, error = result.metadata, result.failure
@@ -188,7 +188,7 @@ def call_finished(
     if tool is None or tool.kind != "process":  # a process returns the merge of its patches: told already
         value = writable(result.value)
         if type(value) is NotJson:
-            session.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))
+            session.root.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))
     return CallFinished(
         call=meta.call_id,
         tool=meta.tool_name,
@@ -209,4 +209,5 @@ def call_finished(
         recoverable=error.recoverable if error else True,
         suggestions=list(error.suggestions) if error else [],
         stderr=(error.details or {}).get("stderr") if error else None,
+        part=session.depth > 0,
     )

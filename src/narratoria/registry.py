@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from narratoria.contract import PreconditionResult, apply_effects, validate
 from narratoria.errors import NarratoriaError, ToolValidationError
-from narratoria.tool import Tool, ToolContext, ToolResult
+from narratoria.tool import Tool, ToolContext, ToolResult, fold_name
 
 if TYPE_CHECKING:
     from narratoria.executor import ToolExecutor
@@ -57,10 +57,10 @@ class ToolRegistry:
         return tuple(added)
 
     def unregister(self, name: str) -> None:
-        self.tools.pop(_fold(name), None)
+        self.tools.pop(fold_name(name), None)
 
     def get(self, name: str) -> Tool[Any, Any] | None:
-        return self.tools.get(name) or self.tools.get(_fold(name))
+        return self.tools.get(name) or self.tools.get(fold_name(name))
 
     def has(self, name: str) -> bool:
         return self.get(name) is not None
@@ -97,9 +97,16 @@ class ToolRegistry:
         """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited."""
         return (self._executor or self.executor).execute(name, args, session=session)
 
-    async def validate_preconditions(self, tool: Tool[Any, Any], context: ToolContext) -> PreconditionResult:
+    def context(self, tool: Tool[Any, Any], session: Session | Draft | None = None) -> ToolContext:
+        """A context outside any call (004 `createDefaultContext`), to check preconditions with: over a draft of the
+        session that nobody commits; with no session given, of a fresh one."""
+        return self.executor.context(tool, session)
+
+    async def validate_preconditions(
+        self, tool: Tool[Any, Any], context: ToolContext | None = None
+    ) -> PreconditionResult:
         """Check all preconditions of a tool, without running it."""
-        return await validate(tool, context)
+        return await validate(tool, context or self.context(tool))
 
     async def apply_effects(
         self, tool: Tool[Any, Any], result: ToolResult[Any], context: ToolContext, params: Any = None
@@ -113,7 +120,3 @@ class ToolRegistry:
 
 
 ToolList = list[Tool[Any, Any]]  # inside the class, `list` is the method
-
-
-def _fold(name: str) -> str:
-    return name.replace(":", "_") if isinstance(name, str) else ""

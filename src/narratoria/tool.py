@@ -34,6 +34,7 @@ __all__ = [
     "ToolHandler",
     "ToolResult",
     "Trial",
+    "fold_name",
 ]
 
 P = TypeVar("P")
@@ -248,6 +249,11 @@ class Tool(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<Tool {self.name} ({self.kind})>"
+
+
+def fold_name(name: str) -> str:
+    """The name of a tool as it is registered: 004 writes `web:scrape` for what is called `web_scrape` here."""
+    return name.replace(":", "_") if isinstance(name, str) else ""
 
 
 def _check_name(name: str) -> None:

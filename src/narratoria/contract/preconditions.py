@@ -15,6 +15,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
 )
 from narratoria.state import MISSING, lookup
+from narratoria.tool import fold_name
 
 if TYPE_CHECKING:
     from narratoria.tool import Tool, ToolContext
@@ -134,8 +135,8 @@ class DependencyPrecondition(_Precondition):
 
     def holds(self, context: ToolContext) -> bool:
         if self.status == "completed":
-            return self.tool in context.session.completed_tools
-        return context.session.has_tool(self.tool)
+            return fold_name(self.tool) in context.session.completed_tools
+        return context.executor.has_tool(self.tool)
 
 
 @dataclass(frozen=True, kw_only=True)

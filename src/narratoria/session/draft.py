@@ -139,6 +139,7 @@ class Draft(msgspec.Struct, eq=False):
     _asset_ids: set[str] | None = None
     _effects: list[EffectApplied] | None = None
     _applied: list[Any] | None = None
+    _completed: set[str] | None = None
     cascading: bool = False  # while an effect of this call runs another tool
 
     @classmethod
@@ -210,7 +211,9 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def completed_tools(self) -> Set[str]:
-        return self.root.completed_tools
+        """The tools that count as completed, seen from within this call: those of its own parts too."""
+        above = self.parent.completed_tools
+        return above | self._completed if self._completed else above
 
     @property
     def permissions(self) -> frozenset[str]:
@@ -222,9 +225,6 @@ class Draft(msgspec.Struct, eq=False):
 
     def has_permission(self, permission: str) -> bool:
         return permission in self.permissions
-
-    def has_tool(self, name: str) -> bool:
-        return self.root.has_tool(name)
 
     def __getitem__(self, slice_type: type[T]) -> Slice[T]:
         return Slice(self._values(slice_type))
@@ -334,6 +334,12 @@ class Draft(msgspec.Struct, eq=False):
         self._slices = {**(self._slices or {}), **reduced}
         self.operations.append(Dispatched(event))
 
+    def complete(self, tool: str) -> None:
+        """A call within this one is committed: its tool counts as completed as long as this draft does."""
+        if self._completed is None:
+            self._completed = set()
+        self._completed.add(tool)
+
     def grant(self, permission: str) -> None:
         self.operations.append(PermissionSet(permission, True))
 
@@ -368,6 +374,8 @@ class Draft(msgspec.Struct, eq=False):
         parent.operations.extend(self.operations)
         parent.effects.extend(self.effects)
         parent.applied.extend(self.applied)
+        for tool in self._completed or ():
+            parent.complete(tool)
         if self._slices:
             parent._slices = {**(parent._slices or {}), **self._slices}
         if self._memory is not None:
@@ -377,11 +385,11 @@ class Draft(msgspec.Struct, eq=False):
 
     def commit(self, call_id: str) -> None:
         """Make what this draft holds part of the session, or of the enclosing call's draft."""
-        if self.operations or self._effects or self._applied:
+        if self.operations or self._effects or self._applied or self._completed:
             if isinstance(self.parent, Draft):
                 self._hand_up(self.parent)
             else:
-                self.root.commit(call_id, self.operations, self.effects)
+                self.root.commit(call_id, self.operations, self.effects, self._completed or ())
         if self._resources is not None:
             for problem in self._resources.commit():
                 self.report(problem)
@@ -390,6 +398,7 @@ class Draft(msgspec.Struct, eq=False):
         """Forget everything. Only resources need an act; operations are simply dropped."""
         self.operations = []
         self._slices = None
+        self._completed = None
         if self._resources is not None:
             for problem in self._resources.discard():
                 self.report(problem)

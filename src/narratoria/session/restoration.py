@@ -32,7 +32,7 @@ from narratoria.events import (
 )
 from narratoria.session.asset_records import AssetChanges, AssetRecords
 from narratoria.session.session import Record, Session
-from narratoria.session.timeline import Timeline
+from narratoria.session.timeline import Timeline, completed_by
 
 FetchTurn = Callable[[int], list[Record]]
 
@@ -188,7 +188,7 @@ class Restoration:
         self._referred.clear()
 
     def _count_completions(self, records: list[Record], sign: int) -> None:
-        tools = Counter(r.event.tool for r in records if isinstance(r.event, CallFinished) and r.event.ok)
+        tools = Counter(tool for record in records for tool in completed_by(record.event))
         self.timeline.count_completions(tools, sign)
         self.session.completed_tools = set(self.timeline.completions)
 
@@ -203,6 +203,7 @@ class Restoration:
             self._referred[record.seq] = event
 
     def _commit(self, event: Committed) -> None:
+        self.session.completed_tools.update(event.completed)
         for change in event.changes:
             if not isinstance(change, int):
                 self.session.apply_change(change)
@@ -260,8 +261,7 @@ class Restoration:
         owner, _, number = event.call.rpartition(":")
         if owner == session.id and number.isdecimal():
             session.calls = max(session.calls, int(number))
-        if isinstance(event, CallFinished) and event.ok:
-            session.completed_tools.add(event.tool)
+        session.completed_tools.update(completed_by(event))
 
     def _narrate(self, record: Record, event: Narration) -> None:
         self._narrative = event.text

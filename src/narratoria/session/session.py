@@ -7,7 +7,7 @@ import logging
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -147,7 +147,6 @@ class Session:
         self._granted = frozenset(permissions)
         self._sinks: tuple[Sink, ...] = ()
         self.recording = False  # whether anybody listens; what nobody would read is not made
-        self.has_tool: Callable[[str], bool] = lambda name: False  # the registry in use answers this
 
     # --- the stream --------------------------------------------------------------------------------------
 
@@ -255,10 +254,19 @@ class Session:
 
     # --- committing ----------------------------------------------------------------------------------------
 
+    def complete(self, tool: str) -> None:
+        """A call is committed: its tool counts as completed (004 `DependencyPrecondition`)."""
+        self.completed_tools.add(tool)
+
     def commit(
-        self, call: str, operations: list[Operation], effects: list[EffectApplied] | None = None
+        self,
+        call: str,
+        operations: list[Operation],
+        effects: list[EffectApplied] | None = None,
+        completed: Collection[str] = (),
     ) -> None:
-        """Make a draft's operations part of the session: all of them, in order, or none."""
+        """Make a draft's operations part of the session: all of them, in order, or none. `completed` are the tools
+        of the calls within it."""
         recording = bool(self._sinks)
         changes: list[int | Change] = []
         inverse: list[Change] = []
@@ -306,11 +314,20 @@ class Session:
             for seq in kept_assets:
                 self.asset_records.discard(seq)
             raise
-        if recording and (changes or effects):
+        self.completed_tools.update(completed)
+        if recording and (changes or effects or completed):
             inverse.reverse()
             if before:
                 inverse.append(PatchChange(before))
-            self.record(Committed(call=call, changes=changes, inverse=inverse, effects=effects or []))
+            self.record(
+                Committed(
+                    call=call,
+                    changes=changes,
+                    inverse=inverse,
+                    effects=effects or [],
+                    completed=sorted(completed),
+                )
+            )
         for event in published:
             if isinstance(event, Notification):
                 self.record(event)

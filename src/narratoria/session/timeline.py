@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from narratoria.events import (
+    AnyRuntimeEvent,
     CallFinished,
     Checkpoint,
+    Committed,
     EffectTakenBack,
     TurnCommitted,
     TurnRedone,
@@ -128,10 +130,20 @@ def _marked(timeline: Timeline, event: Checkpoint) -> None:
     timeline.dropped.pop(event.name, None)
 
 
-def _finished(timeline: Timeline, event: CallFinished) -> None:
+def completed_by(event: AnyRuntimeEvent) -> Sequence[str]:
+    """The tools that count as completed from this record on. A part of a call is named by that call's commit."""
+    if isinstance(event, Committed):
+        return event.completed
+    if isinstance(event, CallFinished) and event.ok and not event.part:
+        return (event.tool,)
+    return ()
+
+
+def _completed(timeline: Timeline, event: CallFinished | Committed) -> None:
     undoing = timeline.undoing is not None and timeline.open is None  # what takes back completes nothing
-    if event.ok and not undoing:
-        timeline.completions[event.tool] = timeline.completions.get(event.tool, 0) + 1
+    if not undoing:
+        for tool in completed_by(event):
+            timeline.completions[tool] = timeline.completions.get(tool, 0) + 1
 
 
 _STEPS: Final[dict[type, Callable[[Timeline, Any], None]]] = {
@@ -142,5 +154,6 @@ _STEPS: Final[dict[type, Callable[[Timeline, Any], None]]] = {
     TurnUndone: _undone,
     TurnRedone: _redone,
     Checkpoint: _marked,
-    CallFinished: _finished,
+    CallFinished: _completed,
+    Committed: _completed,
 }
