@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +159,79 @@ def test_a_link_to_a_file_of_the_system_is_refused(tmp_path: Path, store: AssetS
     (tmp_path / "mine").symlink_to("/proc/self/environ")
     with pytest.raises(AssetRefused, match="the system's"):
         store.accept("call", asset(tmp_path / "mine", media_type="application/octet-stream"))
+
+
+def test_a_link_that_comes_and_goes_is_kept_or_refused_and_leaks_nothing(
+    tmp_path: Path, store: AssetStore
+) -> None:
+    (tmp_path / "file").write_bytes(CONTENT)
+    link, over = tmp_path / "link", threading.Event()
+
+    def flicker() -> None:
+        while not over.is_set():
+            link.symlink_to(tmp_path / "file")
+            link.unlink()
+
+    before = sorted(Path("/dev/fd").iterdir())
+    thread = threading.Thread(target=flicker)
+    thread.start()
+    kept = refused = 0
+    try:
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            try:
+                store.accept("call", asset(link))
+                kept += 1
+            except AssetRefused:
+                refused += 1
+    finally:
+        over.set()
+        thread.join()
+    assert kept and refused
+    assert sorted(Path("/dev/fd").iterdir()) == before
+    assert not leftovers(store)
+
+
+def test_a_link_that_pointed_to_the_system_when_it_was_followed_is_refused(
+    tmp_path: Path, store: AssetStore
+) -> None:
+    """It leads through /proc/self/fd, so that what is opened and what the path says afterwards differ."""
+    (tmp_path / "harmless").write_bytes(b"harmless")
+    descriptor = os.open("/proc/self/environ", os.O_RDONLY)
+    try:
+        (tmp_path / "link").symlink_to(f"/proc/self/fd/{descriptor}")
+        with pytest.raises(AssetRefused, match="the system's"):
+            store.accept("call", asset(tmp_path / "link", media_type="application/octet-stream"))
+        copy = os.open(tmp_path / "harmless", os.O_RDONLY)
+        os.dup2(copy, descriptor)
+        os.close(copy)
+        assert store.accept("call", asset(tmp_path / "link", media_type="text/plain")).size == 8
+    finally:
+        os.close(descriptor)
+
+
+def test_a_store_without_room_refuses_the_asset(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"1")
+    limited = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from narratoria.errors import AssetRefused\n"
+        "from narratoria.events import Asset\n"
+        "from narratoria.session.assets import AssetStore\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "store = AssetStore(Path(sys.argv[1]) / 'store')\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "event = Asset(version='0', asset_id='a', kind='text', media_type='text/plain', path=sys.argv[1] + '/file')\n"
+        "try:\n"
+        "    store.accept('call', event)\n"
+        "except AssetRefused as refusal:\n"
+        "    print(refusal)\n"
+        "print([path for path in store.root.rglob('*') if path.is_file()])\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", limited, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "assets cannot be kept in" in told.stdout and told.stdout.endswith("[]\n")
 
 
 def test_a_path_too_long_to_read_is_cut_in_the_message(store: AssetStore) -> None:

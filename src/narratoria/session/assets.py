@@ -5,16 +5,19 @@ A copy under the hash of its bytes outlives the tool's own file, so a session ca
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
@@ -105,46 +108,60 @@ class AssetStore:
             source = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
         except (OSError, ValueError) as error:
             raise AssetRefused(_why_unreadable(asset_id, path, error)) from None
-        status = os.fstat(source)
-        if not stat.S_ISREG(status.st_mode):
-            os.close(source)  # not through a file object: Python makes none of a directory
-            what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise AssetRefused(f"{where} is {what}; write a file and name it")
-        if _is_of_the_system(path):
-            os.close(source)
-            raise AssetRefused(f"{where} is the system's, not a file of the tool's; write a file and name it")
-        with os.fdopen(source, "rb", buffering=0) as reader:
+        with contextlib.ExitStack() as closing:
+            closing.callback(os.close, source)  # Python makes no file object of a directory's descriptor
+            status = os.fstat(source)
+            if not stat.S_ISREG(status.st_mode):
+                what = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+                raise AssetRefused(f"{where} is {what}; write a file and name it")
+            if _is_of_the_system(source, path, status):
+                raise AssetRefused(
+                    f"{where} is the system's, not a file of the tool's; write a file and name it"
+                )
             if status.st_size > self.cap:
                 raise AssetRefused(f"{where} has {status.st_size:,} bytes, more than the cap of {self.cap:,}")
-            head = _read(reader, where, HEAD_BYTES)
+            head = _read(source, where, HEAD_BYTES)
             if problem := contradiction(media_type, head):
                 raise AssetRefused(f"{where} {problem}; let mediaType say what the file is")
-            hasher, size = hashlib.sha256(), 0
+            try:
+                return self._keep(source, head, where)
+            except OSError as error:
+                raise self._unkept(error) from None
+
+    def _keep(self, source: int, head: bytes, where: str) -> tuple[str, int]:
+        """Copy what is left of `source` behind `head`; the hash and the size."""
+        hasher, size = hashlib.sha256(), 0
+        name = Path()
+        try:
             with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
-                try:
-                    chunk = head
-                    while chunk:
-                        size += len(chunk)
-                        if size > self.cap:
-                            raise AssetRefused(f"{where} grew past the cap of {self.cap:,} bytes")
-                        hasher.update(chunk)
-                        copy.write(chunk)
-                        chunk = _read(reader, where, 1 << 20)
-                except BaseException:
-                    Path(copy.name).unlink(missing_ok=True)
-                    raise
-        digest = hasher.hexdigest()
-        self._settle(Path(copy.name), digest)
+                name = Path(copy.name)
+                chunk = head
+                while chunk:
+                    size += len(chunk)
+                    if size > self.cap:
+                        raise AssetRefused(f"{where} grew past the cap of {self.cap:,} bytes")
+                    hasher.update(chunk)
+                    copy.write(chunk)
+                    chunk = _read(source, where, 1 << 20)
+            digest = hasher.hexdigest()
+            self._settle(name, digest)
+        except BaseException:
+            if name.name:
+                name.unlink(missing_ok=True)
+            raise
         return digest, size
+
+    def _unkept(self, error: OSError) -> AssetRefused:
+        return AssetRefused(
+            f"assets cannot be kept in {self.root}: {error.strerror}; make that folder writable, with room in it"
+        )
 
     def _incoming(self) -> Path:
         folder = self.root / "incoming"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise AssetRefused(
-                f"assets cannot be kept in {self.root}: {error.strerror}; make that folder writable"
-            ) from None
+            raise self._unkept(error) from None
         return folder
 
     def _settle(self, copy: Path, digest: str) -> None:
@@ -159,16 +176,47 @@ def shown(path: Path) -> str:
     return text if len(text) <= _PATH_SHOWN else f"{text[:_PATH_SHOWN]}… ({len(text):,} characters)"
 
 
-def _is_of_the_system(path: Path) -> bool:
-    """Whether it lies, after all links, where the kernel shows itself; shared memory is a place for files."""
-    real = os.path.realpath(path)
+def _is_of_the_system(fd: int, path: Path, status: os.stat_result) -> bool:
+    """Whether the opened file lies where the kernel shows itself; shared memory is a place for files.
+
+    The descriptor tells, not the path: a link may point elsewhere, or be gone, a moment after it was followed.
+    """
+    if status.st_dev in _kernel_devices():
+        return True
+    real = _path_of_descriptor(fd) or os.path.abspath(path)  # noqa: PTH100 - it must not look at the disk
     shared = real.startswith("/dev/shm/")  # noqa: S108 - not used, only told apart
     return real.startswith(tuple(f"{root}/" for root in _OF_THE_SYSTEM)) and not shared
 
 
-def _read(reader: BinaryIO, where: str, size: int) -> bytes:
+@cache
+def _kernel_devices() -> frozenset[int]:
+    """The devices of /proc and /sys, where those are mounts of their own."""
+    devices = {number for root in ("/proc", "/sys") if (number := _device(root)) is not None}
+    return frozenset(devices - {_device("/")})
+
+
+def _device(path: str) -> int | None:
     try:
-        return reader.read(size)
+        return os.stat(path).st_dev  # noqa: PTH116
+    except OSError:
+        return None
+
+
+def _path_of_descriptor(fd: int) -> str | None:
+    """The path under which the kernel knows an opened file; None where it does not tell."""
+    try:
+        if sys.platform == "darwin":
+            import fcntl
+
+            return os.fsdecode(fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+        return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115
+    except OSError:
+        return None
+
+
+def _read(fd: int, where: str, size: int) -> bytes:
+    try:
+        return os.read(fd, size)
     except OSError as error:  # a bad disk, a file of the system's own
         raise AssetRefused(f"{where} cannot be read: {error.strerror}") from None
 
