@@ -138,9 +138,6 @@ def test_an_interruption_at_a_question_is_one(home: Path) -> None:
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        ),  # ignored where the suite runs behind a shell
     )
     with asking:
         assert asking.stderr is not None

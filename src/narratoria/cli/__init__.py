@@ -12,7 +12,6 @@ import gc
 import importlib
 import io
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from typing import Any, Final
 import click
 
 from narratoria import __version__
+from narratoria.cli.signals import exit_code, heed
 from narratoria.errors import NarratoriaError
 
 FAILED: Final = 1
@@ -85,7 +85,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point: runs a command and turns every ending into an exit code."""
     _open_streams()
-    _heed_signals(sys.argv[1:] if arguments is None else arguments)
+    heed(sys.argv[1:] if arguments is None else arguments)
     try:
         code = cli.main(arguments, prog_name="narratoria", standalone_mode=False) or 0
         sys.stdout.flush()
@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
-        sys.exit(128 + _heard[-1] if _heard else INTERRUPTED)
+        sys.exit(exit_code(INTERRUPTED))
     except NarratoriaError as error:
         click.echo(f"narratoria: {error}", err=True)
         sys.exit(FAILED)
@@ -134,25 +134,6 @@ def _open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-_heard: list[int] = []
-
-
-def _heed_signals(arguments: list[str]) -> None:
-    """A request to end is an interrupt to what runs tools: they get TERM and their grace. A server has its own way."""
-    command = next((word for word in arguments if not word.startswith("-")), "")
-    if command not in ("call", "check", "run") and not (command == "play" and "--terminal" in arguments):
-        return
-
-    def interrupt(number: int, _: object) -> None:
-        _heard.append(number)
-        signal.raise_signal(signal.SIGINT)
-
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
-            signal.signal(number, interrupt)
 
 
 def _give_up_stdout() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.events import JsonObject
@@ -138,8 +138,8 @@ async def _only(prompt: str) -> AsyncIterator[str]:
 
 
 async def _lines() -> AsyncIterator[str]:
-    while line := await asyncio.to_thread(sys.stdin.buffer.readline):
-        yield line.decode("utf-8", "replace").rstrip("\r\n")
+    while (line := await in_daemon_thread(read_line)) is not None:
+        yield line
 
 
 def bare_story(folder: Path) -> Story:

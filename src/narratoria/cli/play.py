@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from narratoria.cli.commands import Commands
+from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.telling import Telling, prose, speaker
 from narratoria.errors import NarratoriaError
@@ -127,7 +128,7 @@ async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str 
     """
     commands = Commands(game, journal, table)
     while commands.elsewhere is None and not commands.over:
-        prompt = await asyncio.to_thread(table.ask)
+        prompt = await in_daemon_thread(table.ask)
         if prompt is None:
             return None
         if await commands.run(prompt):
@@ -154,7 +155,7 @@ class _Json:
         self.game = game
 
     def ask(self) -> str | None:
-        return _read_line()
+        return read_line()
 
     def show(self, result: TurnResult) -> None:
         print_json(turn_document(self.game, result))
@@ -164,12 +165,6 @@ class _Json:
 
     def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
         print_json({"command": command, **turn_document(self.game, result), **details})
-
-
-def _read_line() -> str | None:
-    """A prompt. Bytes that are not UTF-8 become question marks: a slip of the terminal must not end a game."""
-    line = sys.stdin.buffer.readline()
-    return line.decode("utf-8", "replace").rstrip("\r\n") if line else None
 
 
 def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
@@ -235,7 +230,7 @@ class _Table:
     def ask(self) -> str | None:
         if sys.stdin.isatty():
             self.out.print(styled(("> ", "bold cyan")), end="")
-        prompt = _read_line()
+        prompt = read_line()
         if prompt is None or (sys.stdin.isatty() and not prompt.strip()):
             return None
         if not sys.stdin.isatty():
