@@ -13,10 +13,10 @@ from collections.abc import Callable
 from _measure import Row, report
 
 from narratoria.adapters.answers import TextOf
-from narratoria.narrator.plan_reply import plan_of, reply_schema
-from narratoria.narrator.prompting import Prompting
+from narratoria.factcheck.receipts import audit
+from narratoria.narrator.llm.plan_reply import plan_of, reply_schema
+from narratoria.narrator.llm.prompting import Prompting
 from narratoria.narrator.protocol import NarratorRequest, PastTurn, ToolCard
-from narratoria.narrator.receipts import audit
 from narratoria.session import Session
 
 WORDS = "The lamp is lit and the oak door is still shut. You carry the lantern up the stair. "

@@ -15,22 +15,22 @@ from pathlib import Path
 
 from _measure import Row, report
 
-from narratoria.narrator.embedding import DIMENSIONS, CachedEmbedder, MiniLM
-from narratoria.narrator.evaluation import evaluate, load_set
-from narratoria.narrator.local import LocalNarrator
-from narratoria.narrator.lore import Memory, Recall
-from narratoria.narrator.vectors import Vectors, np
+from narratoria.evals.scoring import evaluate, load_set
+from narratoria.lore.lore import Memory, Recall
+from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM
+from narratoria.narrator.embedding.vectors import Vectors, np
+from narratoria.narrator.local.local_narrator import LocalNarrator
 
 EVALS = Path(__file__).parents[1] / "evals"
 STORIES = Path(__file__).parents[1] / "stories"
-START = "from narratoria.narrator.embedding import MiniLM; MiniLM().embed(['ready'])"
+START = "from narratoria.narrator.embedding.minilm import MiniLM; MiniLM().embed(['ready'])"
 # In no rule's words. The verb of the second is in no family, so every rule that can speak is compared with it.
 FIRST_PROMPTS = ("walk around to the northern end of the island", "gimme a peep at the lighthouse")
 FIRST_PARAPHRASE = """
 import sys, time
 from pathlib import Path
-from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-from narratoria.narrator.paraphrase import ParaphraseNarrator
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.story import Story
 story = Story.load(sys.argv[1])

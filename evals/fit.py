@@ -1,4 +1,4 @@
-"""Fit the weights of `narratoria.narrator.matching` on the development sets, near those in use.
+"""Fit the weights of `narratoria.narrator.local.tool_matching` on the development sets, near those in use.
 
     python evals/fit.py
 
@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from narratoria.narrator import matching
-from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-from narratoria.narrator.evaluation import Case, load_set
-from narratoria.narrator.local import LocalNarrator, observe
+from narratoria.narrator.local import tool_matching as matching
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.evals.scoring import Case, load_set
+from narratoria.narrator.local.local_narrator import LocalNarrator, observe
 from narratoria.narrator.protocol import NarratorRequest
 
 PULL = 0.0003  # towards the present weights: the sets are small

@@ -18,6 +18,7 @@ LAYERS = [
     {
         "prompt", "adapters", "narrator", "planning", "skills", "story", "turn", "game", "history", "resume", "lint",
         "compensation", "graph", "replay", "cassette", "conformance", "contracts", "offering",
+        "factcheck", "lore", "evals",
     },
     {"web", "cli", "testing", "__main__"},
 ]  # fmt: skip

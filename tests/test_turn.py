@@ -12,10 +12,10 @@ import pytest
 from narratoria import ToolContext, ToolResult, tool
 from narratoria.errors import SessionBusy
 from narratoria.events import NarratorChosen, Notice, PlanMade, PlanRefused, TurnCommitted, TurnStarted
+from narratoria.factcheck.receipts import CONTRADICTION
 from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
-from narratoria.narrator.receipts import CONTRADICTION
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.plan_executor import PlanExecutor

@@ -22,8 +22,8 @@ import torch
 from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy, gelu, layer_norm, linear, normalize
 
-from narratoria.narrator.embedding import DIMENSIONS, TUNING, find_model, read_safetensors
-from narratoria.narrator.words import split_name
+from narratoria.narrator.embedding.minilm import DIMENSIONS, TUNING, find_model, read_safetensors
+from narratoria.narrator.english.words import split_name
 
 FIRST, LAYERS, HEADS, RANK = 3, 6, 12, 16
 EPOCHS, RATE, BATCH = 4, 1e-3, 2

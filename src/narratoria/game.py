@@ -10,12 +10,12 @@ from typing import cast
 
 from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.history import finish_undo
+from narratoria.lore.past_turns import Chronicle
+from narratoria.lore.recollection import Recollection, check_lore
 from narratoria.narrator.casting import granted_time, make_narrator, warm_up
-from narratoria.narrator.chronicle import Chronicle
-from narratoria.narrator.ledger import Ledger
 from narratoria.narrator.protocol import Narrator
-from narratoria.narrator.recollection import Recollection, check_lore
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.resume import open_turn

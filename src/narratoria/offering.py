@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from narratoria.events import Choices, StatePatch, UiEvent
-from narratoria.narrator.patterns import ENGLISH, readings
+from narratoria.narrator.rules.patterns import ENGLISH, readings
 from narratoria.plan import CallResult
 from narratoria.session import Session
 

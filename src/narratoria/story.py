@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
-from narratoria.narrator.rules import Rules, read_toml, unknown_key
-from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.narrator.rules.rule_file import Rules, read_toml, unknown_key
+from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.session.store import data_home
 
 MANIFEST_SUFFIX: Final = ".tool.json"

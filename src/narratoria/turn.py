@@ -28,11 +28,11 @@ from narratoria.events import (
     TurnCommitted,
     TurnStarted,
 )
-from narratoria.narrator.asking import ask
-from narratoria.narrator.ledger import Ledger
+from narratoria.factcheck.patch_ledger import Ledger
+from narratoria.factcheck.receipts import CONTRADICTION, Receipt, audit_deeds, contradictions, judged
+from narratoria.factcheck.retelling import hold_to_state
+from narratoria.narrator.invocation import ask
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
-from narratoria.narrator.receipts import CONTRADICTION, Receipt, audit_deeds, contradictions, judged
-from narratoria.narrator.retelling import hold_to_state
 from narratoria.narrator.template import TemplateNarrator, account, narrate
 from narratoria.offering import offer_after
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata

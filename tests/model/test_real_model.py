@@ -16,8 +16,8 @@ from narratoria.adapters import ContextOverflow, ModelRequest, ModelTimedOut, ev
 from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.deadline import Budget, BudgetTracker, Deadline
 from narratoria.errors import PlanRejected, PromptEvaluationError
-from narratoria.narrator.llm import LLMNarrator
-from narratoria.narrator.prompting import Bounds, Prompting
+from narratoria.narrator.llm.llm_narrator import LLMNarrator
+from narratoria.narrator.llm.prompting import Bounds, Prompting
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.prompt import MarkdownSection, Prompt
 from narratoria.schema import parser_for_schema

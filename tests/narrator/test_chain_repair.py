@@ -18,7 +18,7 @@ from narratoria.errors import PlanRejected
 from narratoria.events import Narration, NarrationDelta, NarratorChosen, PlanRefused
 from narratoria.narrator.casting import _OnFirstNeed
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.llm import LLMNarrator
+from narratoria.narrator.llm.llm_narrator import LLMNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument, PlannedCall

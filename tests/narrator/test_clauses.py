@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from narratoria.narrator.clauses import Clause, split_clauses, tokenize
-from narratoria.narrator.mood import Mood
+from narratoria.narrator.english.clauses import Clause, split_clauses, tokenize
+from narratoria.narrator.english.mood import Mood
 
 
 def split(prompt: str) -> list[Clause]:

@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.narrator.embedding import DIMENSIONS, CachedEmbedder, MiniLM, ModelMissing
-from narratoria.narrator.vectors import Vectors, np
+from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM, ModelMissing
+from narratoria.narrator.embedding.vectors import Vectors, np
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_a_folder_without_weights_says_what_to_install(tmp_path: Path) -> None:
 
 
 def _folder() -> Path:
-    from narratoria.narrator.embedding import find_model
+    from narratoria.narrator.embedding.minilm import find_model
 
     return find_model()
 
@@ -164,7 +164,7 @@ def test_start_up_is_quick_offline_and_without_torch() -> None:
         "import sys, socket\n"
         "def refuse(*a, **k): raise AssertionError('network')\n"
         "socket.socket.connect = refuse\n"
-        "from narratoria.narrator.embedding import MiniLM\n"
+        "from narratoria.narrator.embedding.minilm import MiniLM\n"
         "MiniLM().embed(['warm'])\n"
         "assert 'torch' not in sys.modules and 'transformers' not in sys.modules\n"
         "import os; assert 'OPENBLAS_NUM_THREADS' not in os.environ\n"

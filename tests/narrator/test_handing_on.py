@@ -13,9 +13,9 @@ from narratoria.errors import StoryInvalid
 from narratoria.game import story_registry
 from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.continuing import Continuing
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
-from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.narrator.rules.scripted import ScriptedNarrator
+from narratoria.narrator.shared_prompt import Continuing
 from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.story import Story
 from narratoria.turn import card

@@ -18,13 +18,13 @@ from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.deadline import Budget
 from narratoria.errors import BudgetExceededError, PlanRejected
 from narratoria.events import NarrationDelta, Notice
+from narratoria.factcheck.patch_ledger import Ledger
+from narratoria.factcheck.receipts import CONTRADICTION
 from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.ledger import Ledger
-from narratoria.narrator.llm import LLMNarrator
-from narratoria.narrator.plan_reply import plan_of, reply_schema
+from narratoria.narrator.llm.llm_narrator import LLMNarrator
+from narratoria.narrator.llm.plan_reply import plan_of, reply_schema
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
-from narratoria.narrator.receipts import CONTRADICTION
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.session import Record
 from narratoria.story import Story

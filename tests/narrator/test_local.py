@@ -16,8 +16,8 @@ pytest.importorskip("tokenizers")
 
 import jsonschema_rs
 
-from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-from narratoria.narrator.local import LocalNarrator
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.narrator.local.local_narrator import LocalNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, Refusal, ToolCard
 from narratoria.plan import PlanDocument
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-from narratoria.narrator.local import LocalNarrator
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.narrator.local.local_narrator import LocalNarrator
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 
 

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.narrator.evaluation import load_set
-from narratoria.narrator.lore import read_lore
+from narratoria.evals.scoring import load_set
+from narratoria.lore.lore import read_lore
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "narrators.md").read_text(encoding="utf-8")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from narratoria.narrator.clauses import tokenize
-from narratoria.narrator.mood import Mood, mood, undoes
+from narratoria.narrator.english.clauses import tokenize
+from narratoria.narrator.english.mood import Mood, mood, undoes
 
 
 def of(prompt: str) -> Mood:

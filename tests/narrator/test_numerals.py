@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narratoria.narrator.numerals import quantities, written
-from narratoria.narrator.tokens import tokenize
+from narratoria.narrator.english.numerals import quantities, written
+from narratoria.narrator.english.tokens import tokenize
 
 
 @pytest.mark.parametrize(

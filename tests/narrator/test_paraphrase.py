@@ -16,15 +16,15 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from narratoria.narrator.casting import make_narrator
-from narratoria.narrator.embedding import DIMENSIONS, CachedEmbedder, MiniLM
-from narratoria.narrator.meanings import Meanings, is_the_other_way
-from narratoria.narrator.paraphrase import LEFT_BE, ParaphraseNarrator
-from narratoria.narrator.patterns import Pattern
+from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM
+from narratoria.narrator.embedding.vectors import Vectors, np
+from narratoria.narrator.paraphrase.paraphrase_narrator import LEFT_BE, ParaphraseNarrator
+from narratoria.narrator.paraphrase.rule_meanings import Meanings, is_the_other_way
+from narratoria.narrator.paraphrase.rule_phrases import phrases, readable
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn, Refusal
-from narratoria.narrator.rules import Rules
-from narratoria.narrator.scripted import Action, ScriptedNarrator, is_hedged
-from narratoria.narrator.vectors import Vectors, np
-from narratoria.narrator.wording import phrases, readable
+from narratoria.narrator.rules.patterns import Pattern
+from narratoria.narrator.rules.rule_file import Rules
+from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, is_hedged
 from narratoria.state import merge
 from narratoria.story import Story
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from narratoria import Session
-from narratoria.narrator.prompting import Prompting, neutral, outline
+from narratoria.narrator.llm.prompting import Prompting, neutral, outline
 from narratoria.narrator.protocol import NarratorRequest, PastTurn, ToolCard
 from narratoria.plan import CallResult, ExecutionResult
 from narratoria.prompt import MarkdownSection

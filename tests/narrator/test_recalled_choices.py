@@ -13,17 +13,17 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from narratoria.game import Game
+from narratoria.lore.recollection import Recollection
 from narratoria.narrator.casting import make_narrator
-from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-from narratoria.narrator.entities import find_entities
-from narratoria.narrator.local import LocalNarrator
-from narratoria.narrator.paraphrase import ParaphraseNarrator
-from narratoria.narrator.profiles import profile
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.narrator.english.named_things import find_entities
+from narratoria.narrator.local.local_narrator import LocalNarrator
+from narratoria.narrator.local.suggestions import suggest
+from narratoria.narrator.local.tool_profiles import profile
+from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
-from narratoria.narrator.recollection import Recollection
-from narratoria.narrator.rules import Rules
-from narratoria.narrator.scripted import ScriptedNarrator
-from narratoria.narrator.suggestions import suggest
+from narratoria.narrator.rules.rule_file import Rules
+from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.story import Story
 
 STORIES = Path(__file__).parents[2] / "stories"

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from narratoria.errors import StoryInvalid
-from narratoria.narrator.patterns import Pattern, PatternError, plain_words
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
-from narratoria.narrator.rules import Rules
-from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.narrator.rules.patterns import Pattern, PatternError, plain_words
+from narratoria.narrator.rules.rule_file import Rules
+from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.plan import PlanDocument
 from narratoria.state import StateView
 

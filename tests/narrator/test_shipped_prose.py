@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from narratoria.events import Notice
+from narratoria.factcheck.receipts import CONTRADICTION, audit, contradictions, judged
 from narratoria.game import Game, story_registry
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
-from narratoria.narrator.receipts import CONTRADICTION, audit, contradictions, judged
 from narratoria.session import Record
 from narratoria.state import merge
 from narratoria.story import Story

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-from narratoria.narrator.paraphrase import ParaphraseNarrator
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.narrator.scripted import Action
+from narratoria.narrator.rules.scripted import Action
 from narratoria.state import merge
 from narratoria.story import Story
 

@@ -17,10 +17,10 @@ from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.events import JsonObject
 from narratoria.game import story_registry
+from narratoria.lore.recollection import Recollection, check_lore
 from narratoria.narrator.casting import granted_time, make_narrator, ready
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
-from narratoria.narrator.recollection import Recollection, check_lore
 from narratoria.plan import PlanDocument
 from narratoria.plan_executor import MAX_GENERATIONS
 from narratoria.registry import ToolRegistry

@@ -13,14 +13,14 @@ from narratoria.cli import FAILED
 from narratoria.cli.narrate import bare_story, narrators_option, timeout_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
-from narratoria.narrator.asking import NarratorFailed
+from narratoria.evals.figures import milliseconds
+from narratoria.evals.scoring import Report, evaluate, load_set
+from narratoria.evals.story_sets import NARRATORS as OF_STORIES
+from narratoria.evals.story_sets import evaluate_story_set, is_story_set, load_story_set
 from narratoria.narrator.casting import NARRATORS, make_narrator
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.evaluation import Report, evaluate, load_set
-from narratoria.narrator.figures import milliseconds
+from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
-from narratoria.narrator.story_sets import NARRATORS as OF_STORIES
-from narratoria.narrator.story_sets import evaluate_story_set, is_story_set, load_story_set
 from narratoria.plan import PlanDocument
 
 _OF_CATALOGUES = ("local", "llm")

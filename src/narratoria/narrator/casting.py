@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.continuing import Continuing
 from narratoria.narrator.protocol import Narrator, NarratorRequest
-from narratoria.narrator.reserve import Reserved, Withheld
-from narratoria.narrator.scripted import ScriptedNarrator
+from narratoria.narrator.rules.scripted import ScriptedNarrator
+from narratoria.narrator.shared_prompt import Continuing
 from narratoria.narrator.template import TemplateNarrator
+from narratoria.narrator.withheld_tools import Reserved, Withheld
 from narratoria.plan import PlanDocument
 from narratoria.session.store import data_home
 from narratoria.story import Story
 
 if TYPE_CHECKING:
-    from narratoria.narrator.embedding import CachedEmbedder, MiniLM
-    from narratoria.narrator.paraphrase import ParaphraseNarrator
+    from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+    from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 
 GENERATION_TIMEOUT: Final = 5.0
 NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
@@ -225,7 +225,9 @@ def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
         return None
 
     def make() -> ParaphraseNarrator:
-        from narratoria.narrator.paraphrase import ParaphraseNarrator  # needs the extra `local`
+        from narratoria.narrator.paraphrase.paraphrase_narrator import (
+            ParaphraseNarrator,  # needs the extra `local`
+        )
 
         return ParaphraseNarrator(story.scripted_narrator(), _load_embedder()[1], refusal=story.refusal)
 
@@ -236,7 +238,9 @@ def _local_narrator(*, required: bool, without: frozenset[str]) -> Narrator | No
     found = embedder(required=required)
     if found is None:
         return None
-    from narratoria.narrator.local import LocalNarrator  # needs the extra `local`, as the embedder does
+    from narratoria.narrator.local.local_narrator import (
+        LocalNarrator,  # needs the extra `local`, as the embedder does
+    )
 
     narrator = LocalNarrator(found[1])
     return Reserved(narrator, without) if without else narrator
@@ -246,8 +250,8 @@ def _llm_narrator(story: Story, *, required: bool, withheld: Withheld) -> Narrat
     if not required and not any(os.environ.get(name) for name in _MODEL_SERVER):
         return None
     try:
-        from narratoria.narrator.llm import LLMNarrator
-        from narratoria.narrator.prompting import Prompting
+        from narratoria.narrator.llm.llm_narrator import LLMNarrator
+        from narratoria.narrator.llm.prompting import Prompting
 
         prompting = Prompting(skills=story.skills)
         return LLMNarrator.from_environment(prompting=prompting, withheld=withheld)  # needs the extra `llm`
@@ -273,7 +277,7 @@ def embedder(*, required: bool = False) -> tuple[MiniLM, CachedEmbedder] | None:
 
 @cache
 def _load_embedder() -> tuple[MiniLM, CachedEmbedder]:
-    from narratoria.narrator.embedding import CachedEmbedder, MiniLM  # needs the extra `local`
+    from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM  # needs the extra `local`
 
     model = MiniLM()
     return model, CachedEmbedder(model, data_home() / "cache" / "embeddings")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from narratoria.errors import NarratoriaError, PlanRejected
-from narratoria.narrator.asking import NarratorFailed, ask
+from narratoria.factcheck.retelling import Reteller
+from narratoria.narrator.invocation import NarratorFailed, ask
 from narratoria.narrator.protocol import Learner, Narrator, NarratorRequest, NoMatch, Refusal
-from narratoria.narrator.retelling import Reteller
 from narratoria.plan import PlanDocument
 
 _SHARE: Final = 0.8  # of the time left, for a narrator with others behind it

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from narratoria.events import Done
+from narratoria.narrator.english.words import split_name
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.narrator.words import split_name
 from narratoria.plan import PlanDocument, PlanMetadata
 
 _LOOKED_AT: Final = 2_000

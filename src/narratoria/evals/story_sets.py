@@ -1,0 +1,221 @@
+"""How well is a story's player understood? Prompts about a story's own rules, and what its narrators make of them.
+
+A line of such a set names a story and a prompt, where the player is (`at`) and what else is so (`state`), and what is
+right: `expect`, or the ids of the `rules` that are meant.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from narratoria.evals.case_sets import EvaluationSetInvalid, read_lines
+from narratoria.evals.figures import milliseconds, percent, rounded, share
+from narratoria.narrator.casting import embedder
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
+from narratoria.state import merge
+from narratoria.story import Story, open_story
+
+STILL: Final = "still"  # nothing changes, whoever answers; a refusal is as good
+TOLD: Final = "told"  # a rule answers, not one marked `fallback`, and nothing changes
+TOLD_ANYHOW: Final = "told*"  # any rule answers, and nothing changes
+_UNCHANGED: Final = frozenset({STILL, TOLD, TOLD_ANYHOW})
+NARRATORS: Final = ("rules", "paraphrase")
+
+Understand: TypeAlias = Callable[[NarratorRequest], tuple[list[Action], list[Action]]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoryCase:
+    story: Story
+    prompt: str
+    state: Mapping[str, Any]
+    expect: tuple[
+        str, ...
+    ]  # any of these is right: a rule's id, several joined by +, or one of the words above
+    asking_counts: bool = False  # a deed that is first asked about counts as understood
+
+
+@dataclass(frozen=True, slots=True)
+class StoryOutcome:
+    case: StoryCase
+    right: bool
+    unasked: bool  # a deed was done that nobody asked for
+    refused: bool
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class StoryReport:
+    narrator: str
+    outcomes: tuple[StoryOutcome, ...] = field(default=())
+
+    @property
+    def right(self) -> float:
+        return share([outcome.right for outcome in self.outcomes])
+
+    @property
+    def unasked(self) -> int:
+        return sum(outcome.unasked for outcome in self.outcomes)
+
+    @property
+    def refused(self) -> float:
+        return share([outcome.refused for outcome in self.outcomes])
+
+    @property
+    def cpu_ms(self) -> tuple[float, float]:
+        """Median and 95th percentile of CPU milliseconds per prompt."""
+        return milliseconds([outcome.cpu_seconds for outcome in self.outcomes])
+
+    def parts(self) -> dict[str, StoryReport]:
+        """The whole, by story, and by what is asked for: a deed or a word of certain rules, or that nothing changes."""
+        parts: dict[str, list[StoryOutcome]] = {"all": [], "#rules": [], "#still": []}
+        for outcome in self.outcomes:
+            kind = "#still" if _UNCHANGED & set(outcome.case.expect) else "#rules"
+            for name in ("all", outcome.case.story.id, kind):
+                parts.setdefault(name, []).append(outcome)
+        return {name: StoryReport(self.narrator, tuple(parts[name])) for name in sorted(parts, key=_last)}
+
+    def to_data(self) -> dict[str, Any]:
+        median, late = self.cpu_ms
+        return {
+            "narrator": self.narrator,
+            "prompts": len(self.outcomes),
+            "right": rounded(self.right),
+            "unaskedDeeds": self.unasked,
+            "refused": rounded(self.refused),
+            "parts": {name: rounded(part.right) for name, part in self.parts().items()},
+            "cpuMsMedian": round(median, 2),
+            "cpuMs95": round(late, 2),
+        }
+
+    def render(self) -> str:
+        lines = [f"{'':<12}{'prompts':>8}{'right':>7}{'unasked deeds':>15}{'refused':>9}{'cpu ms':>8}"]
+        lines += [
+            f"{name:<12}{len(part.outcomes):>8}{percent(part.right):>7}{part.unasked:>15}{percent(part.refused):>9}"
+            f"{part.cpu_ms[0]:>8.1f}"
+            for name, part in self.parts().items()
+        ]
+        return "\n".join(lines)
+
+
+def _last(name: str) -> tuple[bool, bool, str]:
+    return name.startswith("#"), name != "all", name
+
+
+# --- reading -------------------------------------------------------------------------------------------
+
+
+def is_story_set(path: Path) -> bool:
+    """Whether the first line of a set names a story."""
+    return any("story" in line for _, line in read_lines(path, 1))
+
+
+_KINDS: Final = (
+    ("story", str, "text"),
+    ("prompt", str, "text"),
+    ("at", str, "text"),
+    ("state", dict, "an object"),
+)
+
+
+def load_story_set(path: Path) -> list[StoryCase]:
+    stories: dict[str, Story] = {}
+    cases = []
+    for where, line in read_lines(path):
+        if missing := {"story", "prompt"} - line.keys():
+            raise EvaluationSetInvalid(f"{where}: no {', '.join(sorted(missing))}")
+        name = line["story"]
+        for key, kind, what in _KINDS:
+            if key in line and not isinstance(line[key], kind):
+                raise EvaluationSetInvalid(f"{where}: {key}: expected {what}, got {line[key]!r}")
+        if name not in stories:
+            stories[name] = open_story(name)
+        place = {"place": {"id": line["at"]}} if "at" in line else {}
+        state = merge(merge(stories[name].state, line.get("state", {})), place)
+        expect = _expected(line, stories[name], where)
+        cases.append(StoryCase(stories[name], line["prompt"], state, expect, "rules" in line))
+    return cases
+
+
+def _expected(line: Mapping[str, Any], story: Story, where: str) -> tuple[str, ...]:
+    listed = line.get("expect", line.get("rules"))
+    if ("expect" in line) == ("rules" in line) or not isinstance(listed, list):
+        raise EvaluationSetInvalid(f"{where}: a list is needed, either expect or rules; see evals/README.md")
+    wanted = [str(one) for one in listed] if "expect" in line else ["+".join(map(str, listed)) or STILL]
+    known = {rule.id for rule in story.rules.rules} if story.rules is not None else set()
+    for one in wanted:
+        if one not in _UNCHANGED and not set(one.split("+")) <= known:
+            raise EvaluationSetInvalid(f"{where}: {one!r} is no rule of the story {story.id!r}")
+    return tuple(wanted)
+
+
+# --- scoring -------------------------------------------------------------------------------------------
+
+
+def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = NARRATORS) -> StoryReport:
+    """Ask the rules, the paraphrase narrator, or one after the other as a chain does; each prompt once unmeasured."""
+    ways: dict[str, Understand] = {}
+    outcomes = []
+    for case in cases:
+        if case.story.id not in ways:
+            ways[case.story.id] = _way(case.story, narrators)
+        understand = ways[case.story.id]
+        request = NarratorRequest(case.prompt, state=case.state)
+        understand(request)
+        started = time.process_time()
+        actions, asked_about = understand(request)
+        spent = time.process_time() - started
+        outcomes.append(_outcome(case, actions, asked_about, spent))
+    return StoryReport(" → ".join(narrators), tuple(outcomes))
+
+
+def _way(story: Story, narrators: Sequence[str]) -> Understand:
+    rules = story.scripted_narrator()
+    if "paraphrase" not in narrators:
+        return lambda request: (rules.understand(request)[0], [])
+    found = embedder(required=True)
+    assert found is not None  # noqa: S101 - required
+    from narratoria.narrator.paraphrase.paraphrase_narrator import (
+        ParaphraseNarrator,  # needs the extra `local`
+    )
+
+    paraphrase = ParaphraseNarrator(rules, found[1], refusal=story.refusal)
+
+    def by_meaning(request: NarratorRequest) -> tuple[list[Action], list[Action]]:
+        understood = paraphrase.understand(request)
+        return understood.actions, [understood.confirm] if understood.confirm else []
+
+    if "rules" not in narrators:
+        return by_meaning
+    return lambda request: _by_words(rules, request) or by_meaning(request)
+
+
+def _by_words(rules: ScriptedNarrator, request: NarratorRequest) -> tuple[list[Action], list[Action]] | None:
+    """None where the rules in front leave a prompt to meaning: they miss a part of it, or only have a last resort."""
+    actions, missed = rules.understand(request)
+    whole = actions and not missed and not any(action.rule.fallback for action in actions)
+    return (actions, []) if whole else None
+
+
+def _outcome(
+    case: StoryCase, actions: Sequence[Action], asked_about: Sequence[Action], spent: float
+) -> StoryOutcome:
+    meant = [*actions, *asked_about] if case.asking_counts else actions
+    right = any(_fits(meant, actions, expected) for expected in case.expect)
+    acts = any(action.acts for action in actions)
+    return StoryOutcome(case, right, not right and acts, not actions and not asked_about, spent)
+
+
+def _fits(meant: Sequence[Action], done: Sequence[Action], expected: str) -> bool:
+    still = not any(action.acts for action in done)
+    if expected == STILL:
+        return still
+    if expected in (TOLD, TOLD_ANYHOW):
+        own = expected == TOLD_ANYHOW or not any(action.rule.fallback for action in meant)
+        return still and own and bool(meant)
+    return "+".join(action.rule.id for action in meant) == expected

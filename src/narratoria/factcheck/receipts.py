@@ -1,0 +1,342 @@
+"""Receipts: what a narration claims about the world, held against the state, and the patch that made it true.
+
+Deterministic, and modest. What `claims` reads in a narration is held against keys and values of the state. A claim
+that is true before or after the turn's calls holds. A claim about something the state does not know is left alone,
+except that the player holds, carries or now has it where the state keeps an inventory. Where the player is said to be
+is judged where the state tells it, and only if that is another place for certain. English only. What is not read is not
+judged: silence here is no proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+from narratoria.events import JsonObject, StatePatch
+from narratoria.factcheck.claims import Claim as Claim
+from narratoria.factcheck.claims import claims as claims
+from narratoria.factcheck.patch_ledger import Ledger, Path, Source
+from narratoria.factcheck.player_place import is_elsewhere, whereabouts
+from narratoria.narrator.english.words import split_name, stem, word_set
+from narratoria.plan import ExecutionResult
+from narratoria.state import plain
+
+Verdict: TypeAlias = Literal["held", "contradicted", "unknown"]
+
+CONTRADICTION: Final = "NARRATION_CONTRADICTS_STATE"
+MAX_NODES: Final = 20_000  # of state that are looked at
+
+# --- words ---------------------------------------------------------------------------------------------
+
+# Each line: words of one meaning, and those of its opposite.
+_OPPOSITES: Final = [
+    ("open opened ajar unbarred", "closed shut"),
+    ("locked bolted barred", "unlocked unbolted"),
+    ("lit burning alight ablaze glowing shining", "unlit dark out extinguished dead cold"),
+    ("on running working active", "off stopped idle inactive"),
+    ("broken smashed shattered", "intact whole unbroken"),
+    ("alive living", "dead"),
+    ("full filled", "empty"),
+    ("awake", "asleep sleeping"),
+    ("hidden concealed", "visible revealed"),
+    ("raised up", "lowered down"),
+    ("wet soaked", "dry"),
+]
+_SAME: Final[dict[str, list[frozenset[str]]]] = {}
+_OPPOSED: Final[dict[str, list[frozenset[str]]]] = {}
+for _one, _other in _OPPOSITES:
+    for _words, _against in ((_one, _other), (_other, _one)):
+        for _word in _words.split():
+            _SAME.setdefault(_word, []).append(frozenset(_words.split()))
+            _OPPOSED.setdefault(_word, []).append(frozenset(_against.split()))
+
+_HOLDERS: Final = word_set(
+    "inventory items bag pack backpack satchel pockets possessions belongings carrying equipment hands held"
+)
+_HELD: Final = word_set("held carried taken owned equipped worn")
+_WHERE: Final = word_set("location place at in holder owner where")
+_PLAYER: Final = word_set("you player me inventory hero self")
+_SHUT_BY: Final = word_set("locked bolted barred")  # a locked door is a shut one
+
+
+# --- the state, by name --------------------------------------------------------------------------------
+
+
+class Facts:
+    """The named things of a state: where each is, and what can be said of it."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self.nodes: dict[str, list[tuple[tuple[str, ...], Path, Any]]] = {}  # by the stem of the last word
+        self.keeps_inventory = False
+        self.state = state
+        self._walk(state)
+
+    def _walk(self, state: Mapping[str, Any]) -> None:
+        queue: list[tuple[Any, Path]] = [(state, ())]
+        for node, path in queue:
+            if len(queue) > MAX_NODES:
+                break
+            children: Iterable[tuple[str, Any]]
+            if isinstance(node, Mapping):
+                children = ((str(key), value) for key, value in node.items())
+            else:
+                children = ((str(index), value) for index, value in enumerate(node))
+            for key, value in children:
+                here = (*path, key)
+                words = tuple(split_name(key))
+                if not isinstance(node, Mapping):
+                    words = tuple(split_name(_name_of(value)))
+                if words and words[-1] in _HOLDERS:
+                    self.keeps_inventory = self.keeps_inventory or not isinstance(value, str | int | float)
+                self._note(words, here, value)
+                if isinstance(value, Mapping):
+                    named = tuple(split_name(_name_of(value)))
+                    if named and named != words:
+                        self._note(named, here, value)
+                if _is_branch(value):
+                    queue.append((value, here))
+
+    def _note(self, words: tuple[str, ...], path: Path, value: Any) -> None:
+        if words:
+            self.nodes.setdefault(stem(words[-1]), []).append((words, path, value))
+
+    def find(self, words: Sequence[str]) -> list[tuple[tuple[str, ...], Path, Any]]:
+        """The things these words may mean: those whose longer name is said, or else all with that last word."""
+        if not words:
+            return []
+        said = {stem(word) for word in words}
+        near = self.nodes.get(stem(words[-1]), [])
+        whole = [one for one in near if all(stem(word) in said for word in one[0])]
+        longest = max((len(one[0]) for one in whole), default=0)
+        return [one for one in whole if len(one[0]) == longest] if longest > 1 else near
+
+    def compounds(self, words: Sequence[str], trait: str) -> Iterator[tuple[Path, bool]]:
+        """`door_open: false` says of the door that it is not open."""
+        for name, path, value in self.nodes.get(stem(trait), []) if words else ():
+            if isinstance(value, bool) and len(name) > 1 and stem(name[-2]) == stem(words[-1]):
+                yield path, value
+
+
+def _is_branch(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, Sequence) and not isinstance(value, str | bytes))
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value if len(value) <= 60 else ""
+    if isinstance(value, Mapping):
+        for key in ("name", "title", "id"):
+            if isinstance(value.get(key), str):
+                return str(value[key])
+    return ""
+
+
+# --- judging -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A claim, the verdict, and the fact it rests on."""
+
+    claim: Claim
+    verdict: Verdict
+    keys: Path = ()
+    value: Any = None
+    source: Source | None = None  # None: so from the beginning, or nobody kept count
+
+    @property
+    def path(self) -> str:
+        return ".".join(self.keys)
+
+    def to_data(self) -> JsonObject:
+        """What is claimed, the fact it rests on or that denies it, and the turn, call and record that made it so."""
+        made = self.source
+        return {
+            "claim": self.claim.text,
+            "verdict": self.verdict,
+            "path": self.path,
+            "value": plain(self.value),
+            "by": None if made is None else {"turn": made.turn, "call": made.call, "seq": made.seq},
+        }
+
+    @property
+    def objection(self) -> str:
+        """What is wrong, for a person and for the model that is to tell it again."""
+        if self.path:
+            return f"“{self.claim.text}”: but in the state {self.path} is {self.value!r}"
+        return f"“{self.claim.text}”: but there is no {' '.join(self.claim.thing)} in the player's inventory"
+
+
+def judge(claim: Claim, facts: Facts) -> Receipt:
+    """Hold one claim against one state."""
+    evidence = [*_EVIDENCE[claim.kind](claim, facts)]
+    for path, truth, value in evidence:
+        if truth is claim.expected:
+            return Receipt(claim, "held", path, value)
+    if evidence:
+        path, _, value = evidence[0]
+        return Receipt(claim, "contradicted", path, value)
+    if claim.kind != "has" or not claim.firm or not facts.keeps_inventory:
+        return Receipt(claim, "unknown")
+    return Receipt(claim, "contradicted" if claim.expected else "held")
+
+
+def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+    if claim.of:  # of the oil in the lamp nothing follows for the can
+        yield from _having(replace(claim, of=()), facts)
+        yield from (one for one in _having(replace(claim, thing=claim.of, of=()), facts) if one[1])
+        return
+    said = [claim.thing[:length] for length in range(len(claim.thing), 0, -1)]  # "the rope coiled about you"
+    for _, path, value in next((found for words in said if (found := facts.find(words))), ()):
+        above = {word for key in path[:-1] for word in split_name(key)}
+        if claim.count is not None:
+            if (amount := _amount(value)) is not None and not _elsewhere(path):
+                yield path, amount == claim.count, value
+        elif above & _HOLDERS and not _elsewhere(path) and not _is_register(path, value):
+            yield path, value not in (None, False, 0), value
+        elif above & _HOLDERS and _elsewhere(path) and facts.keeps_inventory:
+            yield path, False, value  # it lies in a room, or somebody else has it
+        elif isinstance(value, Mapping):
+            for key, trait in value.items():
+                name = split_name(str(key))
+                if name and name[-1] in _HELD and isinstance(trait, bool):
+                    yield (*path, str(key)), trait, trait
+                elif name and name[-1] in _WHERE and isinstance(trait, str):
+                    yield (*path, str(key)), trait.casefold() in _PLAYER, trait
+
+
+def _is_register(path: Path, value: Any) -> bool:
+    """`items.key: {location: "cellar"}` lists what there is in the world, and says of each where."""
+    return path[0] == "items" and isinstance(value, Mapping) and not _WHERE.isdisjoint(map(str, value))
+
+
+def _amount(value: Any) -> float | None:
+    if isinstance(value, Mapping):
+        value = next((value[key] for key in ("count", "quantity", "amount", "number") if key in value), None)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _elsewhere(path: Path) -> bool:
+    """`rooms.cellar.items.lantern` lies in the cellar: only the player's own holder counts."""
+    last = len(path) - 1  # `gold: 12` at the top is the player's
+    first = next((index for index, key in enumerate(path) if set(split_name(key)) & _HOLDERS), last)
+    return any(not set(split_name(key)) & (_PLAYER | _HOLDERS) for key in path[:first])
+
+
+def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+    same = frozenset({claim.trait}.union(*_SAME.get(claim.trait, ())))
+    opposed = frozenset().union(*_OPPOSED.get(claim.trait, ())) - same
+    shut = opposed | _SHUT_BY if "open" in same else opposed
+    for _, path, value in facts.find(claim.thing):
+        if isinstance(value, str) and (truth := _word_truth(value, same, shut)) is not None:
+            yield path, truth, value
+        if not isinstance(value, Mapping):
+            continue
+        for key, trait in value.items():
+            name = split_name(str(key))
+            word = name[-1] if name else ""
+            if isinstance(trait, bool):
+                if word in same or word in opposed:
+                    yield (*path, str(key)), trait is (word in same), trait
+                elif trait and word in _SHUT_BY and "open" in same:
+                    yield (*path, str(key)), False, trait
+            elif isinstance(trait, str) and (truth := _word_truth(trait, same, shut)) is not None:
+                yield (*path, str(key)), truth, trait
+    for word in sorted(same | opposed):
+        for path, value in facts.compounds(claim.thing, word):
+            yield path, value is (word in same), value
+
+
+def _being_at(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+    here = whereabouts(facts.state)
+    if here is not None and (elsewhere := is_elsewhere(claim.thing, here, facts.state)) is not None:
+        yield here.path, not elsewhere, here.value
+
+
+_EVIDENCE: Final = {"has": _having, "is": _being, "at": _being_at}
+
+
+def _word_truth(value: str, same: frozenset[str], opposed: frozenset[str]) -> bool | None:
+    word = value.casefold().strip()
+    return True if word in same else False if word in opposed else None
+
+
+def judged(narration: str, state: Mapping[str, Any]) -> list[Receipt]:
+    """Every claim of a narration against one state; `audit` takes them as `before`."""
+    made = claims(narration)
+    if not made:
+        return []
+    facts = Facts(state)
+    return [judge(claim, facts) for claim in made]
+
+
+def audit(
+    narration: str,
+    after: Mapping[str, Any],
+    *,
+    before: Sequence[Receipt] = (),
+    trace: ExecutionResult | None = None,
+    ledger: Ledger | None = None,
+) -> list[Receipt]:
+    """A receipt for every claim that can be judged. `before` holds those from before the turn's calls."""
+    earlier = {receipt.claim: receipt for receipt in before}
+    receipts = []
+    for receipt in judged(narration, after):
+        was = earlier.get(receipt.claim)
+        if receipt.verdict == "contradicted" and was is not None and was.verdict == "held":
+            # "The door is locked. You turn the key." was true when it was said, by no patch of this turn.
+            source = ledger.source(was.keys, before=ledger.began) if ledger is not None else None
+            receipts.append(replace(was, source=source))
+        elif receipt.verdict != "unknown":
+            source = _source(receipt.keys, trace, ledger) if receipt.keys else None
+            receipts.append(replace(receipt, source=source))
+    return receipts
+
+
+def audit_deeds(
+    words: str,
+    after: Mapping[str, Any],
+    *,
+    traces: Sequence[ExecutionResult] = (),
+    ledger: Ledger | None = None,
+) -> list[Receipt]:
+    """Receipts for what a turn's tools tell themselves. One call may undo what the one before it told of: what was so
+    at any moment of the turn holds, as far as the ledger knows those moments."""
+    receipts = audit(words, after, trace=traces[-1] if traces else None, ledger=ledger)
+    if ledger is None or not any(receipt.verdict == "contradicted" for receipt in receipts):
+        return receipts
+    for first, state in ledger.moments(after):
+        facts = Facts(state)
+        for index, receipt in enumerate(receipts):
+            if receipt.verdict == "contradicted" and (was := judge(receipt.claim, facts)).verdict == "held":
+                receipts[index] = replace(was, source=ledger.source(was.keys, before=first))
+    return receipts
+
+
+def contradictions(receipts: Iterable[Receipt]) -> list[str]:
+    # One sentence may hold a claim twice: "you pocket the key" is to take it and to have it.
+    return list(dict.fromkeys(receipt.objection for receipt in receipts if receipt.verdict == "contradicted"))
+
+
+# --- where a fact comes from ---------------------------------------------------------------------------
+
+
+def _source(path: Path, trace: ExecutionResult | None, ledger: Ledger | None) -> Source | None:
+    if ledger is not None and (known := ledger.source(path)) is not None:
+        return known
+    for result in reversed(trace.tool_results if trace is not None else ()):
+        for event in reversed(result.events):
+            if result.ok and isinstance(event, StatePatch) and _sets(event.patch, path):
+                return Source(result.tool_id)
+    return None
+
+
+def _sets(patch: Any, path: Path) -> bool:
+    for key in path:
+        if not isinstance(patch, Mapping):
+            return True  # the patch replaced everything below
+        if key not in patch:
+            return False
+        patch = patch[key]
+    return True

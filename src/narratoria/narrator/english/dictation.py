@@ -1,0 +1,158 @@
+"""What is to be told or written, where no quotation marks say so: "note that the pump is broken"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from narratoria.narrator.english.tokens import Token
+from narratoria.narrator.english.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    FILLERS,
+    NOUNISH,
+    NUMBERS,
+    PARTICLES,
+    PREPOSITIONS,
+    QUESTION_WORDS,
+    SUBJECTS,
+    VERB_STEMS,
+    is_past,
+    stem,
+    word_set,
+)
+
+# Verbs that take what is told as a whole clause: to somebody, or to nobody in particular.
+TO_SOMEBODY: Final = word_set(
+    "tell inform notify warn remind text message email radio signal alert advise assure"
+)
+_PLAINLY: Final = word_set(
+    "say announce report broadcast log note record jot document mention state declare whisper shout write enter "
+    "register post relay transmit remark chronicle remember"
+)
+_RECORDING: Final = word_set("note log record enter register")
+_TELLING: Final = frozenset(map(stem, TO_SOMEBODY | _PLAINLY))
+_TELLING_SOMEBODY: Final = frozenset(map(stem, TO_SOMEBODY))
+_WRITTEN: Final = word_set(
+    "note message entry word remark memo reminder notice line text comment letter telegram"
+)
+_NO_STATEMENT: Final = word_set("so such now sure certain given provided except but in")
+_FINITE: Final = AUXILIARIES - word_set("be been do")
+_BEFORE_THE_VERB: Final = FILLERS | SUBJECTS | AUXILIARIES | word_set("to not want like need let and me us")
+_NOT_A_SUBJECT: Final = QUESTION_WORDS | word_set("that to if whether about")
+_MORE: Final = Token("more", "more")
+
+
+def folded(tokens: Sequence[Token]) -> list[Token]:
+    """The clause with what it tells as one quotation: "tell Mira the Cub is ready" is two words and a text."""
+    start, width = _statement(tokens)
+    if not start:
+        return list(tokens)
+    told = list(tokens[start + width :])
+    while told and not told[-1].quoted and (told[-1].low == "please" or not told[-1].low[0].isalnum()):
+        told.pop()
+    if len(told) < 2 or any(token.quoted for token in told):
+        return list(tokens)
+    return [*tokens[:start], Token(_as_written(told), "something", quoted=True)]
+
+
+def tells(tokens: Sequence[Token]) -> bool:
+    """Whether a clause that goes on has begun to tell something."""
+    return _statement([*tokens, _MORE, _MORE])[0] > 0
+
+
+def is_telling(verb: str) -> bool:
+    return stem(verb) in _TELLING
+
+
+def records(verb: str) -> bool:
+    """Whether it puts down what is the case: a weight as well as a remark."""
+    return verb in _RECORDING
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text says something and is no mere name or title."""
+    words = text.casefold().split()
+    return len(words) > 2 and any(word in _FINITE or is_past(word) for word in words[1:])
+
+
+def _as_written(tokens: Sequence[Token]) -> str:
+    """The player's own spelling and capitals, except where a typo was mended."""
+    words = [t.text if t.text.casefold() == t.low else t.low for t in tokens]
+    return re.sub(r" (?=[,.!?;:%])", "", " ".join(words))
+
+
+def _statement(tokens: Sequence[Token]) -> tuple[int, int]:
+    """Where a statement begins and how many words introduce it; (0, 0) where nothing is told."""
+    head = _head(tokens)
+    for at in range(1, len(tokens) - 2):
+        word, before = tokens[at].low, tokens[at - 1]
+        if tokens[at].quoted or before.quoted:
+            continue
+        telling = (head is not None and at > head) or before.low in _WRITTEN
+        opens = word == "saying" or (word == "that" and _opens_a_clause(tokens, at))
+        if telling and opens and before.low not in _NO_STATEMENT:
+            return at, 1
+        if head is not None and at > head + 1 and word == "not" and tokens[at + 1].low == "to":
+            return at, 0  # "tell Mira not to land" tells her something
+    return (_bare(tokens, head), 0) if head is not None else (0, 0)
+
+
+def _head(tokens: Sequence[Token]) -> int | None:
+    for at, token in enumerate(tokens[:6]):
+        if not token.quoted and stem(token.low) in _TELLING:
+            return at
+        if token.quoted or token.low not in _BEFORE_THE_VERB:
+            return None
+    return None
+
+
+def _opens_a_clause(tokens: Sequence[Token], at: int) -> bool:
+    """Whether "that" is followed by a subject and its verb: not "that door", not "the man that is here"."""
+    following = tokens[at + 1]
+    if following.quoted or following.low in _FINITE:
+        return False
+    if following.low in DETERMINERS | SUBJECTS | NUMBERS.keys() | {"there"} or following.text[:1].isupper():
+        return True
+    plural = following.low.endswith("s") and not following.low.endswith("ss")
+    return plural or any(_is_finite(tokens, verb) for verb in range(at + 2, min(at + 7, len(tokens))))
+
+
+def _bare(tokens: Sequence[Token], head: int) -> int:
+    """Where a statement without "that" begins: at its subject, behind whoever is told; 0 where there is none."""
+    first = head + 1
+    if first < len(tokens) and tokens[first].low in PARTICLES:
+        first += 1
+    for at in range(first + 1, len(tokens)):
+        word = tokens[at].low
+        if tokens[at].quoted or word in _NOT_A_SUBJECT or tokens[at - 1].low in _NOT_A_SUBJECT:
+            return 0
+        if _is_finite(tokens, at):
+            start = _subject(tokens, first, at)
+            told_whom = start > first or stem(tokens[head].low) not in _TELLING_SOMEBODY
+            return start if told_whom else 0
+    return 0
+
+
+def _is_finite(tokens: Sequence[Token], at: int) -> bool:
+    word, before = tokens[at].low, tokens[at - 1]
+    if before.low in DETERMINERS - {"this", "that"} or before.low in PREPOSITIONS | {"and", ",", "or"}:
+        return False  # "the agreed price"
+    if word in _FINITE or is_past(word):
+        return True
+    inflected = word.endswith("s") and word not in NOUNISH and stem(word) in VERB_STEMS
+    return inflected and at + 1 < len(tokens) and tokens[at + 1].low not in ("and", ",")
+
+
+def _subject(tokens: Sequence[Token], first: int, verb: int) -> int:
+    """Where the subject of the verb at `verb` begins: at its article, pronoun or name, else at `first`."""
+    for at in range(verb - 1, first - 1, -1):
+        word = tokens[at].low
+        if word in DETERMINERS or word in SUBJECTS or word == "there":
+            return at
+        if word in PREPOSITIONS or not word[0].isalnum():
+            return first
+    name = verb - 1
+    alone = tokens[name].text[:1].isupper() and name == first + 1
+    return name if alone and tokens[first].text[:1].isupper() else first

@@ -1,0 +1,280 @@
+"""The narrator that is a language model: any OpenAI-compatible server, or any other `Adapter`.
+
+One call of `plan` is one attempt. What was wrong with an answer is remembered until the next attempt at the same
+prompt and told to the model then; the turn has five. `learns_from` says which failures are worth the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from narratoria.adapters.answers import TextOf
+from narratoria.adapters.protocol import (
+    Adapter,
+    ContextOverflow,
+    FormatRefused,
+    ModelBusy,
+    ModelFailed,
+    ModelRefused,
+    ModelReply,
+    ModelRequest,
+    ModelTimedOut,
+    ModelUnreachable,
+    ReplyTooLarge,
+)
+from narratoria.adapters.settings import number_in
+from narratoria.deadline import Budget, BudgetTracker
+from narratoria.errors import NarratoriaError, PlanRejected
+from narratoria.factcheck.receipts import contradictions, judged
+from narratoria.narrator.llm.plan_reply import (
+    MAX_NARRATIVE,
+    narrative_of,
+    narrative_schema,
+    plan_of,
+    reply_schema,
+)
+from narratoria.narrator.llm.prompting import Prompting
+from narratoria.narrator.llm.shortening import Shortening
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.withheld_tools import Withheld
+from narratoria.plan import PlanDocument
+
+GENERATION_TIMEOUT: Final = 5.0
+MAX_TOKENS: Final = 700
+_REMEMBERED: Final = 64  # prompts whose last problems are kept
+_SMALLEST: Final = 4
+_WORTHWHILE: Final = 0.8  # a prompt that is not this much shorter is not worth an attempt
+_FORMS: Final = ("typed", "loose", "json", "text")  # what is asked of the server, ever less
+_PATIENCE: Final = (
+    2.0  # seconds a player waits for a busy server; a longer pause is the next narrator's chance
+)
+_BUSY: Final = 1.0  # seconds a busy server is left alone when it does not say how many
+_STUMBLES: Final = 2  # failures of the server in one turn, after which it is left alone
+_FOR_GOOD: Final = (ModelTimedOut, ModelUnreachable, ModelRefused, ReplyTooLarge)
+
+
+class LLMNarrator:
+    """Plans by asking a model. What it learns of the server (context too long, no schemas) it keeps."""
+
+    reads_memories = True
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        name: str = "llm",
+        prompting: Prompting | None = None,
+        budget: Budget | BudgetTracker | None = None,
+        time_limit: float | None = GENERATION_TIMEOUT,
+        max_tokens: int = MAX_TOKENS,
+        max_narrative: int = MAX_NARRATIVE,
+        withheld: Withheld = Withheld(),  # noqa: B008 (frozen)
+    ) -> None:
+        """`max_tokens` bounds an answer, `max_narrative` the characters of its narrative."""
+        self.adapter = adapter
+        self.prompting = prompting or Prompting()
+        self.tracker = BudgetTracker(budget) if isinstance(budget, Budget) else budget
+        self.time_limit = time_limit
+        self.max_tokens = max_tokens
+        self.max_narrative = max_narrative
+        self.withheld = withheld
+        self.last_choices: tuple[str, ...] = ()
+        self._name = name
+        self._problems: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._form = 0
+        self._smaller = 0
+        self._shrunk = False  # the last overflow left something to take away
+        self._stumbles = 0  # of the server, in this turn
+        self._free_at = 0.0  # when a busy server may be asked again, by the monotonic clock
+
+    @classmethod
+    def from_environment(
+        cls,
+        environment: Mapping[str, str] | None = None,
+        *,
+        prompting: Prompting | None = None,
+        withheld: Withheld = Withheld(),  # noqa: B008 (frozen)
+    ) -> LLMNarrator:
+        """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
+        from narratoria.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
+
+        env = os.environ if environment is None else environment
+        tokens = number_in(env, "NARRATORIA_LLM_MAX_TOKENS", above_zero=True)
+        cost = number_in(env, "NARRATORIA_LLM_MAX_COST", above_zero=True)
+        bounded = tokens is not None or cost is not None
+        if cost is not None and not env.get("NARRATORIA_LLM_PRICE"):
+            raise NarratoriaError(
+                "NARRATORIA_LLM_MAX_COST bounds nothing without NARRATORIA_LLM_PRICE, what a million tokens cost; "
+                "such as 0.15/0.60"
+            )
+        return cls(
+            OpenAIAdapter.from_environment(env),
+            prompting=prompting,
+            budget=Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
+            if bounded
+            else None,
+            time_limit=number_in(env, "NARRATORIA_LLM_TIMEOUT", above_zero=True) or GENERATION_TIMEOUT,
+            withheld=withheld,
+        )
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        """One attempt: a plan, or an exception that says why not."""
+        self.last_choices = ()
+        off = request.disabled_skills
+        enabled = [card for card in request.tools if card.name not in off and card.skill not in off]
+        request = self.withheld.free(dataclasses.replace(request, tools=enabled))
+        if request.attempt == 1:
+            self._problems.pop(request.prompt, None)
+            self._stumbles = 0
+        schema = None
+        if self._form < 2:
+            schema = reply_schema(request.tools, typed=self._form == 0, longest=self.max_narrative)
+        reply = await self._ask(request, self._messages(request), schema)
+        try:
+            plan, choices = plan_of(reply.text, request, self.max_narrative)
+            self.withheld.check(plan)
+            self._compare(plan, request)
+        except PlanRejected as error:
+            self._remember(request, [*self._cut_off(reply, request), *error.problems])
+            raise
+        self._problems.pop(request.prompt, None)
+        self.last_choices = choices
+        return plan
+
+    def learns_from(self, error: BaseException) -> bool:
+        """True for what the next attempt can do better: by the problems it is told, a smaller prompt, a looser form.
+
+        A server that hangs, is gone or refuses us will do so again; one that stumbles is asked once more.
+        """
+        if isinstance(error, PlanRejected):
+            return True
+        if isinstance(error, ContextOverflow):
+            return self._shrunk
+        if isinstance(error, FormatRefused):
+            return True  # without a form there is none to refuse
+        if isinstance(error, ModelBusy):
+            return self._free_at - time.monotonic() <= _PATIENCE and self._stumbles < _STUMBLES
+        return (
+            isinstance(error, ModelFailed) and not isinstance(error, _FOR_GOOD) and self._stumbles < _STUMBLES
+        )
+
+    async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
+        """The narrative again, which should be true to the state in `request`: the one after the calls."""
+        said = [
+            f"You wrote: {narrative}",
+            *objections,
+            "Tell it again, true to the state. The calls are done.",
+        ]
+        schema = narrative_schema(self.max_narrative) if self._form < 2 else None
+        request = self.withheld.free(request)
+        reply = await self._ask(request, self._messages(request, said), schema)
+        return narrative_of(reply.text, self.max_narrative, request.note)
+
+    def _messages(self, request: NarratorRequest, problems: Sequence[str] = ()) -> list[dict[str, Any]]:
+        return self.prompting.messages(
+            request,
+            problems=[*self._problems.get(request.prompt, ()), *problems],
+            smaller=self._smaller,
+        )
+
+    async def _ask(
+        self, request: NarratorRequest, messages: list[dict[str, Any]], schema: dict[str, Any] | None
+    ) -> ModelReply:
+        if self.tracker is not None:
+            self.tracker.check()
+        await self._wait_until_free()
+        question = ModelRequest(
+            messages,
+            schema=schema,
+            any_json=_FORMS[self._form] == "json",
+            max_tokens=self.max_tokens,
+            timeout=self.time_limit,
+        )
+        try:
+            reply = await self.adapter.complete(question, self._listener(request))
+        except ModelFailed as error:
+            self._note(error, request, messages)
+            raise
+        if self.tracker is not None:
+            usage = reply.usage
+            self.tracker.spend(
+                input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost
+            )
+        return reply
+
+    def _listener(self, request: NarratorRequest) -> Callable[[str], None]:
+        """Passes the narrative on while the answer around it is still being written."""
+        narrative, shortening = TextOf("narrative"), Shortening(self.max_narrative)
+
+        def hear(piece: str) -> None:
+            text = shortening.feed(narrative.feed(piece))
+            if narrative.done:
+                text += shortening.end()
+            if text:
+                request.say(text)
+
+        return hear
+
+    def _note(self, error: ModelFailed, request: NarratorRequest, messages: list[dict[str, Any]]) -> None:
+        """What a failure teaches about the server, for the next attempt."""
+        if isinstance(error, ContextOverflow):
+            self._shrink(request, messages)
+        elif isinstance(error, FormatRefused):
+            self._form = min(self._form + 1, len(_FORMS) - 1)
+        else:
+            self._stumbles += 1
+        if isinstance(error, ModelBusy):
+            self._free_at = time.monotonic() + (_BUSY if error.retry_after is None else error.retry_after)
+
+    async def _wait_until_free(self) -> None:
+        left = self._free_at - time.monotonic()
+        if left > _PATIENCE:
+            raise ModelBusy(f"{self.adapter.name} asked to be left alone for another {left:.0f} s", left)
+        if left > 0:
+            await asyncio.sleep(left)
+
+    def _shrink(self, request: NarratorRequest, messages: list[dict[str, Any]]) -> None:
+        """Halve the prompt's bounds until they bite; some servers count the schema too, so that gets looser."""
+        before, told = (self._smaller, self._form), _length(messages)
+        while self._smaller < _SMALLEST:
+            self._smaller += 1
+            if _length(self._messages(request)) <= _WORTHWHILE * told:
+                break
+        self._form = max(self._form, 1)
+        self._shrunk = before != (self._smaller, self._form)
+
+    def _cut_off(self, reply: ModelReply, request: NarratorRequest) -> list[str]:
+        """What to tell a model whose answer was cut off; where the context was full before, the prompt shrinks."""
+        if reply.finish != "length":
+            return []
+        if reply.usage.counted and reply.usage.output_tokens < self.max_tokens:
+            self._shrink(request, self._messages(request))
+        return [f"the answer was cut off after {reply.usage.output_tokens} tokens; be shorter"]
+
+    def _compare(self, plan: PlanDocument, request: NarratorRequest) -> None:
+        """A narration without calls changes nothing, so the state is final. With calls, the turn looks after them."""
+        if plan.tools:
+            return
+        objections = contradictions(judged(plan.narrative or "", request.state))
+        if objections:
+            raise PlanRejected([f"$.narrative: {objection}" for objection in objections])
+
+    def _remember(self, request: NarratorRequest, problems: Sequence[str]) -> None:
+        self._problems[request.prompt] = tuple(problems)
+        self._problems.move_to_end(request.prompt)
+        while len(self._problems) > _REMEMBERED:
+            self._problems.popitem(last=False)
+
+
+def _length(messages: list[dict[str, Any]]) -> int:
+    return sum(len(message["content"]) for message in messages)

@@ -1,0 +1,178 @@
+"""Which of the values a slot offers a clause means: one or several of its choices, or of a flag yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from narratoria.narrator.english.phrases import Reading
+from narratoria.narrator.english.tokens import tokenize
+from narratoria.narrator.english.verb_families import families, families_of
+from narratoria.narrator.english.words import (
+    DETERMINERS,
+    OPPOSITES,
+    PREPOSITIONS,
+    STOPWORDS,
+    split_name,
+    stem,
+    word_set,
+)
+from narratoria.narrator.local.filled_slots import KNOWN, Filling
+from narratoria.narrator.local.tool_profiles import WAYS, Slot
+
+_IN_FORCE: Final = frozenset({"on", *map(stem, word_set("enabled active subscribed running"))})
+_CUTS: Final = word_set("kill cut douse")
+_ENDINGS: Final = families("stop") | families("extinguish")
+_LIST_WORDS: Final = word_set("and , & plus both the a an some in for to of one") | PREPOSITIONS
+
+
+def fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
+    found: list[tuple[float, int, Any, range]] = []
+    shared = _shared_stems(slot.choices)
+    for value in slot.choices:
+        words = [stem(word) for word in split_name(str(value))]
+        strength, span = _find_choice(words, reading, filling.used, shared)
+        if strength < KNOWN and any(letter.isdecimal() for letter in str(value)):
+            # "4k" is written as a number is, and is found before numbers are read
+            spelled = [stem(token.low) for token in tokenize(str(value))]
+            strength, span = max(
+                (strength, span), _find_choice(spelled, reading, filling.used, shared), key=_first
+            )
+        if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
+            strength *= 0.6  # "shut the blinds halfway" says half
+        if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
+            strength += 0.05  # "from savings to checking"
+        if strength and not _comes_from(slot, reading, span.start):
+            found.append((strength, len(words), value, span))
+    best = max(found, key=lambda one: one[:2], default=None)
+    best = best or _choice_behind_a_name(slot, reading) or _choice_by_deed(slot, reading)
+    if best is None and "off" in slot.choices and _goes_out(reading):
+        at = [token.low for token in reading.tokens].index("out")
+        best = (KNOWN, 1, "off", range(at, at + 1))
+    if best is not None:
+        filling.put(slot, best[2], min(best[0], KNOWN), best[3])
+        listed = _listed([one for one in found if one[0] >= KNOWN], reading)
+        if len(listed) > 1:
+            filling.lists[slot.name] = [one[2] for one in listed]
+            filling.used.update(at for one in listed for at in one[3])
+
+
+def _comes_from(slot: Slot, reading: Reading, start: int) -> bool:
+    """ "from the pond" where the slot says whither: that is where it is now."""
+    at = start - 1
+    while at > 0 and reading.tokens[at].low in DETERMINERS:
+        at -= 1
+    known = slot.preps | slot.hinted
+    return (
+        at >= 0 and reading.tokens[at].low == "from" and bool(known & {"to", "into"}) and "from" not in known
+    )
+
+
+def _first(found: tuple[float, range]) -> float:
+    return found[0]
+
+
+def _listed(
+    found: list[tuple[float, int, Any, range]], reading: Reading
+) -> list[tuple[float, int, Any, range]]:
+    """The choices that stand in one list: "thyme and mint", "for March and for April"."""
+    ordered = sorted(found, key=lambda one: one[3].start)
+    for one, other in pairwise(ordered):
+        between = [token.low for token in reading.tokens[one[3].stop : other[3].start]]
+        if not {"and", ",", "&", "plus"} & set(between) or any(word not in _LIST_WORDS for word in between):
+            return []
+    return ordered
+
+
+def _find_choice(words: list[str], reading: Reading, used: set[int], shared: set[str]) -> tuple[float, range]:
+    stems = reading.stems
+    for at in range(len(stems) - len(words) + 1):
+        span = range(at, at + len(words))
+        free = not used & set(span) and not any(reading.tokens[index].quoted for index in span)
+        if words and stems[at : at + len(words)] == words and free:
+            return KNOWN, span
+    for word in words:  # a part that no other choice has: "vacuum" for "robot vacuum"
+        if len(words) > 1 and word not in shared and word in stems and len(word) > 2:
+            return 0.8, range(stems.index(word), stems.index(word) + 1)
+    for word in words:  # one grown from the other: "halfway" for "half", "dish" for "dishwasher"
+        for at, other in enumerate(stems):
+            short, long = sorted((word, other), key=len)
+            if len(short) >= 4 and long.startswith(short) and short not in STOPWORDS:
+                return 0.7, range(at, at + 1)
+            if len(root := _root(word)) >= 4 and root == _root(other):
+                return 0.7, range(at, at + 1)  # "brighten it" for "brightness"
+    return 0.0, range(0)
+
+
+def _root(word: str) -> str:
+    return next(
+        (word.removesuffix(end) for end in ("nes", "ness", "en", "er", "est") if word.endswith(end)), word
+    )
+
+
+def _shared_stems(choices: Sequence[Any]) -> set[str]:
+    seen: set[str] = set()
+    shared: set[str] = set()
+    for value in choices:
+        words = {stem(word) for word in split_name(str(value))}
+        shared |= seen & words
+        seen |= words
+    return shared
+
+
+def _choice_behind_a_name(slot: Slot, reading: Reading) -> tuple[float, int, Any, range] | None:
+    """State may say `exits.east = bone_gallery`: then the gallery's name means east."""
+    for phrase in reading.phrases:
+        for value in slot.choices if phrase.mention else ():
+            if phrase.mention and stem(str(value)) in phrase.mention.entity.holders:
+                return 0.8, 1, value, range(phrase.start, phrase.end)
+    return None
+
+
+def _choice_by_deed(slot: Slot, reading: Reading) -> tuple[float, int, Any, range] | None:
+    """ "boost it" where a slot has "increase" and "decrease", "kill the lights" where it has "on" and "off"."""
+    if {"on", "off"} <= {str(value).casefold() for value in slot.choices} and _cuts(reading):
+        return 0.8, 1, next(v for v in slot.choices if str(v).casefold() == "off"), range(0)
+    done = families(reading.verb, reading.particle) if reading.verb else frozenset()
+    akin = [value for value in slot.choices if done & families_of(split_name(str(value)))]
+    return (0.8, 1, akin[0], range(0)) if len(akin) == 1 else None
+
+
+def _cuts(reading: Reading) -> bool:
+    return reading.verb in _CUTS or bool(families(reading.verb) & _ENDINGS)
+
+
+def fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
+    way = _way(reading)
+    if slot.yes & _IN_FORCE and not way & {"on", "off"} and _cuts(reading):
+        filling.put(slot, False, KNOWN)  # "kill the power"
+        return
+    stems = way if len(way & (slot.yes | slot.no)) == 1 else set(reading.stems) - WAYS.keys()
+    yes, no = bool(stems & slot.yes), bool(stems & slot.no)
+    if yes != no:
+        filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
+        return
+    against = OPPOSITES.get(stem(reading.verb), frozenset()) if reading.verb and not yes else frozenset()
+    if bool(against & slot.yes) != bool(against & slot.no):
+        filling.put(slot, bool(against & slot.no), KNOWN)  # to unseal is not to shut
+
+
+def _way(reading: Reading) -> set[str]:
+    """ "on" or "off" where it says how something is to be: with the verb, or last."""
+    last = [token.low for token in reading.tokens[-1:]]
+    inside = [t.low for t in reading.tokens[reading.body :] if t.low == "off"]
+    out = ["off"] if _goes_out(reading) else []
+    return {word for word in [reading.particle, *last, *inside, *out] if word in WAYS}
+
+
+def _goes_out(reading: Reading) -> bool:
+    """ "lights out in the hall", "put the lamps out": off, where that is what can be said of it."""
+    words = [token.low for token in reading.tokens]
+    out = words.index("out") if "out" in words else 0
+    if not out or "on" in words or words[out + 1 : out + 2] == ["of"]:
+        return False
+    return out == 1 or reading.verb in _PUTS_OUT
+
+
+_PUTS_OUT: Final = word_set("put turn switch shut blow snuff")

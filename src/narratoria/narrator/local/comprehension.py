@@ -1,0 +1,371 @@
+"""One prompt on its way to calls: its clauses, and which tool each of them means with what input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from narratoria.narrator.embedding.vectors import Vectors
+from narratoria.narrator.english.clauses import (
+    Clause,
+    Token,
+    has_more_clauses,
+    mender,
+    split_clauses,
+    tokenize,
+)
+from narratoria.narrator.english.dictation import is_statement, records
+from narratoria.narrator.english.mood import Mood, is_conditional
+from narratoria.narrator.english.named_things import EntityFinder, find_entities
+from narratoria.narrator.english.phrases import Phrase, Reading, read
+from narratoria.narrator.english.second_thoughts import amended
+from narratoria.narrator.english.words import DETERMINERS, NOUNISH, PREPOSITIONS, VERBS, split_name, stem
+from narratoria.narrator.local.catalogue_knowledge import Knowledge
+from narratoria.narrator.local.filled_slots import Recent
+from narratoria.narrator.local.lists import (
+    alternatives,
+    leaves_over,
+    left_out,
+    named_together,
+    pairs,
+    spread,
+    with_tail,
+    without,
+)
+from narratoria.narrator.local.tool_matching import Candidate, Sense
+from narratoria.narrator.local.tool_profiles import ToolProfile
+from narratoria.narrator.protocol import NarratorRequest, ToolCard
+from narratoria.plan import PlannedCall
+
+MAX_PROMPT: Final = 2_000  # characters; what follows is not read
+_MAX_CALLS: Final = 24
+_THE: Final = Token("the", "the")  # what follows it is no verb
+_MEANS: Final = ("with", "using")  # "it" is rather what something is done to than what it is done with
+
+
+@dataclass(slots=True)
+class Step:
+    """A clause that became calls."""
+
+    clause: int
+    calls: list[PlannedCall]
+    refers_to: int | None
+
+
+class Scene:
+    """What a prompt is understood by: the tools there are, and the things of the world."""
+
+    def __init__(self, knowledge: Knowledge, request: NarratorRequest) -> None:
+        self.index = knowledge.index(request.tools)
+        self.finder = EntityFinder(find_entities(request.state))
+        self.kinds, self.people = self.finder.kinds(), self.finder.people()
+        self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
+        self.verbs |= {
+            stem("-".join(split_name(tool.card.name))) for tool in self.index.tools
+        }  # "x-ray Luna"
+        self.writes = any(slot.quoted for tool in self.index.tools for slot in tool.slots)
+        self.mend = mender(self.index.words() | self.finder.vocabulary(), knowledge.knows_word)
+
+    def is_verb(self, word: str) -> bool:
+        return stem(word) in self.verbs
+
+
+class Comprehension:
+    """What a prompt asks for, and what of it was not understood."""
+
+    def __init__(self, knowledge: Knowledge, request: NarratorRequest, scene: Scene | None = None) -> None:
+        self.knowledge = knowledge
+        self.request = request
+        self.prompt = request.prompt[:MAX_PROMPT]
+        self.scene = scene or Scene(knowledge, request)
+        self.index, self.finder = self.scene.index, self.scene.finder
+        self.steps: list[Step] = []
+        self.unknown: list[Clause] = []
+        self.almost: list[Candidate] = []
+        self.groups: list[tuple[str, ...]] = []  # what was named together, for "them"
+        self.past_groups: list[tuple[str, ...]] = []
+        self.things = self._past_things()
+        self.before = len(self.things)  # what follows was spoken of in this prompt
+        self.values: list[str] = []
+        self.observed: list[list[Candidate]] = []
+        self.conditional = False  # "if he is hungry, …": nothing of it is done
+        self.taken_back = False  # all of it: "drain the reef? No way."
+        self.left_out: dict[int, list[Phrase]] = {}
+        self.sense: Sense | None = None  # where it was found out beforehand
+        self.cut = len(request.prompt) > MAX_PROMPT  # there is more in it than was read
+        self.clauses = self._listen()
+        self.readings = {
+            index: self._read(index) for index, clause in enumerate(self.clauses) if not clause.negated
+        }
+
+    def _listen(self) -> list[Clause]:
+        tokens = self.finder.join_titles(tokenize(self.prompt, self.scene.mend))
+        meant = amended(tokens, self.scene.is_verb)
+        if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
+            for clause in split_clauses(tokens, self.scene.is_verb)[:1]:
+                self._remember(read(clause, self.finder), None)
+                self.taken_back = clause.mood is Mood.ORDER and not any(t.low[0].isalnum() for t in meant)
+        clauses = [
+            self._let_be(clause)
+            for clause in split_clauses(meant, self.scene.is_verb, dictates=self.scene.writes)
+        ]
+        clauses = clauses[:-1] if self.cut else clauses  # the last one may be half of what was said
+        self.cut |= has_more_clauses(meant, self.scene.is_verb)
+        self.conditional = is_conditional([token.low for token in meant if not token.quoted])
+        if self.conditional:  # whether it is so cannot be told from here
+            clauses = [replace(c, mood=Mood.MUSING) if c.mood is Mood.ORDER else c for c in clauses]
+        self._leave_out(clauses)
+        return clauses
+
+    def understand(self) -> tuple[list[Clause], bool]:
+        """The clauses, each considered, and whether any of them asks for something."""
+        sense = self.sense or self.embed(self.readings.values())
+        for index, clause in enumerate(self.clauses):
+            if index in self.readings:
+                self._consider(index, clause, sense)
+            else:
+                self._remember(read(clause, self.finder), None)
+        return self.clauses, bool(self.readings)
+
+    def _let_be(self, clause: Clause) -> Clause:
+        """ "…, but leave the lettuce": where nothing here is left behind, that is to do nothing to it."""
+        words = [token.low for token in clause.tokens]
+        left = words[0] == "leave" and len(words) > 1 and not self.scene.is_verb("leave")
+        bare = left and not any(word in PREPOSITIONS for word in words[1:])
+        return replace(clause, negated=True, mood=Mood.RULED_OUT) if bare else clause
+
+    def _leave_out(self, clauses: list[Clause]) -> None:
+        """Notes for each clause what its exceptions name: "charge every robot except Bolt"."""
+        for index, clause in enumerate(clauses):
+            main = index + clause.excepts
+            if clause.excepts and 0 <= main < len(clauses):
+                exception = read(Clause((_THE, *clause.tokens)), self.finder)
+                self.left_out.setdefault(main, []).extend(left_out(exception))
+                clauses[main] = with_tail(clauses[main], exception)
+
+    def _read(self, index: int) -> Reading:
+        """A clause; where it only goes on with the one before ("also the cellar"), with the deed of that."""
+        clauses = self.clauses
+        reading = read(clauses[index], self.finder)
+        verb = reading.verb
+        acts = verb in VERBS or verb in NOUNISH or self.scene.is_verb(verb)
+        if clauses[index].continues and (verb == "do" or not acts):
+            before = read(clauses[index - 1], self.finder)
+            start = before.phrases[0].start if before.phrases else before.body
+            deed = tuple(token for token in before.tokens[:start] if token.low not in DETERMINERS)
+            if deed:
+                return read(Clause(deed + clauses[index].tokens[reading.body if acts else 0 :]), self.finder)
+        return reading
+
+    def likeliest(self, count: int) -> list[ToolProfile]:
+        """The tools nearest to what was asked; of a prompt that asks for nothing, to the prompt."""
+        if not self.observed:
+            return self.index.nearest(self.knowledge.embed([self.prompt])[0], count)
+        scores: dict[str, tuple[float, ToolProfile]] = {}
+        for candidate in (one for ranked in self.observed for one in ranked):
+            known = scores.get(candidate.tool.card.name)
+            if known is None or candidate.score > known[0]:
+                scores[candidate.tool.card.name] = (candidate.score, candidate.tool)
+        return [tool for _, tool in sorted(scores.values(), key=lambda one: -one[0])[:count]]
+
+    @property
+    def excepted(self) -> frozenset[str]:
+        """The things that were left out: "every herb but the foxglove"."""
+        phrases = (phrase for left in self.left_out.values() for phrase in left)
+        return frozenset(phrase.mention.entity.value for phrase in phrases if phrase.mention)
+
+    def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
+        """Whether the prompt leads to one call of this tool, with these things, and all of it is understood."""
+        self.understand()
+        calls = [call for step in self.steps for call in step.calls]
+        undecided = any(token.low == "or" for token in tokenize(self.prompt))
+        if len(calls) != 1 or self.unknown or undecided:
+            return False
+        given = {str(value).casefold() for value in calls[0].input.values()}
+        return calls[0].tool_path == (tool.path or tool.name) and given.issuperset(map(str.casefold, things))
+
+    def takes_down(self, text: str) -> bool:
+        """Whether the prompt ends in a call that takes `text` as words to be written or said."""
+        if not self.scene.writes:
+            return False
+        self.understand()
+        last = self.steps[-1].calls[-1] if self.steps else None
+        return last is not None and text in last.input.values() and not self.unknown
+
+    def embed(self, readings: Iterable[Reading]) -> Sense:
+        """What the clauses and what they speak of mean; all at once, for many texts cost little more than one."""
+        clauses: dict[str, None] = {}
+        texts: dict[str, None] = {}
+        for reading in readings:
+            clauses.setdefault(reading.text)
+            texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
+        whole = [*clauses, *(text for text in texts if text not in clauses)]
+        if not whole:
+            return Sense({}, {}, self._embed_tuned)
+        tuned = self.knowledge.embed(list(clauses), tuned=True)
+        plain = self.knowledge.embed(whole)
+        return Sense(
+            dict(zip(whole, plain, strict=True)), dict(zip(clauses, tuned, strict=True)), self._embed_tuned
+        )
+
+    def _embed_tuned(self, texts: Sequence[str]) -> Vectors:
+        return self.knowledge.embed(texts, tuned=True)
+
+    def _consider(self, index: int, clause: Clause, sense: Sense) -> None:
+        reading = self.readings[index]
+        best = self._choose(reading, sense, clause.mood)
+        if not reading.phrases and index + 1 in self.readings and len(reading.tokens) <= 2:
+            # "pick up and examine the cup": the first verb may share the object of the second.
+            following = self.readings[index + 1]
+            shared = read(Clause(reading.tokens + following.tokens[following.body :]), self.finder)
+            other = self._choose(shared, self.embed([shared]), clause.mood)
+            self.observed.pop()
+            if other and other.names_the_deed and (best is None or other.score > best.score):
+                reading, best = shared, other
+        if best is None and (measured := self._measured(reading)):
+            best = self._choose(measured, self.embed([measured]), clause.mood)
+            reading = measured if best else reading
+        each = self._choose_each(reading, clause.mood)
+        if each:
+            for one, chosen in each:
+                self._call(index, clause, chosen, one)
+                self._remember(one, chosen)
+            return
+        if best is None:
+            self.unknown.append(clause)
+        else:
+            self._call(index, clause, best, reading)
+        self._remember(reading, best)
+
+    def _measured(self, reading: Reading) -> Reading | None:
+        """ "note that Luna weighs 4 kilos": where no tool takes the words, one may take the number."""
+        said = reading.phrases[-1] if reading.phrases else None
+        if said is None or not said.quoted or not records(reading.verb):
+            return None
+        told = tokenize(said.text, self.scene.mend)
+        plain = read(Clause((*reading.tokens[: said.start], *told)), self.finder)
+        return plain if plain.quantities and not any(token.low == "not" for token in told) else None
+
+    def _choose_each(self, reading: Reading, mood: Mood) -> list[tuple[Reading, Candidate]]:
+        """The calls of a list of pairs, "Pip to the pond and Bolt to the shed"; empty where it is none."""
+        chosen: list[tuple[Reading, Candidate]] = []
+        almost, observed = len(self.almost), len(self.observed)
+        ones = [read(clause, self.finder) for clause in pairs(reading)]
+        sense = self.embed(ones)
+        for one in ones:
+            best = self._choose(one, sense, mood)
+            if best is None or (chosen and best.tool is not chosen[0][1].tool):
+                chosen = []
+                break
+            chosen.append((one, best))
+        del self.almost[almost:], self.observed[observed:]
+        return chosen
+
+    def _choose(self, reading: Reading, sense: Sense, mood: Mood) -> Candidate | None:
+        """The tool the clause means, with its input; None where nothing here does that."""
+        ranked = self.index.rank(reading, self._recent(), sense, mood, self.knowledge.bar)
+        self.observed.append(ranked)
+        passed_over = False  # a likelier tool lacks something: another must account for every word
+        for candidate in ranked:
+            if mood is not Mood.ORDER and mood not in candidate.tool.answers:
+                continue  # a question about a deed is not the deed; what tells may answer it
+            filling = candidate.filling
+            if mood is Mood.ORDER and (either := alternatives(reading, filling, candidate.tool.slots)):
+                filling.unfit.append(f"Which of them do you mean: {either}?")
+            wanting = filling.missing or filling.unfit or not candidate.tool.accepts(filling.input)
+            meant = self.knowledge.outweighs(candidate)
+            # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
+            # next best: that would do something else altogether.
+            if candidate.opposite or candidate.alien or self.is_disabled(candidate.tool.card):
+                return None
+            if not candidate.grounded:
+                continue
+            if meant and not wanting and not (passed_over and candidate.leaves_words_over):
+                return candidate
+            passed_over |= bool(meant and wanting)
+            if wanting and (meant or stem(reading.verb) in candidate.tool.verbs):
+                self.almost.append(candidate)
+            if candidate.names_the_deed or not (meant or wanting):
+                return None
+        return None
+
+    def _recent(self) -> Recent:
+        return Recent(
+            tuple(self.things),
+            tuple(self.values),
+            self.scene.kinds,
+            tuple(self.things[self.before :]),
+            self.scene.people,
+            tuple(self.groups),
+            tuple(self.past_groups),
+        )
+
+    def is_disabled(self, card: ToolCard) -> bool:
+        disabled = self.request.disabled_skills
+        return card.name in disabled or (card.skill is not None and card.skill in disabled)
+
+    def _call(self, index: int, clause: Clause, best: Candidate, reading: Reading) -> None:
+        before = len(self.steps)
+        calls: list[PlannedCall] = []
+        inputs = without(
+            spread(best.tool.slots, best.filling), self.left_out.get(index, ()), best.filling, reading
+        )
+        if inputs is None or self._leaves_over(reading, best):
+            self.unknown.append(clause)
+            return
+        for values in inputs:
+            number = sum(len(step.calls) for step in self.steps) + len(calls) + 1
+            calls.append(_planned(best.tool.card, values, number))
+        calls = [call for call in calls if not self._repeats(call)]
+        if not calls or number > _MAX_CALLS:
+            self.cut |= bool(calls)
+            return
+        source = self.steps[-1].clause if best.filling.refers and before else None
+        self.steps.append(Step(index, calls, source))
+
+    def _leaves_over(self, reading: Reading, best: Candidate) -> bool:
+        return leaves_over(
+            reading, spread(best.tool.slots, best.filling), best.filling, self._recent(), best.tool.slots
+        )
+
+    def _repeats(self, call: PlannedCall) -> bool:
+        """The last call over again: to lie down and sleep is one rest."""
+        if not self.steps:
+            return False
+        last = self.steps[-1].calls[-1]
+        return last.tool_path == call.tool_path and last.input == call.input
+
+    def _remember(self, reading: Reading, chosen: Candidate | None) -> None:
+        """Keep what was spoken of, for the pronouns that follow."""
+        plain = [p for p in reading.phrases if not (p.pronoun or p.quoted or p.clausal or p.mention)]
+        self.things += [phrase.text for phrase in plain if chosen is None]
+        phrases = sorted(reading.phrases, key=lambda phrase: phrase.prep not in _MEANS)
+        named = [phrase.mention or phrase.about for phrase in phrases]
+        self.things += [mention.entity.value for mention in named if mention]
+        lists = chosen.filling.lists.values() if chosen else named_together(reading)
+        self.groups += [tuple(map(str, several)) for several in lists]
+        means = {at for p in phrases if p.prep in _MEANS for at in range(p.start, p.end)}
+        slots = chosen.tool.slots if chosen else ()
+        spans = chosen.filling.spans if chosen else {}
+        for slot in sorted(slots, key=lambda slot: not means & set(spans.get(slot.name, ()))):
+            value = chosen.filling.input.get(slot.name) if chosen else None
+            if isinstance(value, str) and not is_statement(value):
+                self.values.append(value)
+                if slot.kind == "text" and not slot.quoted:
+                    self.things.append(value)
+
+    def _past_things(self) -> list[str]:
+        things: list[str] = []
+        for turn in self.request.history[-3:]:
+            for clause in split_clauses(tokenize(turn.prompt)):
+                reading = read(clause, self.finder)
+                self.past_groups += named_together(reading)
+                for phrase in reading.phrases:
+                    if phrase.mention and phrase.mention.entity.firm:
+                        things.append(phrase.mention.entity.value)
+        return things
+
+
+def _planned(card: ToolCard, values: dict[str, Any], number: int) -> PlannedCall:
+    return PlannedCall(tool_id=f"{card.name}{number}", tool_path=card.path or card.name, input=values)

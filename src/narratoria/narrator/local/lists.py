@@ -1,0 +1,249 @@
+"""What a clause says of several things at once: all of them but one, each with its own place, one or the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+from narratoria.narrator.english.clauses import Clause
+from narratoria.narrator.english.phrases import Phrase, Reading
+from narratoria.narrator.english.tokens import Token
+from narratoria.narrator.english.words import (
+    DETERMINERS,
+    PARTICLES,
+    PREPOSITIONS,
+    content_stems,
+    split_name,
+    stem,
+    word_set,
+)
+from narratoria.narrator.local.filled_slots import Filling, Recent
+from narratoria.narrator.local.tool_profiles import Slot
+
+_JOINTS: Final = word_set("and , & plus but")
+
+
+def spread(slots: Sequence[Slot], filling: Filling) -> list[dict[str, Any]]:
+    """One input per member where a clause lists several values for a slot that holds one."""
+    for slot in slots:
+        values = filling.lists.get(slot.name)
+        if values and slot.kind != "texts":
+            others = [v for name, v in filling.input.items() if name != slot.name]
+            values = [value for value in values if value not in others]
+            return [{**filling.input, slot.name: value} for value in values]
+    return [dict(filling.input)]
+
+
+def named_together(reading: Reading) -> list[tuple[str, ...]]:
+    """The things of each list in a clause, "the cup and the rope", for a "them" that follows."""
+    groups: list[list[str]] = [[]]
+    for phrase in reading.phrases:
+        if not phrase.joined:
+            groups.append([])
+        if phrase.mention:
+            groups[-1].append(phrase.mention.entity.value)
+    return [tuple(group) for group in groups if len(group) > 1]
+
+
+# --- all but one ---------------------------------------------------------------------------------------
+
+
+def with_tail(clause: Clause, exception: Reading) -> Clause:
+    """ "water every bed except the roses with 5 litres": the litres belong to what is done."""
+    named = left_out(exception)
+    end = named[-1].end if named else 0
+    if any(end in range(phrase.start, phrase.end) for phrase in exception.phrases):
+        return replace(clause, tokens=(*clause.tokens, *exception.tokens[end:]))  # "… except Rex oats"
+    for phrase in exception.phrases[1:]:
+        if phrase.prep not in ("", "of") and not phrase.joined:
+            start = next(at for at in range(phrase.start, -1, -1) if exception.tokens[at].low == phrase.prep)
+            return replace(clause, tokens=(*clause.tokens, *exception.tokens[start:]))
+    return clause
+
+
+def left_out(exception: Reading) -> list[Phrase]:
+    """The things an exception names: its first phrase, and those listed with it."""
+    named = exception.phrases[:1]
+    for phrase in exception.phrases[1:]:
+        if not phrase.joined:
+            break
+        named.append(phrase)
+    return [_bare_name(phrase) for phrase in named]
+
+
+def _bare_name(phrase: Phrase) -> Phrase:
+    """ "except Rex oats": what is left out is Rex."""
+    mention = phrase.mention
+    if mention is None or mention.strength < 1.0 or mention.end >= phrase.end:
+        return phrase
+    words = phrase.text.split(" ")[: mention.end - phrase.start]
+    return replace(phrase, end=mention.end, text=" ".join(words))
+
+
+def without(
+    inputs: Sequence[Mapping[str, Any]], exceptions: Iterable[Phrase], filling: Filling, reading: Reading
+) -> list[dict[str, Any]] | None:
+    """The inputs that none of the exceptions names; None where it is not plain which are to be left out."""
+    whole = any(phrase.every for phrase in reading.phrases)
+    kept = [dict(values) for values in inputs]
+    for phrase in exceptions:
+        if whole and not filling.lists:
+            return None  # "take everything but the bell", and what everything is cannot be told
+        rest = [values for values in kept if not any(_names(phrase, value) for value in values.values())]
+        if len(rest) == len(kept) and not phrase.mention and whole:
+            return None
+        kept = rest
+    return kept
+
+
+def _names(phrase: Phrase, value: Any) -> bool:
+    if phrase.mention and phrase.mention.entity.value == value:
+        return True
+    words = content_stems(str(value)) or set(split_name(str(value)))
+    if words <= set(split_name(phrase.text)) and isinstance(value, str) and words:
+        return True  # "R-7", whose words are too short to mean anything by themselves
+    return isinstance(value, str) and bool(words) and words <= content_stems(phrase.text)
+
+
+# --- each with its own place ---------------------------------------------------------------------------
+
+
+def pairs(reading: Reading) -> list[Clause]:
+    """ "send Pip to the pond and Bolt to the shed" as a clause each; empty where it is no such list."""
+    if not reading.verb:
+        return _bare(reading)
+    if not 0 < reading.body < 4:
+        return []
+    segments = _segments(reading)
+    if len(segments) < 2:
+        return []
+    particle = _particle(reading, segments[0])
+    head = reading.tokens[: reading.body]
+    first = Clause((*head, *reading.tokens[segments[0].start : segments[0].stop]))
+    rest = [Clause((*head, *particle, *reading.tokens[part.start : part.stop])) for part in segments[1:]]
+    return [first, *rest]
+
+
+def _bare(reading: Reading) -> list[Clause]:
+    """ "kitchen lights off, hall lights on": each part names a thing and says more."""
+    end = max((phrase.end for phrase in reading.phrases), default=0)
+    joints = [-1, *(at for at in _joints(reading) if at < end), len(reading.tokens)]
+    parts = [range(one + 1, other) for one, other in pairwise(joints)]
+    named = [
+        any(
+            p.mention and p.start in part and len(part) > p.mention.end - p.mention.start
+            for p in reading.phrases
+        )
+        for part in parts
+    ]
+    return (
+        [Clause(reading.tokens[part.start : part.stop]) for part in parts]
+        if len(parts) > 1 and all(named)
+        else []
+    )
+
+
+def _segments(reading: Reading) -> list[range]:
+    """The members of the list, each an object with something more: a place, a number."""
+    parts: list[range] = []
+    start = reading.body
+    for at in _joints(reading):
+        if _is_whole(reading, range(start, at)):
+            parts.append(range(start, at))
+            start = at + 1
+    parts.append(range(start, len(reading.tokens)))
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts if all(_is_whole(reading, part) for part in parts) else []
+
+
+def _joints(reading: Reading) -> list[int]:
+    numbers = {at for quantity in reading.quantities for at in range(quantity.start, quantity.end)}
+    return [
+        at
+        for at, token in enumerate(reading.tokens)
+        if at >= reading.body and token.low in _JOINTS and not token.quoted and at not in numbers
+    ]
+
+
+def _is_whole(reading: Reading, span: range) -> bool:
+    inside = [phrase for phrase in reading.phrases if phrase.start in span]
+    if not inside or any(phrase.clausal or phrase.pronoun for phrase in inside):
+        return False
+    opening = [token.low for token in reading.tokens[span.start : inside[0].start]]
+    numbers = [quantity for quantity in reading.quantities if quantity.start in span]
+    apart = [quantity for quantity in numbers if quantity.start > inside[0].start]
+    bare = not any(word in PREPOSITIONS for word in opening)
+    more = any(phrase.prep not in ("", "of") and not phrase.joined for phrase in inside[1:])
+    more |= _is_given(inside, reading)
+    counted = bool(numbers) or opening[-1:] in (["a"], ["an"])  # "two scones and a loaf"
+    return bare and (more or bool(apart) or (counted and any(numbered for numbered in reading.quantities)))
+
+
+def _is_given(inside: Sequence[Phrase], reading: Reading) -> bool:
+    """ "Otto some squid": somebody, and right behind what he gets."""
+    first = inside[0]
+    behind = len(inside) == 2 and not (inside[1].prep or inside[1].joined)
+    between = reading.tokens[first.end : inside[1].start] if behind else ()
+    near = behind and all(token.low in DETERMINERS for token in between)
+    return not first.prep and (bool(first.mention and near) or first.lead is not None)
+
+
+def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
+    """ "check R-7 *out* to Marta and R-44 to Oskar"."""
+    for at in range(first.start + 1, first.stop - 1):
+        token, following = reading.tokens[at], reading.tokens[at + 1]
+        if token.low in PARTICLES and following.low in PREPOSITIONS and not token.quoted:
+            return (token,)
+    return ()
+
+
+def leaves_over(
+    reading: Reading,
+    inputs: Sequence[Mapping[str, Any]],
+    filling: Filling,
+    recent: Recent,
+    slots: Sequence[Slot],
+) -> bool:
+    """Whether a list goes on with what a slot could hold and none does: it was meant for something."""
+    if sum(len(filling.lists.get(slot.name, ())) > 1 for slot in slots if slot.kind != "texts") > 1:
+        return True  # two lists, and nothing says which goes with which
+    joints = _joints(reading)
+    if not joints:
+        return False
+    whither = any(phrase.prep in ("to", "into") for phrase in reading.phrases)
+    taken = [str(value) for values in inputs for value in values.values()]
+    things = {value for slot in slots for value in recent.of_kind(slot.words)}
+    for phrase in reading.phrases:
+        free = not phrase.prep and not filling.used & set(range(phrase.start, phrase.end))
+        whence = whither and phrase.prep == "from" and not phrase.joined  # where they are now
+        listed = (phrase.start > joints[0] or free) and not whence
+        if phrase.mention and listed and phrase.mention.entity.value in things - set(taken):
+            return True
+    choices = [str(value) for slot in slots if slot.kind == "choice" for value in slot.choices]
+    rest = {reading.stems[at] for at in range(reading.body, len(reading.stems)) if at not in filling.used}
+    return any(value not in taken and stem(value) in rest for value in choices if value.isalpha())
+
+
+# --- one or the other ----------------------------------------------------------------------------------
+
+
+def alternatives(reading: Reading, filling: Filling, slots: Sequence[Slot]) -> str:
+    """The things a clause leaves a choice between, "Rex or Juno", as it says them; "" where it leaves none."""
+    choices = {stem(str(v)) for slot in slots if slot.kind == "choice" for v in slot.choices}
+    for at, token in enumerate(reading.tokens[:-1]):
+        if token.low != "or" or token.quoted or at <= reading.body:
+            continue
+        one = next((p for p in reading.phrases if p.end == at), None)
+        other = next((p for p in reading.phrases if p.start > at and p.joined), None)
+        if one is None or other is None or one.clausal or other.clausal:
+            continue
+        held = [
+            any(i in filling.used or reading.stems[i] in choices for i in range(p.start, p.end))
+            for p in (one, other)
+        ]
+        if all(held):
+            return f"{one.text} or {other.text}"
+    return ""

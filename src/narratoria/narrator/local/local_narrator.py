@@ -1,0 +1,176 @@
+"""The local narrator: any catalogue, no server. It goes by meaning, and admits what it cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from narratoria.narrator.embedding.minilm import Embedder
+from narratoria.narrator.english.clauses import Clause
+from narratoria.narrator.english.mood import Mood
+from narratoria.narrator.english.words import word_set
+from narratoria.narrator.local.catalogue_knowledge import Knowledge
+from narratoria.narrator.local.comprehension import MAX_PROMPT, Comprehension, Step
+from narratoria.narrator.local.replies import (
+    CONDITION,
+    CUT,
+    TOO_LONG,
+    UNKNOWN,
+    WHICH,
+    document,
+    not_understood,
+    quoted_after_colon,
+    what_is_wanting,
+)
+from narratoria.narrator.local.suggestions import suggest
+from narratoria.narrator.local.tool_matching import Candidate
+from narratoria.narrator.local.trials import Trials
+from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+from narratoria.plan import PlanDocument, PlannedCall
+
+_CHOICES: Final = 3
+_ENOUGH: Final = 2  # rather than a third that may be far-fetched
+_WEIGHED: Final = 9  # tools that may be offered
+_TELLS_OF: Final = word_set("am are is was were it he she they there")
+
+
+class LocalNarrator:
+    """Splits a prompt into clauses, finds the tool each one means and fills its input."""
+
+    def __init__(self, embedder: Embedder, *, threshold: float = 0.0, name: str = "local") -> None:
+        """`threshold` is added to what a tool must score to be called: above 0 refuses more, below 0 less."""
+        self._knowledge = Knowledge(embedder, threshold)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        """The plan for `request.prompt`, or `Refusal`. It thinks in a thread: the loop stays free."""
+        return await asyncio.to_thread(self.plan_now, request)
+
+    def plan_now(self, request: NarratorRequest) -> PlanDocument:
+        written = quoted_after_colon(request.prompt[:MAX_PROMPT])
+        if written is not None:
+            quoting = replace(request, prompt=written[0])
+            if self.comprehend(quoting).takes_down(written[1]):
+                return _Answer(self.comprehend(quoting)).plan()
+        return _Answer(self.comprehend(request)).plan()
+
+    def comprehend(self, request: NarratorRequest) -> Comprehension:
+        """A prompt that is still to be understood, by what is known here."""
+        return Comprehension(self._knowledge, request)
+
+    def warm_up(self, tools: Sequence[ToolCard]) -> None:
+        """Embed a catalogue before the first prompt arrives."""
+        self._knowledge.index(tools)
+
+
+def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[list[Candidate]]:
+    """Per clause that asks for something: all tools, best first."""
+    heard = narrator.comprehend(request)
+    heard.understand()
+    return heard.observed
+
+
+class _Answer:
+    """What is said and done about one prompt: a plan in order, or why there is none and what could be asked."""
+
+    def __init__(self, heard: Comprehension) -> None:
+        self.heard = heard
+        self.request = heard.request
+        self.steps: list[Step] = []  # of what was heard, those that are taken
+        self.held_back = self.open_choice = False
+
+    def plan(self) -> PlanDocument:
+        clauses, asked = self.heard.understand()
+        self._hold_back(clauses)
+        if not self.steps:
+            if (clauses and not asked) or self.heard.taken_back:
+                return document(self.request, "So be it: nothing is done.", [])
+            raise self._refusal()
+        return document(self.request, self._narrative(), self._ordered(clauses))
+
+    def _hold_back(self, clauses: Sequence[Clause]) -> None:
+        """What waits for a deed that was not understood is not done without it, nor one of two that were offered."""
+        done = {step.clause for step in self.heard.steps}
+        either = {i for at, clause in enumerate(clauses) if clause.either for i in (at - 1, at)}
+        lost = {index for index, clause in enumerate(clauses) if self._is_lost(clause)}
+        if either & done and either <= done | lost:
+            self.open_choice = True
+            lost |= either
+        grown = True
+        while grown:
+            late = {index for index in done - lost if lost & set(clauses[index].after)}
+            grown = bool(late)
+            lost |= late
+        self.held_back = any(step.clause in lost for step in self.heard.steps)
+        self.steps = [step for step in self.heard.steps if step.clause not in lost]
+
+    def _is_lost(self, clause: Clause) -> bool:
+        bidden = clause.mood is Mood.ORDER or (clause.mood is Mood.QUESTION and "?" not in self.heard.prompt)
+        told = clause.tokens[0].low in _TELLS_OF  # "I am done for tonight": nothing waits for that
+        return bidden and not told and any(clause is other for other in self.heard.unknown)
+
+    def _ordered(self, clauses: Sequence[Clause]) -> list[PlannedCall]:
+        """The calls with their dependencies: order words, and pronouns that point to an earlier deed."""
+        ids: dict[int, list[str]] = {}
+        for step in self.steps:
+            ids.setdefault(step.clause, []).extend(call.tool_id for call in step.calls)
+        calls = []
+        for step in self.steps:
+            before = list(clauses[step.clause].after)
+            if step.refers_to is not None and step.clause not in clauses[step.refers_to].after:
+                before.append(step.refers_to)
+            needs = list(dict.fromkeys(i for clause in before for i in ids.get(clause, ())))
+            calls += [
+                PlannedCall(tool_id=c.tool_id, tool_path=c.tool_path, input=c.input, dependencies=needs)
+                for c in step.calls
+            ]
+        return calls
+
+    def _narrative(self) -> str | None:
+        if not self.heard.unknown:
+            return CUT if self.heard.cut else None
+        rest = " What waits for it is left undone." if self.held_back else ""
+        more = f" {CUT}" if self.heard.cut else ""
+        return f"{not_understood(self.heard.unknown[0])}{rest}{more}"
+
+    def _refusal(self) -> Refusal:
+        choices = self._suggestions()
+        if self.heard.conditional:
+            return Refusal(CONDITION, choices)
+        if self.heard.cut and not self.heard.almost:
+            return Refusal(TOO_LONG, choices)
+        if self.heard.almost:
+            return Refusal(what_is_wanting(self.heard.almost[0]), choices)
+        if self.open_choice:
+            return Refusal(WHICH, choices)
+        if self.held_back and self.heard.unknown:
+            return Refusal(f"{not_understood(self.heard.unknown[0])} So nothing is done.", choices)
+        return Refusal(UNKNOWN, choices)
+
+    def _suggestions(self) -> list[str]:
+        """Two or three things that can be done, nearest to what was asked first."""
+        tools = [tool for tool in self.heard.likeliest(_WEIGHED) if not self.heard.is_disabled(tool.card)]
+        if self.heard.almost:
+            wanted = self.heard.almost[0].tool
+            tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
+        spoken = frozenset(self.heard.things[self.heard.before :]) - self.heard.excepted
+        offers = suggest(
+            tools, self.heard.finder.entities, self.heard.knowledge.embed_names, spoken, self.request.recall()
+        )
+        choices: list[str] = []
+        trials = Trials(self.heard)
+        trials.prepare(group[0] for group in offers[: _CHOICES + 1])
+        for group in offers:
+            if len(choices) >= _ENOUGH and not group[0].sound:
+                break
+            choice = next((one.text for one in group if one.text not in choices and trials.works(one)), None)
+            choices += [choice] if choice else []
+            if len(choices) == _CHOICES:
+                break
+        return choices

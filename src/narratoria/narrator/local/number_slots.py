@@ -1,0 +1,202 @@
+"""Which number of a clause belongs into which slot, in which unit, and which slot a time of day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from narratoria.narrator.english.numerals import MEASURES, SECONDS, Quantity
+from narratoria.narrator.english.phrases import Reading
+from narratoria.narrator.english.words import split_name, stem, stem_set, word_set
+from narratoria.narrator.local.filled_slots import KNOWN, WORDS, Filling
+from narratoria.narrator.local.relative_amounts import only_sets
+from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
+
+_LIST_WORDS: Final = word_set("and , & plus one another for in a an the of to at")
+_STARTS: Final = stem_set("from start begin first minimum min earliest since")
+_STOPS: Final = stem_set("to end stop until last maximum max latest")
+_NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
+_TIMES_OVER: Final = stem("times")
+_TIMES: Final = stem_set("time hour clock when start")
+
+
+def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
+    slots = [slot for slot in tool.slots if slot.kind == "number"]
+    offers = []
+    for slot in slots:
+        for quantity in reading.quantities:
+            if filling.used & set(range(quantity.start, quantity.end)):
+                continue
+            value = _converted(slot, quantity)
+            score = _number_score(slot, quantity, reading) + 0.1 * slot.required
+            offers.append((score, -quantity.start, slot, quantity, value))
+    taken: set[int] = set()
+    refused: list[tuple[Slot, Quantity, str]] = []
+    for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
+        if slot.name in filling.input or quantity.start in taken or score < 0:
+            continue
+        changes = only_sets(tool, slot, quantity, reading)
+        if changes or not quantity.clear or not _fits(slot.schema, value):
+            refused.append((slot, quantity, _complaint(slot, quantity, value, reading, changes=changes)))
+            continue
+        taken.add(quantity.start)
+        strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
+        filling.put(slot, _plain(slot, value), strength, range(quantity.start, quantity.end))
+        _use_unit(slot, quantity, reading, filling)
+        _follow_list(slot, quantity, reading, filling, taken)
+    for slot, quantity, complaint in refused:
+        if slot.name not in filling.input and quantity.start not in taken:
+            filling.unfit.append(complaint)
+
+
+def account_for_numbers(reading: Reading, filling: Filling) -> None:
+    """A number that fills no slot and belongs to no name was meant for something: it is not passed over."""
+    for quantity in reading.quantities:
+        span = range(quantity.start, quantity.end)
+        in_a_name = any(
+            phrase.mention and set(span) & set(range(phrase.mention.start, phrase.mention.end))
+            for phrase in reading.phrases
+        )
+        small = quantity.clear and quantity.value in (1, 2) and not _written(span, reading)[:1].isdecimal()
+        small = small and quantity.unit != _TIMES_OVER  # "twice" asks for more than one deed
+        if not filling.used & set(span) and not in_a_name and not small and not filling.unfit:
+            filling.unfit.append(f"I don't know what to do with “{_written(span, reading)}” there.")
+
+
+def _written(span: range, reading: Reading) -> str:
+    return " ".join(token.text for token in reading.tokens[span.start : span.stop])
+
+
+def _plain(slot: Slot, value: float) -> int | float:
+    return int(value) if slot.schema.get("type") == "integer" or value == int(value) else value
+
+
+def _use_unit(slot: Slot, quantity: Quantity, reading: Reading, filling: Filling) -> None:
+    unit = quantity.end
+    if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.told | SECONDS.keys():
+        filling.used.add(unit)
+
+
+def _follow_list(slot: Slot, first: Quantity, reading: Reading, filling: Filling, taken: set[int]) -> None:
+    """ "5 and 10 minutes", "one for 5 minutes and one for 10": several values for the one slot."""
+    if first.before in ("between", "from"):
+        return
+    values = [filling.input[slot.name]]
+    last = first
+    for quantity in reading.quantities[reading.quantities.index(first) + 1 :]:
+        between = reading.tokens[last.end : quantity.start]
+        joined = any(token.low in ("and", ",", "&", "plus") for token in between)
+        loose = any(
+            token.low not in _LIST_WORDS and stem(token.low) not in (last.unit, quantity.unit)
+            for token in between
+        )
+        value = _converted(slot, quantity)
+        if (
+            not joined
+            or loose
+            or quantity.unit != last.unit
+            or not (quantity.clear and _fits(slot.schema, value))
+        ):
+            break
+        taken.add(quantity.start)
+        filling.used.update(range(quantity.start, quantity.end))
+        _use_unit(slot, quantity, reading, filling)
+        values.append(_plain(slot, value))
+        last = quantity
+    if len(values) > 1:
+        filling.lists[slot.name] = values
+
+
+def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading, *, changes: bool) -> str:
+    what = str(slot.schema.get("description") or " ".join(split_name(slot.name))).rstrip(".?")
+    said = _written(range(quantity.start, quantity.end), reading)
+    if changes:
+        return f"“{said}” is how much it is to change, and it can only be set outright: {what}?"
+    if not quantity.clear:
+        return f"I am not sure which number “{said}” is: {what}?"
+    low = slot.schema.get("minimum", slot.schema.get("exclusiveMinimum"))
+    high = slot.schema.get("maximum", slot.schema.get("exclusiveMaximum"))
+    if low is not None and high is not None:
+        return f"“{said}” is out of range: {what}, from {low} to {high}."
+    if low is not None and value <= low:
+        return f"“{said}” is too little: {what}, {'at least' if 'minimum' in slot.schema else 'more than'} {low}."
+    if high is not None and value >= high:
+        return f"“{said}” is too much: {what}, {high} at most."
+    return f"“{said}” does not fit: {what}?"
+
+
+def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
+    near = {quantity.unit, stem(quantity.before)}
+    if quantity.start > 1:
+        near.add(reading.stems[quantity.start - 2])
+    score = 0.2
+    words = slot.words | slot.told
+    counted = quantity.unit and quantity.unit not in words | MEASURES and quantity.end < len(reading.tokens)
+    if counted and slot.words & MEASURES and reading.tokens[quantity.end].low.endswith("s"):
+        return -1.0  # "two tablets" are no milligrams
+    if near & words or (near & SECONDS.keys() and words & SECONDS.keys()):
+        score += 1.0
+    name = {stem(word) for word in split_name(slot.name)}
+    ranged = any(q.before in ("from", "between") for q in reading.quantities) and len(reading.quantities) > 1
+    if ranged:
+        opens = quantity.before in ("from", "between")
+        if name & _STARTS:
+            score += 0.8 if opens else -0.8
+        elif name & _STOPS:
+            score += -0.8 if opens else 0.8
+    elif quantity.before in _NOT_BEFORE.get(bool(name & _STARTS) - bool(name & _STOPS), ()):
+        score -= 0.5
+    return score
+
+
+def _converted(slot: Slot, quantity: Quantity) -> float:
+    """Half an hour is 30 in a slot that counts minutes; 3 pm is 15 in one that counts hours of the day."""
+    spoken = SECONDS.get(quantity.unit)
+    meant = next(
+        (SECONDS[word] for words in (slot.words, slot.told) for word in sorted(words) if word in SECONDS),
+        None,
+    )
+    if spoken and meant and spoken != meant and "day" not in slot.words:
+        return round(quantity.value * spoken / meant, 9)
+    if quantity.unit == "pm" and quantity.value < 12 and meant == 3600:
+        return quantity.value + 12
+    return quantity.value
+
+
+def _fits(schema: Mapping[str, Any], value: float) -> bool:
+    if schema.get("type") == "integer" and value != int(value):
+        return False
+    low, high = schema.get("minimum"), schema.get("maximum")
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    return (
+        (low is None or value >= low)
+        and (high is None or value <= high)
+        and (above is None or value > above)
+        and (below is None or value < below)
+    )
+
+
+def fill_times(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:
+    """A time of day, "4pm", "10:30", goes as it is written into a slot of words that asks for one."""
+    slot = next((slot for slot in slots if slot.kind == "text" and slot.words & _TIMES), None)
+    if slot is None:
+        return
+    for at, token in enumerate(reading.tokens):
+        width = _clock(reading, at)
+        if width and not token.quoted:
+            said = "".join(t.text for t in reading.tokens[at : at + width])
+            filling.put(slot, said, KNOWN, range(at, at + width))
+            return
+
+
+def _clock(reading: Reading, at: int) -> int:
+    """How many tokens a time of day takes up that begins at `at`."""
+    words = [token.low for token in reading.tokens[at : at + 4]]
+    if words[0] in ("noon", "midnight"):
+        return 1
+    if not words[0].isdecimal() or len(words[0]) > 2:
+        return 0
+    colon = words[1:2] == [":"] and words[2:3] and words[2].isdecimal()
+    width = 3 if colon else 1
+    half = words[width : width + 1] in (["am"], ["pm"])
+    return width + half if colon or half else 0

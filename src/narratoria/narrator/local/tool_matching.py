@@ -1,0 +1,339 @@
+"""Which tool does a clause mean? Likeness of meaning, words in common, and how well its slots are filled."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from narratoria.narrator.embedding.minilm import Embedder
+from narratoria.narrator.embedding.vectors import Vectors, np
+from narratoria.narrator.english.mood import Mood, undoes
+from narratoria.narrator.english.phrases import Reading
+from narratoria.narrator.english.verb_families import families, families_of, says_enough
+from narratoria.narrator.english.words import HARMFUL, split_name, stem, stem_set
+from narratoria.narrator.local.clause_features import (
+    LIGHTEST,
+    grounds,
+    kinship,
+    misplaced_object,
+    surface,
+    unexplained_words,
+)
+from narratoria.narrator.local.filled_slots import Filling, Recent
+from narratoria.narrator.local.slots import fill
+from narratoria.narrator.local.tool_profiles import ToolProfile, profile
+from narratoria.narrator.protocol import ToolCard
+
+FEATURES: Final = (
+    "meant",  # likeness to what the tool is for, as tuned on requests and the tools they mean
+    "typed",  # the same with the names of things as what the slots call them: "switch the machine off"
+    "shown",  # the same, or to the nearest of its examples
+    "likeness",  # of the clause to the nearest sentence of the tool
+    "verb",  # the clause's verb is the tool's
+    "nouns",  # nouns in common with the tool's name and description
+    "required",  # how firmly the required slots are filled
+    "missing",  # required slots that nothing fills
+    "optional",  # optional slots filled from known words
+    "plain",  # it is the tool's verb, everything required is known, and no word is left over
+    "unexplained",  # share of the clause's words that neither the tool nor a slot accounts for
+    "rival",  # another tool has the clause's verb, and this one has not
+    "misplaced",  # the clause is about a thing that no slot takes and the tool does not speak of
+    "akin",  # the clause's verb is of a family with one of the tool's
+    "foreign",  # it is of other families than all of the tool's
+    "told",  # the clause asks how things are, and the tool tells: as far as its words are accounted for
+)
+# Fitted on evals/development.jsonl by evals/fit.py, rounded; `rival`, `akin`, `foreign` and `told` by hand, on
+# both development files. The same for every catalogue.
+WEIGHTS: Final[Mapping[str, float]] = {
+    "meant": 6.4,
+    "typed": 2.4,
+    "shown": 1.7,
+    "likeness": 5.8,
+    "verb": 1.5,
+    "nouns": 0.8,
+    "required": 4.2,
+    "missing": 1.3,
+    "optional": 2.4,
+    "plain": 1.0,
+    "unexplained": -2.0,
+    "rival": -0.3,
+    "misplaced": -1.5,
+    "akin": 1.4,
+    "foreign": -1.5,
+    "told": 2.0,
+}
+NONE: Final = 8.35  # what a tool must score for any to be meant
+_OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
+_LEFT_OVER: Final = 0.25
+_CLOSER: Final = 4  # tools that are compared once more,
+_LEAD: Final = 1.2  # unless one is this far ahead of all others
+_ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
+_BREAKS: Final = families_of(("destroy",))
+_ATTACKS: Final = families_of(("attack",))
+_VAGUE: Final = stem_set("try let point word roll go take like please have start begin")
+
+
+@dataclass(frozen=True, slots=True)
+class Sense:
+    """What texts mean: vectors of the plain model by text, and of the tuned one for whole clauses."""
+
+    plain: Mapping[str, Vectors]
+    tuned: Mapping[str, Vectors]
+    embed: Callable[[Sequence[str]], Vectors]  # by the tuned model
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    tool: ToolProfile
+    filling: Filling
+    features: tuple[float, ...]
+    score: float
+    opposite: bool  # the clause's verb undoes what the tool does
+    alien: bool = False  # the clause's verb says plainly that something else is to be done
+    plain_deed: bool = True  # it does say what is to be done, as "get" and "put" do not
+    grounded: bool = True  # the clause says something that may mean a tool, as "ok" and "1" do not
+
+    @property
+    def names_the_deed(self) -> bool:
+        """Whether the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
+        named = self.features[FEATURES.index("verb")] == 1.0 or self.features[FEATURES.index("akin")]
+        return bool(named) and self.plain_deed
+
+    @property
+    def leaves_words_over(self) -> bool:
+        return self.features[FEATURES.index("unexplained")] > _LEFT_OVER
+
+    @property
+    def own_score(self) -> float:
+        """The score without the claims of rivals: these say which tool is meant, not whether any is."""
+        return self.score - WEIGHTS["rival"] * self.features[FEATURES.index("rival")]
+
+
+@dataclass(slots=True)
+class ToolIndex:
+    """A catalogue, ready to be searched."""
+
+    tools: list[ToolProfile]
+    sentences: Vectors
+    sentence_rows: list[slice]
+    purposes: Vectors  # tuned: a row per tool, then one per example
+    example_rows: list[slice]
+    key: bytes = b""  # equal for equal catalogues
+    known: dict[str, Vectors] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls, cards: Iterable[ToolCard], embedder: Embedder, tuned: Embedder, key: bytes = b""
+    ) -> ToolIndex:
+        tools = [profile(card) for card in cards]
+        examples, example_rows = _flatten([tool.sentences[2:] for tool in tools], len(tools))
+        sentences, sentence_rows = _flatten([tool.sentences for tool in tools])
+        extra = sorted({text for tool in tools for text in _slot_texts(tool)})
+        vectors = embedder.embed([*sentences, *extra])
+        return cls(
+            tools,
+            vectors[: len(sentences)],
+            sentence_rows,
+            tuned.embed([*(tool.purpose for tool in tools), *examples]),
+            example_rows,
+            key,
+            dict(zip(extra, vectors[len(sentences) :], strict=True)),
+        )
+
+    def words(self) -> set[str]:
+        """The words of the catalogue, for mending typos."""
+        texts = [
+            text for tool in self.tools for text in (*tool.sentences, *(slot.text for slot in tool.slots))
+        ]
+        values = [
+            str(v)
+            for tool in self.tools
+            for slot in tool.slots
+            if slot.kind == "choice"
+            for v in slot.choices
+        ]
+        return {word for text in (*texts, *values) for word in split_name(text) if len(word) > 2}
+
+    def rank(
+        self, reading: Reading, recent: Recent, sense: Sense, mood: Mood = Mood.ORDER, bar: float = NONE
+    ) -> list[Candidate]:
+        """Every usable tool with its filled slots, best first; `bar` is what one must score to be meant."""
+        look = _Look(self, reading, sense, mood)
+        usable = [(at, tool) for at, tool in enumerate(self.tools) if tool.usable]
+        found = [look.candidate(at, tool, fill(tool, reading, recent, look.alike)) for at, tool in usable]
+        ranked = sorted(found, key=lambda candidate: candidate.score, reverse=True)
+        if not _is_decided(ranked, bar):
+            ranked = sorted(look.closer(ranked), key=lambda candidate: candidate.score, reverse=True)
+        return ranked
+
+    def nearest(self, prompt: Vectors, count: int) -> list[ToolProfile]:
+        """The tools nearest in meaning to a prompt."""
+        likes = (self.sentences @ prompt) if len(self.sentences) else np.zeros(0, dtype=np.float32)
+        order = sorted(range(len(self.tools)), key=lambda i: -float(likes[self.sentence_rows[i]].max()))
+        return [self.tools[i] for i in order[:count]]
+
+
+class _Look:
+    """One clause, held against every tool of a catalogue."""
+
+    def __init__(self, index: ToolIndex, reading: Reading, sense: Sense, mood: Mood) -> None:
+        self.index, self.reading, self.sense, self.mood = index, reading, sense, mood
+        self.purposes = index.purposes @ sense.tuned[reading.text]
+        self.sentences = index.sentences @ sense.plain[reading.text] if len(index.sentences) else None
+        self.verbs = {verb for tool in index.tools if tool.usable for verb in tool.verbs}
+        self.said = (stem(reading.verb), reading.particle)
+        others = (tool.phrasal for tool in index.tools if tool.usable)
+        self.owned = bool(reading.particle) and any(self.said in phrasal for phrasal in others)
+
+    def alike(self, first: str, second: str) -> float:
+        left, right = self.index.known.get(first), self.sense.plain.get(second)
+        return 0.0 if left is None or right is None else float(left @ right)
+
+    def candidate(self, at: int, tool: ToolProfile, filling: Filling) -> Candidate:
+        reading = self.reading
+        features = self._features(at, tool, filling)
+        alien = self.mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
+        opposite = _undoes(reading, tool) and not _says_no(tool, filling)
+        plain = says_enough(reading.verb, reading.particle)
+        near = features[FEATURES.index("meant")] + features[FEATURES.index("likeness")]
+        grounded = grounds(tool, reading, filling, near) and not self._is_anothers(tool)
+        return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
+
+    def _is_anothers(self, tool: ToolProfile) -> bool:
+        """Whether the verb is a blow, not this tool's deed and another one's: "attack the gate" is not to open it."""
+        verb = self.reading.verb
+        if self.mood is not Mood.ORDER or verb in LIGHTEST or stem(verb) in tool.words:
+            return False
+        own = families(verb, self.reading.particle)
+        if not own & _ATTACKS or own & (tool.families | tool.hints):
+            return False
+        return any(own & _ATTACKS & one.families for one in self.index.tools if one.usable)
+
+    def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The likeliest, first of all, compared once more, with the things of the clause called by their slots."""
+        ranked = list(candidates)
+        texts = [_typed(candidate.tool, self.reading, candidate.filling) for candidate in ranked[:_CLOSER]]
+        fresh = [text for text in dict.fromkeys(texts) if text not in self.sense.tuned]
+        vectors = dict(zip(fresh, self.sense.embed(fresh), strict=True)) if fresh else {}
+        at = FEATURES.index("typed")
+        for number, text in enumerate(texts):
+            one = ranked[number]
+            vector = vectors[text] if text in vectors else self.sense.tuned[text]
+            typed = float(self.index.purposes[self.index.tools.index(one.tool)] @ vector)
+            features = (*one.features[:at], typed, *one.features[at + 1 :])
+            ranked[number] = replace(one, features=features, score=_score(features))
+        return ranked
+
+    def _features(self, at: int, tool: ToolProfile, filling: Filling) -> tuple[float, ...]:
+        reading, rows, meant = self.reading, self.index.sentence_rows[at], float(self.purposes[at])
+        chosen = (self.alike(text, reading.text) for text in _chosen_texts(tool, filling))
+        known = {
+            phrase.text: float((self.index.sentences[rows] @ self.sense.plain[phrase.text]).max())
+            for phrase in reading.phrases
+            if phrase.text in self.sense.plain
+        }
+        unexplained = unexplained_words(tool, reading, filling, known)
+        misplaced = misplaced_object(tool, reading, filling, known)
+        asked = self.mood is Mood.QUESTION
+        kin = not asked and (not self.owned or self.said in tool.phrasal)
+        return (
+            meant,
+            meant,  # typed, until it is looked at more closely
+            max(map(float, [meant, *self.purposes[self.index.example_rows[at]]])),
+            max(float(self.sentences[rows].max()) if self.sentences is not None else 0.0, *chosen, 0.0),
+            *surface(tool, reading, filling, unexplained, misplaced, self.verbs),
+            *(kinship(tool, reading, filling) if kin else (0.0, 0.0)),
+            (1.0 - unexplained) * (asked and self.mood in tool.answers),
+        )
+
+
+def _is_decided(ranked: Sequence[Candidate], bar: float) -> bool:
+    """Whether a closer look could neither bring up another tool nor tell whether any is meant."""
+    if not ranked:
+        return True
+    first, *others = ranked
+    ahead = not others or first.score - others[0].score > _LEAD
+    return (ahead and first.own_score > bar + _ROOM) or all(one.own_score < bar - _ROOM for one in ranked)
+
+
+def _score(features: Sequence[float]) -> float:
+    return sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
+
+
+def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
+    """The clause with what fills a slot of names or words called by the slot: "put patient on medicine"."""
+    called = {
+        at: (split_name(slot.name) if at == min(filling.spans[slot.name]) else [])
+        for slot in tool.slots
+        if slot.kind in ("text", "texts")
+        for at in filling.spans.get(slot.name, ())
+    }
+    words = [called.get(at, [token.low]) for at, token in enumerate(reading.tokens)]
+    return " ".join(word for part in words for word in part)
+
+
+def _undoes(reading: Reading, tool: ToolProfile) -> bool:
+    return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.deeds)
+
+
+def _says_no(tool: ToolProfile, filling: Filling) -> bool:
+    """A flag that the clause's own words set to false: the tool does the opposite too."""
+    return any(
+        filling.input.get(slot.name) is False and filling.strength.get(slot.name, 0.0) >= 1.0
+        for slot in tool.slots
+        if slot.kind == "flag"
+    )
+
+
+def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Sequence[float]) -> bool:
+    """Whether the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
+    verb = stem(reading.verb) if reading.verb else ""
+    if not verb or verb in tool.words or features[FEATURES.index("akin")]:
+        return False
+    if verb in HARMFUL:
+        return True
+    known = families(reading.verb, reading.particle)
+    if known & _BREAKS and features[FEATURES.index("foreign")] == 1.0:
+        return not tool.verbs & set(reading.stems)  # "break it open"
+    if known or not says_enough(reading.verb, reading.particle):
+        return False
+    held = any(reading.tokens[at].low == reading.verb for at in filling.used)
+    return not held and verb not in _VAGUE and features[FEATURES.index("meant")] < _OWN_DEED
+
+
+def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:
+    name = " ".join(split_name(tool.card.name))
+    return [
+        f"{name} {filling.input[slot.name]}"
+        for slot in tool.slots
+        if slot.kind == "choice" and filling.strength.get(slot.name, 0.0) > 0.3
+    ]
+
+
+def _slot_texts(tool: ToolProfile) -> list[str]:
+    """What slots are compared by: their own texts, and each choice in the tool's words."""
+    name = " ".join(split_name(tool.card.name))
+    texts = [slot.text for slot in tool.slots if slot.kind in ("text", "texts")]
+    texts += [text for text, _ in tool.examples]
+    return texts + [f"{name} {v}" for slot in tool.slots if slot.kind == "choice" for v in slot.choices]
+
+
+def _flatten(groups: Sequence[Sequence[str]], offset: int = 0) -> tuple[list[str], list[slice]]:
+    """All texts, and where each group stands among them, behind `offset` others."""
+    texts: list[str] = []
+    rows: list[slice] = []
+    for group in groups:
+        start = offset + len(texts)
+        rows.append(slice(start, start + len(group)))
+        texts.extend(group)
+    return texts, rows
+
+
+def fingerprint(cards: Sequence[ToolCard]) -> bytes:
+    """Equal for equal catalogues, so that an index is built once."""
+    digest = hashlib.blake2b(digest_size=16)
+    for card in cards:
+        digest.update(repr((card.name, card.description, card.parameters, card.examples, card.path)).encode())
+    return digest.digest()

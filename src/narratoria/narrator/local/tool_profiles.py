@@ -1,0 +1,339 @@
+"""What a tool's card teaches before any prompt: its words, its slots, and how its examples fill them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Literal, TypeAlias
+
+import jsonschema_rs
+
+from narratoria.narrator.english.clauses import split_clauses, tokenize
+from narratoria.narrator.english.mood import Mood, mood
+from narratoria.narrator.english.named_things import EntityFinder
+from narratoria.narrator.english.phrases import Reading, read
+from narratoria.narrator.english.verb_families import families, families_of
+from narratoria.narrator.english.words import (
+    PREPOSITIONS,
+    STOPWORDS,
+    content_stems,
+    is_past,
+    split_name,
+    stem,
+    stem_set,
+    word_set,
+)
+from narratoria.narrator.protocol import ToolCard
+
+Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
+
+_NOBODY: Final = EntityFinder(())
+_FREE_TEXT: Final = stem_set("text message words word title body content sentence speech note")
+_SAID: Final = stem_set("say tell write announce message text words speak reply")
+_SOMEBODY: Final = word_set("who whom whose somebody someone person")
+_WHO: Final = _SOMEBODY | {"name"}
+_GETS: Final = word_set("gets receives has takes sees hears borrows")
+_TELLS: Final = stem_set(
+    "show tell list look examine inspect scan check read report view find search query measure count "
+    "describe display compare analyse analyze test study survey review identify locate forecast summarise "
+    "summarize calculate explain ask question interview consult watch observe investigate weigh answer say "
+    "know define predict balance status inventory retrieve determine estimate lookup"
+)
+_ADVISES: Final = stem_set("hint advise help answer explain recall remember recommend")
+# What may be told how things are: "the bell is broken". Who notes any words at all is asked to in plain words.
+_TAKES_DOWN: Final = stem_set("report record tick mark register complain")
+_ANSWERED: Final = frozenset({Mood.QUESTION, Mood.MUSING, Mood.STATEMENT})
+_BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
+WAYS: Final = {"on": "off", "off": "on", "up": "down", "down": "up"}  # with the opposite of each
+_TRUE_FALSE: Final = re.compile(
+    r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One property of a tool's parameters."""
+
+    name: str
+    kind: Kind
+    schema: Mapping[str, Any]
+    required: bool
+    words: frozenset[str]  # stems of its name
+    told: frozenset[str]  # stems of its description
+    preps: frozenset[str]  # what stands before its value in the examples; "" for a plain object
+    hinted: frozenset[str]  # prepositions in its description
+    quoted: bool  # examples put it in quotation marks, or it is named as words to be said
+    clausal: bool  # an example fills it with a whole clause
+    yes: frozenset[str] = frozenset()  # of a flag: stems that mean true
+    no: frozenset[str] = frozenset()
+    person: bool = False  # it is asked for by "who"
+    called: bool = False  # it is asked for by its name: "name of the photo"
+
+    @property
+    def text(self) -> str:
+        return " ".join([*split_name(self.name), str(self.schema.get("description", ""))]).strip()
+
+    @property
+    def choices(self) -> list[Any]:
+        values = self.schema.get("enum")
+        return list(values) if isinstance(values, list) else [self.schema["const"]]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProfile:
+    card: ToolCard
+    slots: tuple[Slot, ...]
+    verbs: frozenset[str]  # stems of the verbs in its name and examples
+    phrasal: frozenset[tuple[str, str]]  # with the particle each is said with, if any: ("check", "out")
+    words: frozenset[str]  # stems of all its words: name, description, slots
+    nouns: frozenset[str]  # stems of the words of its name and description that are not verbs
+    sentences: tuple[str, ...]  # what is embedded: description, name, examples
+    validator: jsonschema_rs.Validator | None  # None where the parameters are no JSON Schema
+    families: frozenset[int] = frozenset()  # of its deeds
+    hints: frozenset[int] = frozenset()  # of every word of its name and description
+    deeds: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
+    answers: frozenset[Mood] = frozenset()  # moods of a question that it may be asked in
+    examples: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    fixed: frozenset[str] = frozenset()  # stems of what it always has to do with: "… into the cauldron"
+
+    @property
+    def purpose(self) -> str:
+        """What it is for, in the shape the tuned model knows: "pick up: Take an object that lies here."."""
+        return f"{' '.join(split_name(self.card.name))}: {self.card.description}"
+
+    @property
+    def usable(self) -> bool:
+        """False where a required slot is of a kind no prompt can fill."""
+        fillable = all(slot.kind != "other" or not slot.required for slot in self.slots)
+        return fillable and self.validator is not None
+
+    def accepts(self, values: Mapping[str, Any]) -> bool:
+        return self.validator is not None and self.validator.is_valid(dict(values))
+
+    @property
+    def required(self) -> list[Slot]:
+        return [slot for slot in self.slots if slot.required]
+
+
+def profile(card: ToolCard) -> ToolProfile:
+    examples = [(str(e.get("description", "")), _input(e)) for e in card.examples if e.get("description")]
+    readings = [(_read(text), values) for text, values in examples]
+    slots = tuple(_slots(card.parameters, readings))
+    name = " ".join(split_name(card.name))
+    described = [read(clause, _NOBODY) for clause in split_clauses(tokenize(card.description))]
+    spoken = [reading for reading in (*described, *(reading for reading, _ in readings)) if reading.verb]
+    verbs = {stem(reading.verb) for reading in spoken} | {stem(split_name(card.name)[0])}
+    nouns = (content_stems(card.name) | content_stems(card.description)) - verbs
+    words = nouns | verbs | {word for slot in slots for word in slot.words | slot.told}
+    done = {stem(word) for slot in slots for word in _done_by_choosing(slot)}
+    flags = {word for slot in slots for word in slot.yes | slot.no}
+    ways = {
+        stem(word)
+        for slot in slots
+        if slot.kind == "choice"
+        for v in slot.choices
+        for word in split_name(str(v))
+    }
+    said = {
+        word
+        for text in (name, card.description, *(text for text, _ in examples))
+        for word in split_name(text)
+    }
+    return ToolProfile(
+        card,
+        slots,
+        frozenset(verbs | done),
+        frozenset((stem(reading.verb), reading.particle) for reading in spoken),
+        frozenset(words | done),
+        frozenset(nouns),
+        (card.description, name, *(text for text, _ in examples)),
+        _validator(card.parameters),
+        _families(card, slots, spoken),
+        families_of(split_name(f"{name} {card.description}")),
+        frozenset(verbs | done | flags | ways | said & {"on", "off", "out"}),
+        _answers(card, [r for r in described if r.verb], [text for text, _ in examples]),
+        tuple(examples),
+        _fixed(card.name, described),
+    )
+
+
+def _fixed(name: str, described: Sequence[Reading]) -> frozenset[str]:
+    """ "Put something into the pot.", `add_to_cauldron`: what stands there is said once for all."""
+    words = split_name(name)
+    behind = {stem(word) for before, word in pairwise(words) if before in PREPOSITIONS}
+    return frozenset(behind).union(
+        reading.stems[phrase.end - 1]
+        for reading in described
+        for phrase in reading.phrases
+        if phrase.prep and phrase.start and reading.tokens[phrase.start - 1].low == "the"
+    )
+
+
+def _done_by_choosing(slot: Slot) -> list[str]:
+    """The choices that say how something is done name deeds: to mince is to cut in the way "minced"."""
+    words = [str(value) for value in slot.choices] if slot.kind == "choice" else []
+    return [word for word in words if word.isalpha() and word.endswith("ed") and len(word) > 4]
+
+
+def _families(card: ToolCard, slots: Sequence[Slot], spoken: Sequence[Reading]) -> frozenset[int]:
+    own = [families(reading.verb, reading.particle) for reading in spoken]
+    words = [split_name(card.name)[0]]
+    for slot in slots:
+        told = split_name(str(slot.schema.get("description", "")))
+        words += [word for before, word in pairwise(told) if before == "to"]  # "whom to call"
+        words += [*slot.yes, *slot.no, *_done_by_choosing(slot)]
+    return families_of(words).union(*own)
+
+
+def _answers(card: ToolCard, described: Sequence[Reading], examples: Sequence[str]) -> frozenset[Mood]:
+    """Questions may be put to a tool that tells something, or that has one among its examples."""
+    asked = {mood([t.low for t in tokenize(text)], asks=text.rstrip().endswith("?")) for text in examples}
+    heads = {stem(reading.verb) for reading in described[:1]} | {stem(split_name(card.name)[0])}
+    if heads & _TELLS:
+        asked.add(Mood.QUESTION)
+    if heads & _TAKES_DOWN or any(_is_statement(text) for text in examples):
+        asked.add(Mood.STATEMENT)
+    return frozenset(asked & _ANSWERED) | (_BOTH if heads & _ADVISES else frozenset())
+
+
+def _is_statement(example: str) -> bool:
+    clauses = split_clauses(tokenize(example))
+    return bool(clauses) and clauses[0].mood is Mood.STATEMENT
+
+
+def _validator(parameters: Mapping[str, Any]) -> jsonschema_rs.Validator | None:
+    try:
+        return jsonschema_rs.validator_for(dict(parameters))
+    except (jsonschema_rs.ValidationError, ValueError):
+        return None
+
+
+def _input(example: Mapping[str, Any]) -> Mapping[str, Any]:
+    values = example.get("input")
+    return values if isinstance(values, Mapping) else {}
+
+
+def _read(text: str) -> Reading:
+    clauses = split_clauses(tokenize(text))
+    if not clauses:
+        return Reading((), "", "", [], [])
+    return read(clauses[0], _NOBODY)
+
+
+def _slots(
+    parameters: Mapping[str, Any], examples: Sequence[tuple[Reading, Mapping[str, Any]]]
+) -> list[Slot]:
+    properties = parameters.get("properties")
+    required = parameters.get("required")
+    needed = set(required) if isinstance(required, list) else set()
+    if not isinstance(properties, Mapping):
+        return []
+    return [
+        _slot(str(name), schema if isinstance(schema, Mapping) else {}, name in needed, examples)
+        for name, schema in properties.items()
+    ]
+
+
+def _slot(
+    name: str,
+    schema: Mapping[str, Any],
+    required: bool,
+    examples: Sequence[tuple[Reading, Mapping[str, Any]]],
+) -> Slot:
+    description = str(schema.get("description", ""))
+    preps: set[str] = set()
+    quoted = clausal = False
+    for reading, values in examples:
+        value = values.get(name)
+        for phrase in reading.phrases:
+            if isinstance(value, str) and _same_words(phrase.text, value):
+                preps.add(phrase.prep)
+                quoted |= phrase.quoted
+                clausal |= phrase.clausal
+    yes, no = _polarity(name, description, examples)
+    asked = {*split_name(description)[:2], *split_name(name)}
+    person = bool(_WHO & asked)
+    words = frozenset(stem(word) for word in split_name(name) if word not in ("the", "of"))
+    return Slot(
+        name,
+        _kind(schema),
+        schema,
+        required,
+        words,
+        frozenset(content_stems(description)),
+        frozenset(preps),
+        (
+            frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
+            - {"to", "of"}
+        )
+        | _maker(description)
+        | _receiver(description),
+        quoted or bool(words & _FREE_TEXT) or (not person and bool(content_stems(description) & _SAID)),
+        clausal,
+        yes,
+        no,
+        person,
+        person and not _SOMEBODY & asked,
+    )
+
+
+def _maker(description: str) -> frozenset[str]:
+    """ "who wrote it" is answered by "by Ada"."""
+    words = split_name(description)
+    done = any(who == "who" and is_past(verb) for who, verb in pairwise(words))
+    return frozenset({"by"}) if done else frozenset()
+
+
+def _receiver(description: str) -> frozenset[str]:
+    """ "to whom", "whom to talk to" and "who gets it" are answered by "to Ada"."""
+    words = split_name(description)
+    to_whom = any(pair in (("to", "whom"), ("to", "who")) for pair in pairwise(words))
+    asked = bool(_SOMEBODY & set(words[:1]))
+    gets = words[-1:] == ["to"] or bool(_GETS & set(words[1:2]))
+    return frozenset({"to"}) if to_whom or (asked and gets) else frozenset()
+
+
+def _kind(schema: Mapping[str, Any]) -> Kind:
+    if "const" in schema or (isinstance(schema.get("enum"), list) and schema["enum"]):
+        return "choice"
+    types = schema.get("type")
+    names = types if isinstance(types, list) else [types]
+    if "boolean" in names:
+        return "flag"
+    if "integer" in names or "number" in names:
+        return "number"
+    if "string" in names or types is None:
+        return "text"
+    items = schema.get("items")
+    if "array" in names and (not isinstance(items, Mapping) or items.get("type", "string") == "string"):
+        return "texts"
+    return "other"
+
+
+def _polarity(
+    name: str, description: str, examples: Sequence[tuple[Reading, Mapping[str, Any]]]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Which words of a prompt mean true and which mean false, from the description and the examples."""
+    sides: dict[bool, set[str]] = {True: _said_of(name), False: set()}
+    for side, words in _TRUE_FALSE.findall(description):
+        sides[side.casefold() == "true"] |= _said_of(words)
+    for reading, values in examples:
+        value = values.get(name)
+        if isinstance(value, bool) and reading.verb:
+            sides[value].add(stem(reading.verb))
+    for side in (True, False):
+        sides[not side] |= {WAYS[word] for word in sides[side] & WAYS.keys()}
+    shared = sides[True] & sides[False]
+    return frozenset(sides[True] - shared), frozenset(sides[False] - shared)
+
+
+def _said_of(text: str) -> set[str]:
+    return content_stems(text) | (set(split_name(text)) & WAYS.keys())
+
+
+def _same_words(first: str, second: str) -> bool:
+    return [w for w in split_name(first) if w not in STOPWORDS] == [
+        w for w in split_name(second) if w not in STOPWORDS
+    ]

@@ -1,0 +1,1 @@
+"""The narrator that leads other words to a story's own rules."""

@@ -1,0 +1,307 @@
+"""Which of a story's rules does a clause mean? Phrases of the rules, and how like each is to what was said."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from narratoria.narrator.embedding.background import GradualVectors
+from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
+from narratoria.narrator.embedding.vectors import Vectors, np
+from narratoria.narrator.english.broad_verbs import LIGHT_VERBS, akin, is_known
+from narratoria.narrator.english.clauses import Clause, tokenize
+from narratoria.narrator.english.mood import undoes
+from narratoria.narrator.english.named_things import EntityFinder
+from narratoria.narrator.english.phrases import read
+from narratoria.narrator.english.words import OPPOSITES, STOPWORDS, stem
+from narratoria.narrator.paraphrase.everyday_requests import REQUESTS
+from narratoria.narrator.paraphrase.rule_phrases import phrases
+from narratoria.narrator.rules.patterns import NOWHERE, bare, meaningful
+from narratoria.narrator.rules.rule_file import Rule, Rules
+
+PHRASES_PER_RULE: Final = 16
+_SHORTLIST: Final = (
+    20  # rules a clause is compared with in full; equal to all of them on the development files, as 12 are
+)
+_SAMPLE: Final = 3  # phrases that show whether a rule is one of them
+SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
+_NO_THINGS: Final = EntityFinder(())
+_COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
+# What these weigh beside likeness of meaning, which is at most 1. Chosen on evals/paraphrases/development.jsonl.
+_WORDS_IN_COMMON: Final = 0.3
+_SAME_DEED: Final = 0.3
+_OTHER_DEED: Final = 0.25  # taken off where the verb is none of the rule's and not like one of them:
+_LIKE_A_DEED: Final = 0.37  # to lick the torch is about the torch, and yet not to light it
+_OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
+
+
+_WAYS: Final = [
+    (frozenset(one.split()), frozenset(other.split()))
+    for one, other in (
+        ("up upstairs upward upwards higher ascend above",
+         "down downstairs downward downwards lower descend below ground bottom"),
+        ("inside indoors enter", "outside outdoors exit leave"),
+        ("north northward", "south southward"),
+        ("east eastward", "west westward"),
+        ("left", "right"),
+        ("forward forwards ahead onward", "back backward backwards"),
+    )
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A phrase of the story that the clause may mean, and the rules it was made from."""
+
+    phrase: str
+    score: float
+    rules: frozenset[str] = frozenset()
+    sure: bool = True  # its verb and a thing of it are what was said, or other words for them
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A clause, ready to be compared: its words, their vector, and the vector of the deed without its things."""
+
+    text: str
+    vector: Vectors
+    deed: Vectors
+    verb: str = ""  # its stem, where it says what is done: not of "give it a push"
+    things: frozenset[str] = frozenset()  # stems of what it speaks of
+    deeds: frozenset[str] = frozenset()  # stems that may say what is done; none where there is no verb
+
+    @classmethod
+    def of(cls, text: str, embed: Callable[[Sequence[str]], Vectors]) -> Said:
+        words = text.split()
+        reading = read(Clause(tuple(tokenize(text))), _NO_THINGS)
+        vector, masked = embed([text, deed(text)])
+        head = reading.verb or (words[0] if len(words) > 1 or is_known(text) else "")
+        light = head in LIGHT_VERBS or not reading.verb
+        verb = "" if head in LIGHT_VERBS else stem(head)
+        things = {word for phrase in reading.phrases for word in stems(phrase.text)}
+        deeds = {stem(head)} | {stem(word) for word in words if light and is_known(word)} if head else set()
+        return cls(text, vector, masked, verb, frozenset(things - {verb}), frozenset(deeds))
+
+    @property
+    def stems(self) -> set[str]:
+        return stems(self.text)
+
+
+class Meanings:
+    """The phrases of a story's rules, embedded when a prompt is first compared with them.
+
+    A prompt is compared with those rules only that may answer it: some of their cases fit the state, and their deed
+    is not plainly another. What it is taken for does not hang on how many phrases are embedded yet.
+    """
+
+    def __init__(self, rules: Rules, embedder: Embedder) -> None:
+        self._tongue = rules.tongue
+        self._embedder = embedder
+        self._told = {rule.id: rule for rule in rules.rules}
+        self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
+        self._verbs = {rule.id: _verbs(rule) for rule in rules.rules}
+        opened = Counter(
+            word for rule in rules.rules for pattern in rule.patterns for word in pattern.openings
+        )
+        self.openings = [
+            word for word, _ in opened.most_common()
+        ]  # what requests begin with, common words first
+        owners: dict[str, list[str]] = {}
+        for rule in rules.rules:
+            for phrase in phrases(rule.patterns, _phrases_wanted(rule)):
+                if "{" not in phrase or not rule.fallback:
+                    owners.setdefault(phrase, []).append(rule.id)
+        # A single letter is a key, not a meaning; a pattern of nothing but a group says nothing at all.
+        owners = {p: of for p, of in owners.items() if len(p) > 2 and not (p[0] == "{" and p[-1] == "}")}
+        self.phrases = list(owners)
+        self._owners = [frozenset(of) for of in owners.values()]
+        # A deed is the rule's, whichever of its things it was paired with when the phrases were made.
+        self._rows = {
+            name: [at for at, of in enumerate(self._owners) if name in of]
+            for name in dict.fromkeys(name for of in self._owners for name in of)
+        }
+        # A last resort speaks of anything: it makes no word common, and no thing another rule's.
+        self._rarity = _rarity([self._rules[rule.id] for rule in rules.rules if not rule.fallback])
+        self._spoken = [spoken(phrase) for phrase in self.phrases]
+        self._deeds = [deed(text) for text in self._spoken]
+        self._vectors = GradualVectors([*self._spoken, *self._deeds, *REQUESTS], embedder)
+
+    def say(self, text: str) -> Said:
+        """What was said, ready to be compared with the phrases."""
+        return Said.of(self.plain(text) or SOMETHING, self._embed_words)
+
+    def knows_word(self, word: str) -> bool:
+        return self._embedder.knows_word(word)
+
+    def embed_all(self, state: Mapping[str, Any]) -> None:
+        """Embed what is not embedded yet: first what may be meant in this state."""
+        rows = [
+            at for rule in self._told.values() if rule.may_answer(state) for at in self._rows.get(rule.id, ())
+        ]
+        self._vectors.make_all([text for at in rows for text in (self._spoken[at], self._deeds[at])])
+
+    def vocabulary(self) -> set[str]:
+        """Every word of the phrases, for mending typos."""
+        return {word for phrase in self.phrases for word in phrase.split() if "{" not in word}
+
+    def phrases_of(self, rule: str) -> list[str]:
+        """The phrases made from a rule's patterns, plain ones first."""
+        return [self.phrases[at] for at in self._rows.get(rule, ())]
+
+    def speaks_of(self, rule: str, text: str) -> bool:
+        """Whether every word of the text that carries meaning is one of the rule's own."""
+        return stems(text) <= self._rules[rule]
+
+    def plain(self, text: str) -> str:
+        """What was said, as phrases are written: no articles, no courtesies."""
+        return " ".join(bare(meaningful(text, self._tongue), self._tongue))
+
+    def rules_for(self, said: Said, state: Mapping[str, Any]) -> list[str]:
+        """The rules that may answer the clause, none that undoes what it asks for; of many, those that look likeliest.
+
+        Most of a story is about something else than the clause, and a few phrases of a rule show it.
+        """
+        names = [
+            name for name in self._rows if self._told[name].may_answer(state) and not self._bars(said, name)
+        ]
+        if len(names) <= _SHORTLIST:
+            return names
+        samples = {name: _sample(self._rows[name]) for name in names}
+        rows = sorted({at for own in samples.values() for at in own})
+        likes = dict(
+            zip(rows, self._vectors.of([self._spoken[at] for at in rows]) @ said.vector, strict=True)
+        )
+        words = said.stems
+        looks = {
+            name: max(likes[at] for at in own) + self._in_common(words, self._rules[name])
+            for name, own in samples.items()
+        }
+        return sorted(names, key=lambda name: -looks[name])[:_SHORTLIST]
+
+    def nearest(self, said: Said, names: Sequence[str], count: int) -> list[Meaning]:
+        """The phrases of these rules the clause most likely means, best first."""
+        rows = self._rows_of(names)
+        if not rows:
+            return []
+        deeds = dict(zip(rows, self._vectors.of([self._deeds[at] for at in rows]) @ said.deed, strict=True))
+        aside = {
+            name: self._aside(said, name, float(max(deeds[at] for at in self._rows[name]))) for name in names
+        }
+        owners = [self._owners[at] & aside.keys() for at in rows]
+        likes = self._vectors.of([self._spoken[at] for at in rows]) @ said.vector
+        likes = likes + np.array([max(aside[name] for name in own) for own in owners])
+        words = said.stems
+        found = []
+        for place in np.argsort(-likes)[: 4 * count]:
+            phrase, own = self.phrases[rows[place]], owners[place]
+            if not is_the_other_way(said.text, phrase):
+                known = set().union(*(self._rules[name] for name in own))
+                sure = any(self._is_sure(said, name) for name in own)
+                score = float(likes[place]) + self._in_common(words, known)
+                found.append(Meaning(phrase, score, own, sure))
+        return sorted(found, key=lambda meaning: -meaning.score)[:count]
+
+    def score(self, said: Said, phrase: str, vectors: Sequence[Vectors]) -> float:
+        """The same for a phrase that is not of the rules: `vectors` are its own and its deed's."""
+        like = float(vectors[0] @ said.vector) + _SAME_DEED * float(vectors[1] @ said.deed)
+        return like + self._in_common(said.stems, stems(phrase))
+
+    def is_strange(self, said: Said, likeness: float) -> bool:
+        """Whether the clause is liker than this to an everyday request that no rule here is for."""
+        requests = self._vectors.of(REQUESTS)
+        near = requests[requests @ said.vector > likeness]
+        if not len(near):  # as with most that is said: the other phrases need not be known
+            return False
+        return bool(((near @ self._vectors.of(self._spoken).T).max(axis=1, initial=-1.0) < _COVERED).any())
+
+    def _embed_words(self, texts: Sequence[str]) -> Vectors:
+        if isinstance(self._embedder, CachedEmbedder):
+            return self._embedder.embed(texts, keep=False)  # what a player types does not pile up on disk
+        return self._embedder.embed(texts)
+
+    def _rows_of(self, names: Sequence[str]) -> list[int]:
+        return sorted({at for name in names for at in self._rows[name]})
+
+    def _bars(self, said: Said, name: str) -> bool:
+        """Whether a rule is out of the question: what was said takes its deed back, or is plainly another deed."""
+        verbs = self._verbs[name]
+        if undoes(said.text.split(), verbs) or is_opposite(said.stems, self._rules[name]):
+            return True
+        return any(map(is_known, said.deeds)) and not akin(said.deeds, verbs)
+
+    def _is_sure(self, said: Said, name: str) -> bool:
+        """Whether the deed is the rule's by its verb, and about something the rule speaks of, or about nothing."""
+        others = said.stems - said.deeds
+        about = not others or bool(others & self._rules[name])
+        return about and (not said.deeds or akin(said.deeds, self._verbs[name]))
+
+    def _aside(self, said: Said, name: str, same_deed: float) -> float:
+        """What speaks for and against a rule beside its phrases: its deed, and the things of other rules."""
+        known = self._rules[name]
+        foreign = said.verb and said.verb not in known and same_deed < _LIKE_A_DEED
+        others = sum(1 for thing in said.things - known if thing in self._rarity)
+        return _SAME_DEED * same_deed - (_OTHER_DEED if foreign else 0.0) - _OTHER_THING * min(others, 2)
+
+    def _in_common(self, said: set[str], known: set[str]) -> float:
+        """The share of the clause's words that the rule knows, rare ones counting more."""
+        total = sum(self._rarity.get(word, 1.0) for word in said)
+        shared = sum(self._rarity.get(word, 1.0) for word in said & known)
+        return _WORDS_IN_COMMON * shared / total if total else 0.0
+
+
+def is_opposite(said: set[str], known: set[str]) -> bool:
+    """ "snuff the lamp" is not "light the lamp", however alike the two are."""
+    return any(OPPOSITES.get(word, frozenset()) & known and word not in known for word in said)
+
+
+def is_the_other_way(said: str, phrase: str) -> bool:
+    """ "up another floor" is not "go to the ground floor", however alike the two are."""
+    said_words, words = set(said.split()), set(phrase.split())
+    for pair in _WAYS:
+        for way, back in (pair, pair[::-1]):
+            if said_words & way and words & back and not (said_words & back or words & way):
+                return True
+    return False
+
+
+def deed(text: str) -> str:
+    """A phrase without its things: "pour into". A placeholder for them would make all deeds look alike."""
+    words = read(Clause(tuple(tokenize(text))), _NO_THINGS).masked.split()
+    return " ".join(word for word in words if word not in ("it", SOMETHING)) or text
+
+
+def spoken(phrase: str) -> str:
+    return " ".join(SOMETHING if word.startswith("{") else word for word in phrase.split())
+
+
+def stems(text: str) -> set[str]:
+    return {stem(word) for word in text.split() if word not in STOPWORDS and len(word) > 1} - {SOMETHING}
+
+
+def _vocabulary(rule: Rule) -> set[str]:
+    words = {op[1] for pattern in rule.patterns for op in pattern.program if op[0] == "word"}
+    return stems(" ".join(words - {NOWHERE}))
+
+
+def _phrases_wanted(rule: Rule) -> int:
+    """Each costs a moment when a story is first played: where only words hang on it, half as many will do."""
+    acts = any(case.acts for case in rule.cases)
+    return PHRASES_PER_RULE if acts else PHRASES_PER_RULE // 2
+
+
+def _sample(rows: Sequence[int]) -> Sequence[int]:
+    return rows[:: -(-len(rows) // _SAMPLE)]
+
+
+def _verbs(rule: Rule) -> set[str]:
+    return {stem(word) for pattern in rule.patterns for word in pattern.openings}
+
+
+def _rarity(groups: Sequence[set[str]]) -> dict[str, float]:
+    """1 for a word of one rule, less for one that many rules share."""
+    counts = Counter(word for words in groups for word in words)
+    most = math.log(1 + len(groups))
+    return {word: math.log(1 + len(groups) / count) / most for word, count in counts.items()}

@@ -1,0 +1,382 @@
+"""One prompt on its way to a story's rules: its sentences, its clauses, and which rule each of them means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final
+
+from narratoria.events import JsonObject
+from narratoria.narrator.english.broad_verbs import LIGHT_VERBS, akin, is_known, kin_of, pocketed, tells
+from narratoria.narrator.english.clauses import Clause, Token, mender, split_clauses, tokenize
+from narratoria.narrator.english.mood import Mood, mood
+from narratoria.narrator.english.named_things import EntityFinder
+from narratoria.narrator.english.phrases import Reading, read
+from narratoria.narrator.english.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    PRONOUNS,
+    SUBJECTS,
+    VERBS,
+    distance,
+    stem,
+    word_set,
+)
+from narratoria.narrator.paraphrase.rule_meanings import (
+    Meaning,
+    Meanings,
+    Said,
+    is_the_other_way,
+    spoken,
+    stems,
+)
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
+from narratoria.state import plain
+
+MAX_PROMPT: Final = 2_000
+# Chosen on evals/paraphrases/development.jsonl; a score is at most 1.6, likeness of meaning at most 1 of it.
+TO_TELL: Final = 0.65  # what a rule must score to be told,
+TO_ACT: Final = 0.8  # and what to be done: a wrong deed is worse than a wrong word
+MARGIN: Final = 0.01  # between the best rule and the next; below it nobody can tell which was meant
+STRANGER: Final = 0.32  # how much nearer than an everyday request that no rule is for
+_OFFERED: Final = 0.04  # what the page offers just now is a little likelier to be meant,
+_DOABLE: Final = 0.06  # and so is what can be done just now
+_CONSIDERED: Final = 16
+_FRAMES: Final = 6
+_NO_THINGS: Final = EntityFinder(())
+_ENDS: Final = frozenset({".", "!", "?", ";"})
+_SMALL_WORDS: Final = ("the", "and", "then", "with", "what", "where", "this", "that", "into")
+_ASIDES: Final = word_set("if since because assuming seeing provided which although though whereas")
+_LONG: Final = 6
+_KIN: Final = 10
+_NO: Final = word_set("no nope nah never")
+_TAKEN_BACK: Final = frozenset(
+    tuple(words.split())
+    for words in (
+        "no way", "no thanks", "no thank you", "no wait", "no no", "better not", "rather not", "certainly not",
+        "not now", "of course not", "not yet", "i think not", "absolutely not", "on second thoughts no", "not at all",
+    )
+)  # fmt: skip
+_THING: Final = 3  # words a last resort may take for the name of a thing
+
+
+@dataclass(frozen=True, slots=True)
+class _Understood:
+    action: Action
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    action: Action
+    guessed: bool = True  # by likeness, not by the rule's own words
+
+
+@dataclass(slots=True)
+class Understanding:
+    """What the rules do for each clause, and what else became of the prompt."""
+
+    actions: list[Action] = field(default_factory=list)
+    left_be: bool = False  # there was nothing but deeds that are ruled out
+    asked: bool = False  # there was nothing but questions
+    confirm: Action | None = None  # a deed that cannot be undone and was not asked for in plain words
+    missed: list[str] = field(default_factory=list)  # orders that no rule could be found for
+
+
+class Thought:
+    """One prompt on its way to the rules."""
+
+    def __init__(self, scripted: ScriptedNarrator, meanings: Meanings, request: NarratorRequest) -> None:
+        self.scripted = scripted
+        self.meanings = meanings
+        self.request = request
+        self.state: JsonObject = plain(request.state)
+        self.thing = ""  # what was spoken of last, for "it"
+        self.barred: dict[str, set[str]] = {}  # rules that are ruled out, each with the stems that do it
+
+    @cached_property
+    def offered(self) -> dict[str, Said]:
+        """The choices on the page that the rules answer."""
+        answered = [
+            one for one in self.request.choices if self.scripted.answer(one, self.request, self.request.state)
+        ]
+        return {choice: self.meanings.say(choice) for choice in answered}
+
+    def understanding(self) -> Understanding:
+        found = Understanding()
+        self.thing = self._spoken_of()
+        ruled_out = False
+        sentences = list(self._sentences())
+        self.barred = self._ruled_out(sentences)
+        for tokens, feeling in sentences:
+            if feeling in (Mood.QUESTION, Mood.MUSING):
+                found.asked = True
+                self._add(self._answer_question(tokens), found)
+                continue
+            for place, clause in enumerate(self._clauses(tokens)):
+                if clause.negated or (feeling is Mood.RULED_OUT and not place):
+                    ruled_out = True
+                    continue
+                found.asked = False
+                self._follow(clause, found)
+        found.left_be = ruled_out and not found.actions and found.confirm is None and not found.asked
+        if not (found.actions or found.confirm or found.left_be or found.asked):
+            whole = self._answer(self.request.prompt)  # "yes" is a word, though no clause
+            found.actions = [whole] if whole is not None and not whole.acts else []
+        return found
+
+    def _follow(self, clause: Clause, found: Understanding) -> None:
+        for part in _conjuncts(clause):
+            if found.actions and len(part.tokens) == 1 and self._answer(part.text) is None:
+                continue  # a word left over: "to the next | floor"
+            if _is_aside(part):
+                continue
+            if not _is_remark(part):
+                meant = self._understand(part)
+                if meant is None and len(part.tokens) > 1 and part.tokens[0].low in VERBS:
+                    found.missed.append(part.text)
+                if meant is None or not self._is_barred(meant.action, part):
+                    self._add(meant, found)
+            elif not found.actions:
+                self._add(self._answer_question(part.tokens), found)
+
+    def _ruled_out(self, sentences: Sequence[tuple[list[Token], Mood]]) -> dict[str, set[str]]:
+        """What must not be done, by the rules' own words: "open the door and don't go in", if opening it leads in."""
+        barred = {}
+        for tokens, _ in sentences:
+            for clause in self._clauses(tokens):
+                words = self._not_wanted(clause) if clause.negated else ""
+                action = self._answer(words) if words else None
+                if action is not None and action.acts:
+                    barred[action.rule.id] = stems(words)
+        return barred
+
+    def _not_wanted(self, clause: Clause) -> str:
+        """The deed a clause rules out, as an order: "go in" of "do not go in" and of "without going in"."""
+        words = [token.low for token in clause.tokens]
+        at = max((place + 1 for place, word in enumerate(words[:4]) if word in ("not", "never")), default=0)
+        words = words[at:]
+        if words and words[0].endswith("ing"):
+            words[0] = next(
+                (one for one in self.meanings.openings if words[0] in (one + "ing", one[:-1] + "ing")),
+                words[0],
+            )
+        return " ".join(words)
+
+    def _is_barred(self, action: Action, clause: Clause) -> bool:
+        """Whether it was ruled out in other words; the same words again ask for it after all: "… and then go in"."""
+        words = self.barred.get(action.rule.id)
+        return words is not None and action.acts and stems(clause.text) != words
+
+    def _add(self, meant: _Meant | None, found: Understanding) -> None:
+        last = found.actions[-1] if found.actions else None
+        if meant is None or (last is not None and (last.ends or meant.action.rule is last.rule)):
+            return
+        if meant.action.is_final and (meant.guessed or is_hedged(self.request.prompt)):
+            found.confirm = found.confirm or meant.action
+            return
+        found.actions.append(meant.action)
+        self.state = foresee(meant.action, self.state)
+
+    def _sentences(self) -> Iterator[tuple[list[Token], Mood]]:
+        """The sentences of the prompt, typos mended, each with what it does with its deed."""
+        mend = self._mender()
+        told: list[tuple[list[Token], str]] = []
+        tokens: list[Token] = []
+        for token in [*tokenize(self.request.prompt[:MAX_PROMPT], mend), Token(".", ".")]:
+            if token.low not in _ENDS or token.quoted:
+                tokens.append(token)
+            elif tokens:
+                told.append((tokens, token.low))
+                tokens = []
+        taken_back = False
+        for at, (tokens, end) in enumerate(told):
+            following = told[at + 1][0] if at + 1 < len(told) else None
+            words = [one.text if one.quoted else one.low for one in tokens]
+            feeling = mood(words, asks=end == "?")
+            if taken_back and _is_no(tokens):
+                feeling = Mood.RULED_OUT  # it has done its work on the sentence before
+            taken_back = following is not None and feeling is not Mood.QUESTION and _is_no(following, end)
+            yield tokens, Mood.RULED_OUT if taken_back else feeling
+
+    def _mender(self) -> Callable[[str], str]:
+        """Mends typos; a small word is likelier to be meant than one of the story's: "teh" is "the", not "tea"."""
+        known = self.meanings.vocabulary()
+        mend = mender(known, self.meanings.knows_word)
+
+        def mended(word: str) -> str:
+            if is_known(word):
+                return word
+            if len(word) < _LONG and word not in known and not self.meanings.knows_word(word):
+                small = next((one for one in _SMALL_WORDS if distance(word, one, 1) <= 1), None)
+                return small or mend(word)
+            return mend(word)
+
+        return mended
+
+    def _clauses(self, tokens: Sequence[Token]) -> list[Clause]:
+        verbs = {stem(phrase.split()[0]) for phrase in self.meanings.phrases}
+        return split_clauses(tokens, lambda word: stem(word) in verbs)
+
+    def _spoken_of(self) -> str:
+        """What the player spoke of in the turn before, for "it"."""
+        things = ""
+        for turn in self.request.history[-1:]:
+            for clause in self._clauses(tokenize(turn.prompt[:MAX_PROMPT])):
+                nouns = _nouns(read(clause, _NO_THINGS))
+                things = nouns[0] if nouns else things
+        return things
+
+    def _answer(self, words: str) -> Action | None:
+        action = self.scripted.answer(words, self.request, self.state)
+        if action is not None and action.rule.fallback:
+            captured = max((len(value.split()) for value in action.groups.values()), default=0)
+            return (
+                action if captured <= _THING else None
+            )  # "see whether anybody is at home" is no thing to see
+        return action
+
+    def _understand(self, clause: Clause) -> _Meant | None:
+        reading = read(clause, _NO_THINGS)
+        text = self._resolved(reading)
+        by_words = self._answer(text)
+        if by_words is not None and not by_words.rule.fallback:
+            return _Meant(by_words, guessed=False)
+        meant = self._by_kin(text) or self._mean(text, reading)
+        if by_words is not None and (meant is None or meant.rule.fallback or meant.is_final):
+            return _Meant(by_words, guessed=False)
+        return _Meant(meant) if meant is not None else None
+
+    def _by_kin(self, text: str) -> Action | None:
+        """What the rules do when the verb is replaced by another of its family: "nab the matches", "take the …"."""
+        if carried := pocketed(text):
+            text = f"take {carried}"
+        verb, _, rest = text.partition(" ")
+        if rest and (carried or verb not in LIGHT_VERBS):
+            for other in [*([verb] if carried else []), *kin_of(verb, self.meanings.openings)][:_KIN]:
+                action = self._answer(f"{other} {rest}")
+                if action and not action.rule.fallback and self.meanings.speaks_of(action.rule.id, rest):
+                    return action
+        return None
+
+    def _answer_question(self, tokens: Sequence[Token]) -> _Meant | None:
+        """A question is answered by the author's own words for it, or told; no guess at it changes the world."""
+        reading = read(Clause(tuple(tokens)), _NO_THINGS)
+        text = self._resolved(reading)
+        by_words = self._answer(text)
+        if by_words is not None and not by_words.rule.fallback:
+            return _Meant(by_words, guessed=False)
+        meant = self._mean(text, reading, question=True)
+        chosen = meant or by_words
+        return _Meant(chosen) if chosen is not None and not chosen.acts else None
+
+    def _resolved(self, reading: Reading) -> str:
+        """The clause with "it" replaced by what was spoken of before."""
+        words = [token.text if token.quoted else token.low for token in reading.tokens]
+        if self.thing:
+            for phrase in reading.phrases:
+                if phrase.pronoun in ("it", "them", "that", "one") and not phrase.owner:
+                    words[phrase.start : phrase.end] = [self.thing] + [""] * (phrase.end - phrase.start - 1)
+        nouns = _nouns(reading)
+        if nouns:
+            self.thing = nouns[0]
+        return " ".join(word for word in words if word)
+
+    def _mean(self, text: str, reading: Reading, *, question: bool = False) -> Action | None:
+        if not any(letter.isalpha() for letter in text):
+            return None  # "-1", "?!"
+        said = self.meanings.say(text)
+        names = self.meanings.rules_for(said, self.state)
+        best: dict[str, _Understood] = {}
+        for meaning in self._candidates(said, names, reading):
+            action = self._answer(meaning.phrase)
+            if action is None or (action.rule.fallback and action.rule.id not in meaning.rules):
+                continue
+            if question and not tells(meaning.phrase):
+                continue
+            if action.acts and (question or not meaning.sure):
+                continue
+            score = meaning.score + _DOABLE * action.acts
+            held = best.get(action.rule.id)
+            if held is None or score > held.score:
+                best[action.rule.id] = _Understood(action, score)
+        ranked = sorted(best.values(), key=lambda one: -one.score)
+        if not ranked:
+            return None
+        first = ranked[0]
+        second = ranked[1].score if len(ranked) > 1 else 0.0
+        least = TO_ACT if first.action.acts else TO_TELL
+        if first.score < least or first.score - second < MARGIN:
+            return None
+        return None if self.meanings.is_strange(said, first.score - STRANGER) else first.action
+
+    def _candidates(self, said: Said, names: Sequence[str], reading: Reading) -> Iterator[Meaning]:
+        frames = 0
+        for meaning in self.meanings.nearest(said, names, _CONSIDERED):
+            if "{" not in meaning.phrase:
+                yield meaning
+            elif frames < _FRAMES:
+                frames += 1
+                yield from self._filled(meaning, said, reading)
+        for choice, known in self.offered.items():
+            if is_the_other_way(said.text, known.text):
+                continue
+            score = self.meanings.score(said, known.text, (known.vector, known.deed))
+            yield Meaning(choice, score + _OFFERED)
+
+    def _filled(self, meaning: Meaning, said: Said, reading: Reading) -> Iterator[Meaning]:
+        """A phrase with groups, filled with what the player spoke of and the phrase does not name itself."""
+        own = stems(spoken(meaning.phrase))
+        same = akin(said.deeds, {stem(meaning.phrase.split()[0])})
+        if not (same if any(map(is_known, said.deeds)) else own & said.stems):
+            return  # else whatever was said would be like itself, put into the gap: "hit (stupid game) with torch"
+        things = [p.text for p in reading.phrases if not p.pronoun and not stems(p.text) <= own]
+        slots = [word for word in meaning.phrase.split() if word.startswith("{")]
+        if len(things) < len(slots):
+            return
+        values = dict(zip(slots, things, strict=False))
+        phrase = " ".join(values.get(word, word) for word in meaning.phrase.split())
+        known = self.meanings.say(phrase)
+        yield Meaning(
+            phrase, self.meanings.score(said, known.text, (known.vector, known.deed)), meaning.rules
+        )
+
+
+def _nouns(reading: Reading) -> list[str]:
+    return [one.text for one in reading.phrases if not one.pronoun and not one.quoted and not one.clausal]
+
+
+def _is_no(tokens: Sequence[Token], end: str = "") -> bool:
+    """Whether a sentence takes the one before it back: "Go inside? No." To a question it may go on: "No, go up"."""
+    words = [token.low for token in tokens if token.low[:1].isalnum()]
+    if tuple(words) in _TAKEN_BACK or (len(words) == 1 and words[0] in _NO):
+        return True
+    return end == "?" and len(tokens) > 2 and tokens[0].low in _NO and tokens[1].low == ","
+
+
+def _is_remark(clause: Clause) -> bool:
+    """ "it might come in handy" says how things are, and asks for nothing."""
+    words = [token.low for token in clause.tokens[:2]]
+    about = (PRONOUNS | SUBJECTS | {"there"}) - {"i", "we", "you"}
+    return len(words) == 2 and words[0] in about and words[1] in AUXILIARIES
+
+
+def _is_aside(clause: Clause) -> bool:
+    """ "if it is not too much trouble" is about the wish; the wish itself stands in another clause."""
+    first, *rest = [token.low for token in clause.tokens]
+    return first in _ASIDES and not AUXILIARIES.isdisjoint(rest)
+
+
+def _conjuncts(clause: Clause) -> list[Clause]:
+    """ "grab the oil and the rope" is two deeds with one verb."""
+    words = [token.low for token in clause.tokens]
+    joints = [at for at in range(1, len(words) - 1) if words[at] == "and" and words[at + 1] in DETERMINERS]
+    for at in joints:
+        things = [index for index in range(1, at) if words[index] in DETERMINERS]
+        if things:
+            head = clause.tokens[: things[-1]]
+            rest = replace(clause, tokens=(*head, *clause.tokens[at + 1 :]))
+            return [replace(clause, tokens=clause.tokens[:at]), *_conjuncts(rest)]
+    return [clause]

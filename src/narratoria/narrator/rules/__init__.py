@@ -1,0 +1,1 @@
+"""The scripted narrator: a story's `narrator.toml`, its patterns and its conditions."""

@@ -1,0 +1,398 @@
+"""The scripted narrator: rules in a story's data turn what a player types into a plan.
+
+It is the stub of 000 §14.1.2, and enough to play a whole story without any model.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from narratoria.events import JsonObject
+from narratoria.narrator.english.corrections import corrected, with_apostrophes
+from narratoria.narrator.english.mood import Mood, mood
+from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
+from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.narrator.rules.conditions import SAID
+from narratoria.narrator.rules.patterns import bare, clauses, meaningful, readings, with_verb
+from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts, fill
+from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.state import merge, plain
+
+_HEDGES: Final = word_set("before if unless whether maybe perhaps might not never without instead")
+# "Light it, but I am afraid" has a reason against it; "light it, but keep it low" has not,
+_QUALMS: Final = re.compile(
+    r"\b(?:but|though|although|only that|except(?: that)?)[\s,…-]+(?:(?:then|now|still|also|what)\s+)?"
+    r"(?:first|wait|i|i'\w+|we|we'\w+|he|she|it|it's|they|there|there's|my|our|the|this|that|that's|his|her|its|something|"
+    r"somebody|someone|everything|isn't|is|are|am|afraid|scared|too)\b"
+)
+# and a wish with a "but" behind it was the half of a thought.
+_WISHES: Final = re.compile(
+    r"\b(?:would(?: have)? (?:liked?|loved?)|'d (?:like|love)|want(?:ed)?|wish(?:ed)?|hop(?:ed?|ing)|meant|tempted)\b"
+)
+_DEMONSTRATIVES: Final = word_set("this that these those")
+_BROUGHT_TO: Final = word_set(
+    "going moving running working burning turning started lit done ready finished fixed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One clause of the prompt, understood."""
+
+    rule: Rule
+    case: Case
+    groups: Mapping[str, str]
+    state: Mapping[str, Any]
+    available: bool
+
+    @property
+    def acts(self) -> bool:
+        return self.available and self.case.acts
+
+    @property
+    def ends(self) -> bool:
+        """Whether the story is over after it: what the prompt goes on to ask for is then for nobody to do."""
+        return self.available and "ending" in self.case.patch
+
+    @property
+    def is_final(self) -> bool:
+        return self.available and self.rule.is_final(self.case)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    rank: tuple[int, int]
+    action: Action
+    words: tuple[str, ...]
+    clauses: int
+
+
+class ScriptedNarrator:
+    """Plans by rules; raises `NoMatch` where they have nothing to say.
+
+    `new_id` makes the plan's requestId. With `whole`, a prompt whose words fit only in part is left to the next
+    narrator; otherwise the part is done, and what is left undone is said. With `defers`, a prompt that fits only a rule
+    marked `fallback` is left to the next narrator too, which goes by meaning and asks these rules again.
+    """
+
+    name = "rules"
+
+    def __init__(
+        self,
+        rules: Rules,
+        *,
+        whole: bool = False,
+        defers: bool = False,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self.rules = rules
+        self._whole = whole
+        self._defers = defers
+        self._new_id = new_id
+
+    @classmethod
+    def load(cls, path: Path, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> ScriptedNarrator:
+        """From a `narrator.toml`; raise `StoryInvalid` when it has a mistake."""
+        return cls(Rules.load(path), new_id=new_id)
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        actions, missed = self.understand(request)
+        if not actions:
+            raise NoMatch(f"no rule fits {_short(request.prompt)!r}")
+        resorts = self._defers and any(action.rule.fallback for action in actions)
+        if resorts or (self._whole and missed):
+            raise NoMatch(f"no rule fits the whole of {_short(request.prompt)!r}")
+        plan = self.compose(request, actions)
+        told = [part for part in (plan.narrative, self.undone(missed, request)) if part]
+        return msgspec.structs.replace(plan, narrative=" ".join(told) or None)
+
+    def undone(self, missed: Sequence[str], request: NarratorRequest) -> str:
+        """Half of what was asked for must not look like the whole; what was ruled out is not missing."""
+        wanted = [part for part in missed if mood(_spelled(part)) is not Mood.RULED_OUT]
+        texts = self.rules.undone
+        rest = _short(", ".join(" ".join(part.split()) for part in wanted))
+        return (
+            str(fill(texts[len(request.history) % len(texts)], {"rest": rest}, request.state)) if rest else ""
+        )
+
+    def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
+        """What the rules do by the words of the prompt, and the parts of it that fit none of them."""
+        request = replace(request, prompt=corrected(request.prompt))
+        missed: list[str] = []
+        actions = list(self._understand(request, missed))
+        if _is_doubtful(request.prompt, actions, missed):
+            return [], [request.prompt]
+        return actions, missed
+
+    def answer(self, words: str, request: NarratorRequest, state: Mapping[str, Any]) -> Action | None:
+        """What the rules do when a player types exactly these words, in this state."""
+        fit = self._fit([words], (), state, _disabled_tools(request))
+        return fit.action if fit is not None else None
+
+    def compose(self, request: NarratorRequest, actions: list[Action]) -> PlanDocument:
+        """The plan of these actions, one after the other."""
+        calls = _Sheet(self.rules, request)
+        for action in actions:
+            if action.available:
+                calls.add(action)
+        calls.close(actions)
+        return PlanDocument(
+            request_id=self._new_id(),
+            narrative=_narrative(actions, len(request.history), self.rules.unavailable) or None,
+            tools=calls.planned,
+            disabled_skills=sorted(request.disabled_skills),
+            metadata=PlanMetadata(
+                generation_attempt=request.attempt,
+                parent_plan_id=request.parent_plan.request_id if request.parent_plan else None,
+            ),
+        )
+
+    def _understand(self, request: NarratorRequest, missed: list[str]) -> Iterator[Action]:
+        """The longest runs of clauses some rule fits, left to right; what no rule fits goes to `missed`.
+
+        A later clause is judged by the state the earlier ones are expected to leave.
+        """
+        pieces = clauses(request.prompt, self.rules.tongue)
+        disabled = _disabled_tools(request)
+        state: JsonObject = plain(request.state)
+        verb: tuple[str, ...] = ()
+        at = 0
+        while at < len(pieces):
+            fits = [self._fit(pieces[at:end], verb, state, disabled) for end in range(len(pieces), at, -1)]
+            # The rule that stands first wins; where one rule fits both, the longer run of clauses.
+            best = min((fit for fit in fits if fit is not None), key=lambda fit: fit.rank, default=None)
+            if best is None:
+                missed.append(pieces[at])
+                at += 1
+                continue
+            best = self._without_other_deeds(best, fits, pieces[at:], disabled)
+            yield best.action
+            at, verb = at + best.clauses, best.words
+            state = foresee(best.action, state)
+            if best.action.ends:
+                return
+
+    def _without_other_deeds(
+        self, best: _Fit, fits: Sequence[_Fit | None], pieces: list[str], disabled: frozenset[str]
+    ) -> _Fit:
+        """`best`, or the same for fewer clauses: `...` says that words do not matter, not that a deed does not."""
+        same = [
+            fit for fit in fits if fit and fit.rank == best.rank and fit.action.groups == best.action.groups
+        ]
+        short = same[-1]
+        state = foresee(short.action, plain(short.action.state))
+        for piece in pieces[short.clauses : best.clauses]:
+            words = bare(meaningful(piece, self.rules.tongue), self.rules.tongue)
+            other = self._fit([piece], (), state, disabled) if words[0] in VERBS | NOUNISH else None
+            if other is not None and not other.action.rule.fallback:
+                return short
+        return best
+
+    def _fit(
+        self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
+    ) -> _Fit | None:
+        together = " and ".join(pieces)
+        spoken = readings(" ".join(pieces), self.rules.tongue)
+        if len(pieces) > 1:
+            spoken += readings(together, self.rules.tongue)
+        # "take the oil and the wick": a clause without a verb borrows one, as a last resort.
+        borrowed = with_verb(verb, together, self.rules.tongue)
+        for resort, options in enumerate((spoken, borrowed)):
+            for place, rule in enumerate(self.rules.rules):
+                for words in options:
+                    action = _try(rule, words, state, disabled)
+                    if action is not None:
+                        return _Fit((resort, place), action, words, len(pieces))
+        return None
+
+
+def foresee(action: Action, state: JsonObject) -> JsonObject:
+    """The state an action is expected to leave."""
+    if action.available:
+        for change in (action.case.expect, action.case.patch):
+            state = merge(state, fill(change, action.groups, state))
+    return state
+
+
+def _try(
+    rule: Rule, words: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
+) -> Action | None:
+    groups = rule.match(words)
+    if groups is None:
+        return None
+    groups = {name: _named(value) for name, value in groups.items()}
+    if rule.fallback and any(map(_is_deed, groups.values())):
+        return None
+    situation = {**state, SAID: groups}
+    fitting = [case for case in rule.cases if case.when.holds(situation)]
+    if not fitting:
+        return None
+    for case in fitting:
+        if not any(call.required and call.tool in disabled for call in case.calls):
+            return Action(rule, case, groups, state, available=True)
+    return Action(rule, fitting[0], groups, state, available=False)
+
+
+def _named(captured: str) -> str:
+    """What is spoken of, for a sentence with an article of its own: "lamp" of "that lamp"."""
+    first, _, rest = captured.partition(" ")
+    return rest if rest and first in _DEMONSTRATIVES else captured
+
+
+def _is_deed(captured: str) -> bool:
+    """Whether a last resort such as `take {thing}` would take a deed for a thing: "get the lamp going"."""
+    words = captured.split()
+    return len(words) > 1 and words[-1] in _BROUGHT_TO
+
+
+class _Sheet:
+    """The calls of one plan while they are being collected."""
+
+    def __init__(self, rules: Rules, request: NarratorRequest) -> None:
+        self.planned: list[PlannedCall] = []
+        self._rules = rules
+        self._attempt = request.attempt
+        self._disabled = _disabled_tools(request)
+        self._frontier: list[str] = []  # what the next action waits for
+
+    def add(self, action: Action) -> None:
+        """An action waits for the one before it: "I light the torch and examine the door" needs the light."""
+        before = [] if action.rule.independent else self._frontier
+        names: dict[str, str] = {}
+        calls = [call for call in action.case.calls if call.tool not in self._disabled]
+        for call in calls:
+            after = [names[other] for other in call.after if other in names]
+            names[call.id] = self._plan(call, after or before, action)
+        waited_for = {other for call in calls for other in call.after}
+        ends = [call for call in calls if call.id not in waited_for]
+        needed = [call for call in ends if call.required] or ends
+        last = [names[call.id] for call in needed]
+        if action.case.patch:
+            last = [self._stage({"patch": action.case.patch}, last or before, action)]
+        self._frontier = last or self._frontier
+
+    def close(self, actions: list[Action]) -> None:
+        """Choices of the last action that has some, and the calls every plan of this story ends with.
+
+        What an action offered is stale when a later one calls a tool: that one may offer its own, as it leaves things.
+        """
+        done = [action for action in actions if action.available]
+        last = max((at for at, action in enumerate(done) if action.case.calls), default=0)
+        offering = [action for action in done[last:] if action.case.choices]
+        before = [call.tool_id for call in self.planned]
+        if offering:
+            choices = list(offering[-1].case.choices)
+            self._stage({"choices": choices}, before, offering[-1], required=False)
+        if done and all(action.case.closing for action in done):
+            for call in self._rules.closing:
+                if call.tool not in self._disabled:
+                    self._plan(call, before, done[-1])
+
+    def _stage(
+        self, given: JsonObject, dependencies: list[str], action: Action, *, required: bool = True
+    ) -> str:
+        call = CallTemplate(id="stage", tool=self._rules.stage, input=given, required=required)
+        return self._plan(call, dependencies, action)
+
+    def _plan(self, call: CallTemplate, dependencies: list[str], action: Action) -> str:
+        used = {planned.tool_id for planned in self.planned}
+        tool_id = f"{call.id}{self._attempt}"
+        number = 2
+        while tool_id in used:
+            tool_id, number = f"{call.id}{self._attempt}-{number}", number + 1
+        self.planned.append(
+            PlannedCall(
+                tool_id=tool_id,
+                tool_path=tool_path(call.tool, self._rules.root),
+                input=fill(call.input, action.groups, action.state),
+                dependencies=list(dependencies),
+                required=call.required,
+                async_=call.run_async,
+                retry_policy=call.retry,
+            )
+        )
+        return tool_id
+
+
+def tool_path(tool: str, root: Path | None) -> str:
+    """`tools/NAME` where the story has such a file; otherwise the name of a registered tool."""
+    if "/" in tool or (root is not None and not (root / "tools" / tool).is_file()):
+        return tool
+    return f"tools/{tool}"
+
+
+def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
+    """000 §13.3: skill names the plan must not select; a tool counts by its own name and by its skill's."""
+    by_skill = {card.name for card in request.tools if card.skill in request.disabled_skills}
+    named = request.disabled_skills | by_skill
+    return named | {f"tools/{name}" for name in named}
+
+
+# "Go inside? No." does nothing; "Go inside. No, wait." leaves it open what is to be done.
+_DENIED: Final = re.compile(
+    r"\w[.!?;]+\s*(?:no|nope|nah|never|no way|(?:better|rather|certainly|of course|absolutely) not|not (?:now|yet))"
+    r"\s*(?:[.!,;]|$)",
+    re.IGNORECASE,
+)
+
+
+def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
+    """Whether the words that fit stand beside others that may rule them out: "don't, whatever you do, light it"."""
+    if not any(action.acts for action in actions):
+        return False
+    if any(action.is_final for action in actions) and (missed or is_hedged(prompt)):
+        return True
+    if _DENIED.search(prompt):
+        return True
+    return any(mood(_spelled(part)) is not Mood.ORDER for part in missed)
+
+
+def is_hedged(prompt: str) -> bool:
+    """Whether a prompt asks, sets a condition or wavers: too little to do on it what cannot be undone."""
+    if "?" in prompt or not _HEDGES.isdisjoint(_spelled(prompt)):
+        return True
+    low = with_apostrophes(prompt).casefold()
+    wish = _WISHES.search(low)
+    return _QUALMS.search(low) is not None or (wish is not None and "but" in low[wish.end() :].split())
+
+
+def _spelled(part: str) -> list[str]:
+    """The words of a part, contractions spelled out: "don't" is "do not"."""
+    low = with_apostrophes(part).casefold()
+    return low.replace("can't", "can not").replace("won't", "will not").replace("n't", " not").split()
+
+
+def _narrative(actions: list[Action], turn: int, unavailable: Texts) -> str:
+    lost = [action for action in actions if not action.available]
+    done = [action for action in actions if action.available]
+    said: list[str] = []
+    for action in lost:
+        own = action.case.unavailable
+        said.append(_choose(own if own is not None else unavailable, action, turn))
+    for position, action in enumerate(done):
+        case = action.case
+        text = case.narrative
+        if position and case.then is not None:
+            text = case.then
+        elif lost and not position and case.instead is not None:
+            text = case.instead
+        said.append(_choose(text, action, turn))
+    pieces = [piece for piece in dict.fromkeys(said) if piece]
+    long = any("\n\n" in piece or len(piece) > 160 for piece in pieces)
+    return ("\n\n" if long else " ").join(pieces)
+
+
+def _choose(texts: Texts, action: Action, turn: int) -> str:
+    """One of the variants: another each turn, the same one when a turn is replayed."""
+    return str(fill(texts[turn % len(texts)], action.groups, action.state)) if texts else ""
+
+
+def _short(prompt: str) -> str:
+    return prompt if len(prompt) <= 80 else prompt[:79] + "…"

@@ -1,0 +1,134 @@
+"""Rules and another narrator share a prompt: some of its deeds are the story's own, the others a tool's.
+
+Only where the two come apart cleanly: the rules understood all that stands first, or what stands last and is told
+whatever was done before, and every other clause is an order. What ties clauses together (a condition, an order word, a
+list, speech) is for one narrator to read as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from narratoria.narrator.english.corrections import corrected
+from narratoria.narrator.english.mood import Mood, mood
+from narratoria.narrator.english.words import NOUNISH, VERBS, split_name, word_set
+from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, PastTurn
+from narratoria.narrator.rules.conditions import Condition
+from narratoria.narrator.rules.patterns import bare, clauses, meaningful
+from narratoria.narrator.rules.rule_file import slots
+from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
+from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.state import plain
+
+_TIES: Final = word_set(
+    "or either neither nor else otherwise until till while when whenever after once first but except rather unless"
+)
+_QUOTES: Final = frozenset('"“”«»')
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The part of a prompt that the rules know, and the other."""
+
+    actions: list[Action]
+    said: str
+    rest: str
+    comes_first: bool
+
+
+class Continuing:
+    """A narrator behind rules that does what they leave of a prompt, after what they do or before what they tell."""
+
+    def __init__(self, narrator: Narrator, rules: ScriptedNarrator) -> None:
+        self._narrator = narrator
+        self._rules = rules
+
+    @property
+    def name(self) -> str:
+        return self._narrator.name
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        """Its plan for the whole prompt, or the rules' plan for their share and its own for the rest."""
+        share = self._share(request)
+        if share is None:
+            return await self._narrator.plan(request)
+        known = self._rules.compose(request, share.actions)
+        if not share.comes_first:
+            return _joined(await self._narrator.plan(replace(request, prompt=share.rest)), known)
+        state = plain(request.state)
+        for action in share.actions:
+            state = foresee(action, state)
+        spoken = PastTurn(share.said, known.narrative or "")  # what "it" may mean in the rest
+        asked = replace(request, prompt=share.rest, state=state, history=[*request.history, spoken])
+        return _joined(known, await self._narrator.plan(asked))
+
+    def _share(self, request: NarratorRequest) -> _Share | None:
+        """None where one narrator should read the whole."""
+        prompt = corrected(request.prompt)
+        actions, missed = self._rules.understand(request)
+        words = set(prompt.casefold().replace(",", " ").split())
+        tied = is_hedged(prompt) or not _TIES.isdisjoint(words) or not _QUOTES.isdisjoint(prompt)
+        if not actions or not missed or tied:
+            return None
+        orders = [self._is_order(one, request) for one in missed]
+        if not any(orders):  # "look around and the chest": read as a whole, it might become another deed
+            raise NoMatch("what the rules leave of it is no order")
+        # What rules offer, or end every plan with, is about the state they leave; here more is done to it.
+        ends = self._rules.rules.closing or any(a.case.choices or a.rule.fallback for a in actions)
+        if ends or not all(orders) or not all(action.available for action in actions):
+            return None
+        pieces = clauses(prompt, self._rules.rules.tongue)
+        if pieces[-len(missed) :] == missed:
+            head, tail = _cut(prompt, pieces, len(pieces) - len(missed))
+            return _Share(actions, head, tail, comes_first=True)
+        if pieces[: len(missed)] == missed and all(map(_is_told_anyhow, actions)):
+            head, tail = _cut(prompt, pieces, len(missed))
+            return _Share(actions, tail, head, comes_first=False)
+        return None
+
+    def _is_order(self, clause: str, request: NarratorRequest) -> bool:
+        tongue = self._rules.rules.tongue
+        words = bare(meaningful(clause, tongue), tongue)
+        if not words or mood(list(words)) is not Mood.ORDER:
+            return False
+        deeds = {word for card in request.tools for word in split_name(card.name)}
+        return words[0] in VERBS or words[0] in NOUNISH or words[0] in deeds
+
+
+def _is_told_anyhow(action: Action) -> bool:
+    """Whether a rule says this whatever the state: it may be told after deeds that the rules know nothing of."""
+    [case, *others] = action.rule.cases
+    named = slots([*case.narrative, *(case.then or ())])
+    depends = others or case.when != Condition() or any(name.startswith("state.") for name in named)
+    return not depends and not case.calls and not case.patch
+
+
+def _cut(prompt: str, pieces: list[str], count: int) -> tuple[str, str]:
+    """The prompt up to the end of so many pieces, and from the beginning of the next."""
+    at = 0
+    for piece in pieces[:count]:
+        at = prompt.index(piece, at) + len(piece)
+    return prompt[:at].strip(), prompt[prompt.index(pieces[count], at) :].strip()
+
+
+def _joined(first: PlanDocument, second: PlanDocument) -> PlanDocument:
+    """One plan: the second's calls wait for the first's, and their ids do not collide."""
+    before = [call.tool_id for call in first.tools]
+    names: dict[str, str] = {}
+    for call in second.tools:
+        name, number = call.tool_id, 2
+        while name in before or name in names.values():
+            name, number = f"{call.tool_id}-{number}", number + 1
+        names[call.tool_id] = name
+
+    def later(call: PlannedCall) -> PlannedCall:
+        needs = [*before, *(names[one] for one in call.dependencies)]
+        return msgspec.structs.replace(call, tool_id=names[call.tool_id], dependencies=needs)
+
+    told = [part for part in (first.narrative, second.narrative) if part]
+    return msgspec.structs.replace(
+        first, narrative=" ".join(told) or None, tools=[*first.tools, *map(later, second.tools)]
+    )

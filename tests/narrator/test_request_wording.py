@@ -1,0 +1,139 @@
+"""What a refusal offers: requests in plain words, about things that are there, that do what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from narratoria.evals.case_sets import load_catalogue
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.narrator.local.local_narrator import LocalNarrator
+from narratoria.narrator.local.request_wording import deed, sentences, spoken
+from narratoria.narrator.local.tool_profiles import profile
+from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+
+CATALOGUES = sorted((Path(__file__).parents[2] / "evals" / "catalogues").glob("*.json"))
+TEXT = {"type": "string"}
+
+
+def card(name: str, description: str, *examples: tuple[str, dict[str, Any]], **slots: Any) -> ToolCard:
+    parameters = {"type": "object", "properties": slots, "required": [*slots]}
+    shown = tuple({"description": text, "input": values} for text, values in examples)
+    return ToolCard(name=name, description=description, parameters=parameters, examples=shown)
+
+
+def said(tool: ToolCard, *values: str) -> list[str]:
+    """Its sentences with these values in their places."""
+    texts = []
+    for sentence in sentences(profile(tool)):
+        given = iter(values)
+        texts.append("".join(p if isinstance(p, str) else spoken(p, next(given)) for p in sentence.parts))
+    return texts
+
+
+def refused(narrator: LocalNarrator, prompt: str, tools: tuple[ToolCard, ...], state: Any) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        narrator.plan_now(NarratorRequest(prompt, state=state, tools=tools))
+    return caught.value
+
+
+@pytest.fixture(scope="module")
+def narrator(tmp_path_factory: pytest.TempPathFactory) -> LocalNarrator:
+    return LocalNarrator(CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors")))
+
+
+@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: path.stem)
+def test_every_catalogue_offers_two_or_three_things_that_work(narrator: LocalNarrator, path: Path) -> None:
+    catalogue = load_catalogue(path)
+    for prompt in ("invest my pension in tulips", "compose a requiem for my late uncle"):
+        choices = refused(narrator, prompt, catalogue.tools, catalogue.state).choices
+        assert 2 <= len(choices) <= 3, choices
+        for choice in choices:
+            plan = narrator.plan_now(NarratorRequest(choice, state=catalogue.state, tools=catalogue.tools))
+            assert len(plan.tools) == 1, f"{choice!r} leads to {plan.tools}"
+
+
+def test_what_is_offered_is_done_to_the_thing_it_names(narrator: LocalNarrator) -> None:
+    drain = card("drain_tank", "Let the water out of a tank.", tank={**TEXT, "description": "which tank"})
+    feed = card("feed", "Give an animal its food.", animal={**TEXT, "description": "who is fed"})
+    state = {"tanks": {"quarantine_tank": {}, "coral_reef": {}}, "animals": {"otto": {}, "sheldon": {}}}
+    for prompt in ("refill the coral reef", "book a flight"):
+        for choice in refused(narrator, prompt, (drain, feed), state).choices:
+            [call] = narrator.plan_now(NarratorRequest(choice, state=state, tools=(drain, feed))).tools
+            [thing] = call.input.values()
+            assert thing.replace("_", " ") in choice.casefold()
+
+
+def test_a_description_is_said_as_an_order_about_a_thing() -> None:
+    assert said(
+        card("x", "Turns a machine or lamp on or off.", machine=TEXT, on={"type": "boolean"}), "band_saw"
+    ) == ["Turn the band saw on"]
+    assert said(card("x", "Seal an object in the bag and take it along.", object=TEXT), "torn letter")[0] == (
+        "Seal the torn letter in the bag"
+    )
+    assert said(card("x", "Read out a patient's chart.", patient=TEXT), "Rex")[0] == "Read out Rex's chart"
+    plan = {**TEXT, "enum": ["monthly", "yearly"]}
+    assert said(card("x", "Put the member on a different plan.", plan=plan), "monthly") == [
+        "Put the member on the monthly plan"
+    ]
+
+
+def test_a_name_is_said_as_an_order_where_the_description_does_not_speak_of_the_thing() -> None:
+    assert said(card("move_drape", "Changes how the cloth hangs.", drape=TEXT), "gauze") == ["Move the gauze"]
+    assert said(card("get_price", "What it costs.", product=TEXT), "baguette") == [
+        "Get the price of the baguette"
+    ]
+    assert said(card("station_status", "Bicycles and docks.", station=TEXT), "Old Mill") == []
+    way = {**TEXT, "enum": ["left", "right"]}
+    assert said(card("rotate", "A quarter turn.", direction=way), "left") == ["Rotate left"]
+
+
+def test_an_example_keeps_its_words_and_gets_a_thing_that_is_here() -> None:
+    lend = card(
+        "lend", "Lend a book.", ("Lend Green Rivers to Ada for a week", {"title": "Green Rivers", "to": "Ada"}),
+        title=TEXT, to=TEXT,
+    )  # fmt: skip
+    assert said(lend, "The Salt Road", "Hana")[0] == "Lend The Salt Road to Hana for a week"
+    course = card("sail", "Sail.", ("Set a course for Tortuga", {"place": "Tortuga"}), place=TEXT)
+    assert said(course, "harbour_fort")[0] == "Set a course for the harbour fort"
+
+
+def test_what_is_wanting_is_asked_for_in_the_words_of_the_description(narrator: LocalNarrator) -> None:
+    assert deed(profile(card("appointment", "Books a visit for a patient, on a day.", x=TEXT))) == (
+        "book a visit for a patient"
+    )
+    assert deed(profile(card("appointment", "Appointments.", x=TEXT))) == ""
+    speed = card(
+        "set_speed", "Run a train at a given speed.", ("Run the express at 70", {"train": "express", "percent": 70}),
+        train=TEXT, percent={"type": "integer", "description": "speed in percent"},
+    )  # fmt: skip
+    why = refused(narrator, "run the mail", (speed,), {"trains": {"mail": {}, "express": {}}})
+    assert "To run a train at a given speed, I need to know more: speed in percent?" in str(why)
+
+
+def test_it_without_anything_spoken_of_is_asked_about(narrator: LocalNarrator) -> None:
+    things = {"type": "string", "enum": ["gate", "chest"], "description": "what to open"}
+    tools = (
+        card("open_thing", "Open a chest or a gate.", thing=things),
+        card("light", "Light the lantern."),
+    )
+    state = {"gate": {"open": False}, "chest": {"open": False}, "lantern": {"lit": False}}
+    why = refused(narrator, "open it", tools, state)
+    assert "what to open?" in str(why)
+    assert why.choices == ("Open the gate", "Open the chest", "Light the lantern")
+    why = refused(narrator, "look around or open the chest", tools, state)
+    assert str(why) == "Which of the two do you mean?"
+    plan = narrator.plan_now(NarratorRequest("look around, open the chest", state=state, tools=tools))
+    assert plan.narrative is not None
+    assert "look around" in plan.narrative
+    assert [call.input for call in plan.tools] == [{"thing": "chest"}]
+
+
+@pytest.mark.parametrize("prompt", ["light the lantern? No way.", "light the lantern - just kidding"])
+def test_what_is_taken_back_is_not_offered_but_let_be(narrator: LocalNarrator, prompt: str) -> None:
+    tools = (card("light", "Light the lantern."), card("dig", "Dig a hole."))
+    plan = narrator.plan_now(NarratorRequest(prompt, state={}, tools=tools))
+    assert not plan.tools
+    assert plan.narrative == "So be it: nothing is done."
