@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from dataclasses import dataclass
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narratoria.contract import StateChangeEffect
 from narratoria.errors import ErrorSource, ToolValidationError
+from narratoria.registry import ToolRegistry
 from narratoria.retry import (
     HOPELESS,
     LONGEST_DELAY,
@@ -28,7 +31,12 @@ from narratoria.retry import (
     plan_policy,
     policy_from_data,
 )
-from narratoria.tool import ToolError
+from narratoria.tool import Tool, ToolContext, ToolError, ToolResult
+
+
+@dataclass(frozen=True)
+class Nothing:
+    pass
 
 
 def error(code: str = "TIMEOUT", *, recoverable: bool = True, source: ErrorSource = "tool") -> ToolError:
@@ -317,3 +325,42 @@ async def test_a_pause_lets_others_run_even_when_it_does_not_wait() -> None:
 @pytest.mark.parametrize("seconds", [0, -1.0, float("nan")])
 async def test_a_pause_of_nothing_returns(seconds: float) -> None:
     await asyncio.wait_for(pause(seconds), 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "runs"),
+    [
+        (RetryPolicy(3), 1),
+        (plan_policy(3, 0), 1),
+        (RetryPolicies.QUICK, 1),
+        (RetryPolicy(3, retryable_errors=frozenset({"EFFECT_FAILED"})), 4),
+    ],
+)
+async def test_a_failing_effect_runs_the_handler_again_only_if_the_policy_names_it(policy, runs):
+    ran = []
+
+    def cannot(context, result):
+        raise OSError("the disk is full")
+
+    async def work(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(1)
+        return ToolResult.ok(None)
+
+    one = Tool(
+        "work", "Works.", work, retry=policy, effects=[StateChangeEffect(state="x", value=1, apply=cannot)]
+    )
+    with no_waiting():
+        result = await ToolRegistry([one]).execute("work", {})
+    assert result.error.code == "EFFECT_FAILED" and len(ran) == runs
+
+
+async def test_a_tool_that_itself_says_effect_failed_is_retried_like_any_other():
+    ran = []
+
+    async def work(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(1)
+        return ToolResult.error("no", code="EFFECT_FAILED")
+
+    with no_waiting():
+        await ToolRegistry([Tool("work", "Works.", work, retry=RetryPolicy(2))]).execute("work", {})
+    assert len(ran) == 3

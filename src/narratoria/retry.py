@@ -19,6 +19,7 @@ from narratoria import schema
 from narratoria.errors import (
     CANCELLED,
     DEADLINE_EXCEEDED,
+    EFFECT_FAILED,
     INVALID_ARGUMENTS,
     NOT_EXECUTABLE,
     PRECONDITION_FAILED,
@@ -150,12 +151,18 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         )
 
     def allows(self, error: ToolError, attempt: int) -> bool:
-        """004 `isRetryable`, in its order; `attempt` counts the retries done so far, 0 at first."""
+        """004 `isRetryable`, in its order; `attempt` counts the retries done so far, 0 at first.
+
+        Where an effect failed the handler has done its work, and 004 never runs it again for that. Here it is run
+        again only by a policy that names `EFFECT_FAILED`.
+        """
         if attempt >= self.max_retries:
             return False
         if self.should_retry is not None and not self.should_retry(error, attempt):
             return False
         if self.retryable_errors is not None and error.code not in self.retryable_errors:
+            return False
+        if self.retryable_errors is None and error.verdict == EFFECT_FAILED:
             return False
         if error.code in self.non_retryable_errors or error.verdict in self.final_verdicts:
             return False
