@@ -11,7 +11,7 @@ import narratoria
 PACKAGE = Path(narratoria.__file__).parent
 LAYERS = [
     {"errors", "events", "state"},
-    {"retry", "deadline", "schema", "context", "tool", "contract", "plan", "prose"},
+    {"retry", "deadline", "schema", "value_types", "context", "tool", "contract", "plan", "prose"},
     {"session", "registry"},
     {"executor", "handlers", "outcomes", "threads", "tools"},
     {"plan_executor"},

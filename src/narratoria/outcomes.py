@@ -29,6 +29,7 @@ from narratoria.errors import (
 from narratoria.events import CallFinished, EffectApplied, Notice
 from narratoria.schema import dump
 from narratoria.tool import Tool, ToolContext, ToolError, ToolResult
+from narratoria.value_types import mismatch
 
 if TYPE_CHECKING:
     from narratoria.session import Draft, Session
@@ -82,11 +83,12 @@ def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
             return ToolResult.failed(result.message, value=result.value)
         return result if tool.kind == "composition" else _as_its_own(result)
     expected = tool.result_type
-    if result.value is None or expected is Any or not isinstance(expected, type):
+    if result.value is None or expected is Any:
         return result
-    if isinstance(result.value, expected):
+    wrong = mismatch(result.value, expected)
+    if wrong is None:
         return result
-    raise TypeError(f"the result's value must be {expected.__name__}, got {type(result.value).__name__}")
+    raise TypeError(f"the result's value must be {wrong}")
 
 
 def _as_its_own(result: ToolResult[Any]) -> ToolResult[Any]:

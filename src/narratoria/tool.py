@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
@@ -19,6 +20,7 @@ from narratoria.context import CallScope, Pipeline, ToolContext, Trial
 from narratoria.errors import EXECUTION_FAILED, ErrorSource, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.retry import RetryPolicies, RetryPolicy
+from narratoria.value_types import mismatch
 
 if TYPE_CHECKING:
     from narratoria.contract import Effect, Precondition
@@ -236,12 +238,9 @@ class Tool(Generic[P, R]):
                 ("input", example.input, self.params_type),
                 ("output", example.output, self.result_type),
             ):
-                if expected is Any or not isinstance(expected, type) or value is None:
-                    continue
-                if not isinstance(value, expected):
-                    raise ToolValidationError(
-                        f"{where}.{label}: expected {expected.__name__}, got {type(value).__name__}"
-                    )
+                wrong = None if value is None else mismatch(value, expected)
+                if wrong is not None:
+                    raise ToolValidationError(f"{where}.{label}: expected {wrong}")
             try:
                 self.parse(schema.dump(example.input))
             except ToolValidationError as error:
@@ -279,12 +278,20 @@ def _handler_types(handler: Callable[..., Any]) -> tuple[Any, Any]:
         hints = _local_hints(function)
     names = [name for name in inspect.signature(function).parameters if name not in ("self", "context")]
     params = hints.get(names[0], Any) if names else Any
-    returned = hints.get("return", Any)
-    if typing.get_origin(returned) is ToolResult or getattr(returned, "__origin__", None) is ToolResult:
-        returned = typing.get_args(returned)[0]
-    else:
-        returned = Any
+    returned = _value_type(hints.get("return", Any))
     return (type(None) if params is None else params), returned
+
+
+def _value_type(returned: Any) -> Any:
+    """R of an annotated `ToolResult[R]`, of a union of them or of what is awaited for one; else `Any`."""
+    origin, arguments = typing.get_origin(returned), typing.get_args(returned)
+    if origin is ToolResult:
+        return arguments[0]
+    if origin is typing.Union or origin is types.UnionType:
+        return typing.Union[tuple(map(_value_type, arguments))]  # noqa: UP007 - made from a tuple
+    if isinstance(origin, type) and issubclass(origin, Awaitable):
+        return _value_type(arguments[-1])
+    return Any
 
 
 def _local_hints(function: Callable[..., Any]) -> dict[str, Any]:

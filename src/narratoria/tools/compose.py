@@ -130,6 +130,7 @@ async def _side_by_side(
                     results[index] = ToolResult.failed(
                         f"{tools[index].name}: stopped, because {tools[stopped_by[0]].name} failed",
                         code=CANCELLED,
+                        source="runtime",
                     )
                 raise
             except (PromptEvaluationError, VisibilityExpansionRequired) as error:
@@ -185,6 +186,7 @@ def conditional(
             "No conditional branch matched and no fallback provided",
             code=NO_BRANCH_MATCHED,
             recoverable=False,
+            source="runtime",
         )
 
     return _composed(
