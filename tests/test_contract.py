@@ -35,6 +35,7 @@ from narratoria.contract import (
     rollback_effects,
     validate,
 )
+from narratoria.contract.regex import TextTooLong, compile_regex
 from narratoria.errors import PromptEvaluationError, ToolValidationError
 from narratoria.events import Notice, Notification
 from narratoria.registry import ToolRegistry
@@ -265,6 +266,55 @@ def test_a_precondition_that_could_never_be_checked_is_refused_when_it_is_made(
 )  # fmt: skip
 def test_an_expectation_compares_as_json_and_coerces_nothing(value: Any, expected: Any, holds: bool) -> None:
     assert matches(value, expected) is holds
+
+
+async def test_no_regular_expression_of_a_manifest_holds_up_the_loop() -> None:
+    text = "a" * 27 + "!"
+    begun = time.perf_counter()
+    for pattern in ("^(a+)+$", "^(a|aa)+$", "(.*a){12}b", r"^(\w+\s?)*$"):
+        matches(text * 100, {"$matches": pattern})
+    assert time.perf_counter() - begun < 1
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[ab]*a[ab]{1000}c", r"(\w{1,100} ?){1,20}x", "(a|b|ab){1000}c", "(.{0,30}){0,20}x$"]
+)
+def test_a_large_expression_is_tried_on_short_texts_only(pattern: str) -> None:
+    longest = compile_regex(pattern).longest
+    assert longest >= 500
+    begun = time.perf_counter()
+    matches(("ab" * longest)[: longest - 1] + "x", {"$matches": pattern})
+    assert time.perf_counter() - begun < 2
+    with pytest.raises(TextTooLong, match=r"smaller repeat counts|\$contains"):
+        matches("a" * (longest + 1), {"$not": {"$matches": pattern}})  # fails, whichever way it is asked
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("^(?!admin)", r"\$not"), (r"(a)\1", "back-references"), (r"end\Z", r"`\$`"), ("[", "bracket"),
+        ("(a{1,1000}){1,1000}", "repeat counts"), ("\ud800", "compile"), (3, "no text"),
+    ],
+)  # fmt: skip
+def test_an_expression_that_cannot_run_in_linear_time_is_refused_with_the_way_out(
+    pattern: Any, reason: str
+) -> None:
+    with pytest.raises(ToolValidationError, match=reason):
+        StatePrecondition(state="x", expected_value={"$matches": pattern})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("b+", "abba", True), ("^b", "abba", False), ("a$", "a\n", False), ("(?i)ÉTÉ", "l'été", True),
+        (r"^\w+$", "été", False), (r"^\p{L}+$", "été", True), ("(?m)^b$", "a\nb", True), ("a.b", "a\nb", False),
+        ("(?s)a.b", "a\nb", True), ("x", "\ud800x", True),
+    ],
+)  # fmt: skip
+def test_an_expression_is_searched_for_as_the_pattern_of_a_json_schema_is(
+    pattern: str, text: str, found: bool
+) -> None:
+    assert matches(text, {"$matches": pattern}) is found
 
 
 # --- the check of them all -----------------------------------------------------------------------------

@@ -55,6 +55,11 @@ def test_search_looks_at_names_and_descriptions_whatever_the_case():
     assert len(registry.search("LIGHT")) == 2
 
 
+def test_a_search_takes_linear_time_whatever_the_pattern():
+    registry = ToolRegistry([make("slow", "a" * 40 + "!")])
+    assert registry.search("^(a+)+$") == []
+
+
 def test_a_bad_search_pattern_is_a_clear_error():
     with pytest.raises(NarratoriaError, match="not a regular expression"):
         ToolRegistry().search("(")

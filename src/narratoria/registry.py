@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from narratoria.contract import PreconditionResult, apply_effects, validate
+from narratoria.contract.regex import compile_regex
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.tool import Tool, ToolContext, ToolResult, fold_name
 
@@ -69,13 +69,14 @@ class ToolRegistry:
         return [*self.tools.values()]
 
     def search(self, pattern: str) -> ToolList:
-        """The tools whose name or description matches a regular expression, whatever the case."""
+        """The tools whose name or description matches a regular expression, whatever the case.
+
+        The dialect is that of `$matches`: linear in time, so the expression may come from anyone.
+        """
         try:
-            found = re.compile(pattern, re.IGNORECASE)
-        except re.error as error:
-            raise NarratoriaError(
-                f"search pattern {pattern!r} is not a regular expression: {error}"
-            ) from None
+            found = compile_regex(f"(?i){pattern}")
+        except ToolValidationError as error:
+            raise NarratoriaError(f"search pattern {error}") from None
         return [one for one in self.tools.values() if found.search(one.name) or found.search(one.description)]
 
     def __iter__(self) -> Iterator[Tool[Any, Any]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import RunningServer
 
+from conftest import RunningServer
 from narratoria.web.access import load_key
 
 

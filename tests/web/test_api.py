@@ -13,8 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import RunningServer
 from openapi_spec_validator import validate
+
+from conftest import RunningServer
 
 
 class Stream:

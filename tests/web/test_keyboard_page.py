@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from conftest import RunningServer, write_long_session
 
 expect = pytest.importorskip("playwright.sync_api").expect

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import RunningServer
 
 expect = pytest.importorskip("playwright.sync_api").expect

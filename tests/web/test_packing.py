@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import RunningServer
 
+from conftest import RunningServer
 from narratoria.web.packing import pack_modules
 from narratoria.web.static_files import ROOT
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import RunningServer, write_long_session
 
+from conftest import RunningServer, write_long_session
 from narratoria.web.games import MOST_BYTES_AT_FIRST
 
 expect = pytest.importorskip("playwright.sync_api").expect

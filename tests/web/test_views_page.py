@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import RunningServer, write_long_session
 
 expect = pytest.importorskip("playwright.sync_api").expect

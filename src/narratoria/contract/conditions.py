@@ -6,10 +6,10 @@ hold (`{"$gt": 0, "$lt": 10}`), or, in Python only, a predicate. What is not the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from narratoria.contract.regex import compile_regex
 from narratoria.errors import ToolValidationError
 from narratoria.state import MISSING, lookup
 
@@ -64,9 +64,9 @@ def check_expectation(expected: Any, where: str) -> None:
 
 def _check_pattern(pattern: Any, where: str) -> None:
     try:
-        re.compile(pattern)
-    except (re.error, TypeError) as error:
-        raise ToolValidationError(f"{where}: {pattern!r} is not a regular expression: {error}") from None
+        compile_regex(pattern)
+    except ToolValidationError as error:
+        raise ToolValidationError(f"{where}: {error}") from None
 
 
 def same(one: Any, other: Any) -> bool:
@@ -119,6 +119,6 @@ OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "$notIn": lambda value, operand: not any(same(value, item) for item in operand),
     "$exists": lambda value, operand: (value is not MISSING and value is not None) is operand,
     "$contains": _contains,
-    "$matches": lambda value, operand: isinstance(value, str) and re.search(operand, value) is not None,
+    "$matches": lambda value, operand: isinstance(value, str) and compile_regex(operand).search(value),
     "$not": lambda value, operand: not matches(value, operand),
 }

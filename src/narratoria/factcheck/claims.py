@@ -45,7 +45,8 @@ _STOPS: Final = "|".join(
 )
 _THING_ENDS: Final = rf"(?=\s+(?:{_STOPS})\b|\s*[,.!?…;:—–)]|\s*$)"
 _THING: Final = r"(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)" + _THING_ENDS
-_BEFORE: Final = r"(?P<before>(?:[\w'’-]+\s+){0,4}[\w'’-]+)\s+"
+# From the beginning of a word only: tried from every letter of a long one, it would take the square of its length.
+_BEFORE: Final = r"(?<![\w'’-])(?P<before>(?:[\w'’-]+\s+){0,4}[\w'’-]+)\s+"
 
 # --- having ------------------------------------------------------------------------------------------------
 
@@ -225,7 +226,7 @@ _DOES_SO: Final = re.compile(
 )
 # "Torch lit.": how tools report. With an article it would be a tale of what happened once: "The door shut."
 _TERSE: Final = re.compile(
-    r"(?P<before>(?:(?!(?:the|a|an|you|it|he|she|they|we|i|this|that|every|each|all|both|most|half|one|other)\s)"
+    r"(?<![\w'’-])(?P<before>(?:(?!(?:the|a|an|you|it|he|she|they|we|i|this|that|every|each|all|both|most|half|one|other)\s)"
     r"[\w'’-]+\s+){1,3})(?:now\s+)?(?P<trait>lit|unlit|extinguished|open|opened|closed|shut|locked|unlocked|bolted|"
     r"unbolted|barred|broken|smashed|filled)(?:\s+(?:now|again))?\s*[.!…;:]?$",
     re.IGNORECASE,
@@ -287,7 +288,7 @@ def claims(narration: str) -> list[Claim]:
     at: Claim | None = None  # only where it ends: a narration may pass through many places
     text = _SPEECH.sub(" — ", narration[:_MAX_TEXT])
     for match in _SENTENCE.finditer(text):
-        sentence = match[0].strip()
+        sentence = " ".join(match[0].split())  # a run of a thousand spaces would be tried from each of them
         if sentence.endswith("?") or _HEDGE.search(sentence):
             continue
         found.extend(_possessions(sentence))

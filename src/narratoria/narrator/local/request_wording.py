@@ -22,7 +22,7 @@ _ARTICLE: Final = r"(?:(?P<article>the|an?|some|my)\s+)?"
 _ADJECTIVES: Final = rf"(?:(?!(?:{'|'.join(sorted(PREPOSITIONS))}) )[\w-]+ ){{0,2}}?"
 _SHORTEST: Final = 2  # words: "Pauses" alone says too little
 # Where a description goes on to say when, why or what else.
-_ENOUGH: Final = re.compile(r"\s*(?:[.;:(,]| so that | and )")
+_ENOUGH: Final = re.compile(r"(?<!\s)\s*(?:[.;:(,]| so that | and )")
 _EITHER_WAY: Final = re.compile(r"\b(on) or off\b|\b(up) or down\b")
 
 
