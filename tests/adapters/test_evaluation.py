@@ -13,7 +13,7 @@ from narratoria import Session, ToolContext, ToolResult, tool
 from narratoria.adapters import Evaluation, evaluate
 from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.deadline import Budget, BudgetTracker, Deadline
-from narratoria.errors import PromptEvaluationError
+from narratoria.errors import PromptEvaluationError, PromptValidationError
 from narratoria.prompt import MarkdownSection, Prompt, SectionVisibility
 from narratoria.testing import (
     Babbles,
@@ -316,3 +316,14 @@ async def test_a_tool_sees_the_prompt_and_the_adapter_it_is_called_for() -> None
     assert seen[1] is found.rendered
     assert seen[2].name.startswith("m at http://127.0.0.1")
     assert seen[3] == 1
+
+
+async def test_what_was_wrong_with_the_last_answer_is_said_when_none_ever_fits() -> None:
+    script: list[Behaviour] = [Says('{"name": 5, "exits": []}')] * 3
+    with pytest.raises(PromptEvaluationError, match=r"no answer after 3 rounds.*name: expected.*max_rounds"):
+        await run(script, prompt_of(), output=Room, max_rounds=3)
+
+
+async def test_plain_text_in_the_place_of_a_prompt_is_refused_with_the_way_to_make_one() -> None:
+    with pytest.raises(PromptValidationError, match=r"takes a Prompt, not str; .*MarkdownSection\("):
+        await run([], "What is the weather?")  # type: ignore[arg-type]

@@ -370,3 +370,12 @@ async def test_a_key_that_the_model_tells_is_masked_in_what_is_heard_and_in_the_
         heard: list[str] = []
         reply = await adapter.complete(ModelRequest([{"role": "user", "content": "x"}]), heard.append)
     assert "".join(heard) == reply.text == "The key is [key], said the door."
+
+
+def test_without_a_key_and_an_address_it_is_said_what_to_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(
+        NarratoriaError, match=r"no language model is configured: pass base_url.*OPENAI_API_KEY"
+    ):
+        OpenAIAdapter()

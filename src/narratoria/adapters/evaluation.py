@@ -35,6 +35,7 @@ from narratoria.errors import (
     BudgetExceededError,
     DeadlineExceededError,
     PromptEvaluationError,
+    PromptValidationError,
     VisibilityExpansionRequired,
 )
 from narratoria.events import JsonObject
@@ -99,6 +100,11 @@ async def evaluate(
     dataclass, the answer is parsed strictly, and what is wrong with it is told to the model.
     """
     bound = prompt.bind() if isinstance(prompt, Prompt) else prompt
+    if not isinstance(bound, BoundPrompt):
+        raise PromptValidationError(
+            f"evaluate takes a Prompt, not {type(prompt).__name__}; for plain text write "
+            f'Prompt(ns="app", key="ask", sections=[MarkdownSection(title="Ask", key="ask", template="…")])'
+        )
     loop = _Loop(bound, adapter, session, output, deadline, budget_tracker, max_tokens, on_text, config or {})
     loop.tool_choice, loop.time_limit = tool_choice, time_limit
     loop.begin(request, history)
@@ -106,9 +112,10 @@ async def evaluate(
         answer = await loop.round(number)
         if answer is not None:
             return answer
+    wrong = f"; the last answer did not do: {loop.objection}" if loop.objection else ""
     raise PromptEvaluationError(
         f"prompt {bound.prompt.ns}/{bound.prompt.key}: no answer after {max_rounds} rounds and "
-        f"{len(loop.made)} tool calls; raise max_rounds or make the instructions clearer"
+        f"{len(loop.made)} tool calls{wrong}; raise max_rounds or make the instructions clearer"
     )
 
 
@@ -140,6 +147,7 @@ class _Loop(Generic[T]):
         self.time_limit = REPLY_TIMEOUT
         self.concluding = False  # the model has called its tools: now only the form of its answer matters
         self.failures = 0
+        self.objection = ""  # what was wrong with the last answer
         self.usage = ModelUsage()
         self.made: list[CallMade] = []
         self.messages: list[JsonObject] = []
@@ -241,6 +249,7 @@ class _Loop(Generic[T]):
             raise PromptEvaluationError(str(error)) from error
 
     def _object(self, reply: ModelReply, problem: str) -> None:
+        self.objection = problem.rstrip(".")
         self.messages.append({"role": "assistant", "content": reply.text or "…"})
         asked = (
             "Answer again" if self.output is None else "Answer again, with one JSON object and nothing else"

@@ -85,19 +85,25 @@ class OpenAIAdapter:
         self.extra_body = dict(extra_body or {})
         # A local server wants no key, but the SDK does not start without one. Without an address the SDK
         # goes to the hosted service, and takes OPENAI_API_KEY itself.
-        self._client = openai.AsyncOpenAI(
-            base_url=base_url,
-            api_key=api_key or (None if base_url is None else _NO_KEY),
-            max_retries=0,
-            default_headers={"Accept-Encoding": "identity"},
-            http_client=openai.DefaultAsyncHttpxClient(
-                event_hooks={"response": [bound(max_reply_bytes)]},
-                follow_redirects=False,  # a player's words go to the address that was set, and nowhere else
-                # No connection outlives its reply: an adapter may be used from one event loop after another.
-                limits=httpx2.Limits(max_keepalive_connections=0),
-                timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
-            ),
-        )
+        try:
+            self._client = openai.AsyncOpenAI(
+                base_url=base_url,
+                api_key=api_key or (None if base_url is None else _NO_KEY),
+                max_retries=0,
+                default_headers={"Accept-Encoding": "identity"},
+                http_client=openai.DefaultAsyncHttpxClient(
+                    event_hooks={"response": [bound(max_reply_bytes)]},
+                    follow_redirects=False,  # a player's words go to the address that was set, and nowhere else
+                    # No connection outlives its reply: an adapter may be used from one event loop after another.
+                    limits=httpx2.Limits(max_keepalive_connections=0),
+                    timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT),
+                ),
+            )
+        except openai.OpenAIError as error:
+            raise NarratoriaError(
+                "no language model is configured: pass base_url, the address of an OpenAI-compatible server "
+                "(Ollama: http://localhost:11434/v1), or api_key for OpenAI's own, or set OPENAI_API_KEY"
+            ) from error
         self.address = _shown(str(self._client.base_url))
 
     @classmethod
