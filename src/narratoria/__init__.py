@@ -13,6 +13,15 @@ The package, from the bottom up; each layer imports only from those below it:
 Importing the package names its public parts and does nothing else.
 """
 
+import sys
+
+if sys.platform == "win32":  # before anything of ours asks for `fcntl`, process groups or signals
+    _SENTENCE = "Narratoria runs on Linux and macOS; on Windows run `wsl --install` and use it inside WSL."
+    _PROGRAM = sys.argv[0].replace("\\", "/").rpartition("/")[2]
+    if sys.orig_argv[1:3] == ["-m", "narratoria"] or _PROGRAM.startswith("narratoria"):
+        raise SystemExit(_SENTENCE)
+    raise ImportError(_SENTENCE)
+
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.executor import ToolExecutor
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
