@@ -9,13 +9,27 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from narratoria.errors import BudgetExceededError, DeadlineExceededError
+from narratoria.errors import BudgetExceededError, DeadlineExceededError, ToolValidationError
 
 Clock: TypeAlias = Callable[[], float]
+
+LONGEST_TIMEOUT: Final = 7200.0  # of one tool, in seconds; None is no limit
+LONGEST_WAIT: Final = 300.0  # before the first retry, and a step
+LONGEST_DELAY: Final = 3600.0  # between any two attempts
+
+
+def check_seconds(what: str, seconds: Any, longest: float) -> None:
+    """Refuse a time that can only be meant in milliseconds, as 004 writes them. What is no number is let through."""
+    if isinstance(seconds, int | float) and seconds > longest:
+        much = f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
+        raise ToolValidationError(
+            f"{what}: {seconds:g} is {much}, and more than {longest:g} is refused: times are in seconds, not in "
+            f"milliseconds; for {seconds:g} ms write {seconds / 1000:g}"
+        )
 
 
 class Deadline:

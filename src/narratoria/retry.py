@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 import msgspec
 
 from narratoria import schema
+from narratoria.deadline import LONGEST_DELAY, LONGEST_WAIT, check_seconds
 from narratoria.errors import (
     CANCELLED,
     DEADLINE_EXCEEDED,
@@ -31,9 +32,20 @@ if TYPE_CHECKING:
     from narratoria.tool import ToolError
 
 MAX_RETRIES: Final = 100
-LONGEST_DELAY: Final = 3600.0
 
-Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, description="Seconds.")]
+# The largest values stand in the schema; `check_waits` holds to them, and says that these are seconds.
+Seconds: TypeAlias = Annotated[
+    float,
+    msgspec.Meta(
+        ge=0, description="Seconds, not milliseconds.", extra_json_schema={"maximum": int(LONGEST_WAIT)}
+    ),
+]
+LongSeconds: TypeAlias = Annotated[
+    float,
+    msgspec.Meta(
+        ge=0, description="Seconds, not milliseconds.", extra_json_schema={"maximum": int(LONGEST_DELAY)}
+    ),
+]
 
 
 # --- how long to wait ----------------------------------------------------------------------------------
@@ -87,7 +99,7 @@ class ExponentialBackoff(_Strategy, tag="exponential", frozen=True):
     """A wait that is multiplied each time, up to `max_delay`."""
 
     base_delay: Seconds
-    max_delay: Seconds = 30.0
+    max_delay: LongSeconds = 30.0
     multiplier: Annotated[float, msgspec.Meta(ge=0)] = 2.0
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
@@ -169,6 +181,26 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         return error.recoverable or self.retry_unrecoverable
 
 
+_LONGEST: Final = {
+    "delay": LONGEST_WAIT,
+    "baseDelay": LONGEST_WAIT,
+    "increment": LONGEST_WAIT,
+    "maxDelay": LONGEST_DELAY,
+}
+
+
+def check_waits(where: str, policy: RetryPolicy) -> None:
+    """Refuse waits of a tool's policy that can only be meant in milliseconds. A plan's were, and are not checked."""
+    _check_waits(where, msgspec.to_builtins(policy.backoff))
+
+
+def _check_waits(where: str, backoff: Any) -> None:
+    while isinstance(backoff, Mapping):
+        for key, longest in _LONGEST.items():
+            check_seconds(f"{where}.{key}", backoff.get(key), longest)
+        backoff = backoff.get("base")
+
+
 def _codes(field: str, codes: Iterable[str]) -> frozenset[str]:
     if isinstance(codes, str):  # a lone string would become a set of letters
         raise ToolValidationError(f"retry: {field} is a set of error codes; write {{{codes!r}}}")
@@ -229,6 +261,7 @@ def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
     """The policy a manifest describes; a `ToolValidationError` names the key that is wrong."""
     where = f"tool {name!r}: retry" if name else "retry"
     try:
+        _check_waits("backoff", data.get("backoff") if isinstance(data, Mapping) else None)
         parsed: RetryData = _parse_policy(data)
         return RetryPolicy(
             parsed.max_retries,

@@ -17,9 +17,10 @@ import msgspec
 
 from narratoria import schema
 from narratoria.context import CallScope, Pipeline, ToolContext, Trial
+from narratoria.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.errors import EXECUTION_FAILED, ErrorSource, ToolValidationError
 from narratoria.events import JsonObject
-from narratoria.retry import RetryPolicies, RetryPolicy
+from narratoria.retry import RetryPolicies, RetryPolicy, check_waits
 from narratoria.value_types import mismatch
 
 if TYPE_CHECKING:
@@ -216,6 +217,9 @@ class Tool(Generic[P, R]):
             raise ToolValidationError(f"tool {name!r}: handler is not callable: {handler!r}")
         if timeout is not None and not timeout > 0:
             raise ToolValidationError(f"tool {name!r}: timeout must be more than 0 seconds, got {timeout!r}")
+        if kind != "composition":  # a composition's is made of its parts'
+            check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
+        check_waits(f"tool {name!r}: retry: backoff", retry)
         self.params_type, self.result_type = self._types or _handler_types(handler)
         if parameters is not None:
             self.parameters: Mapping[str, Any] = parameters

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from narratoria.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.errors import (
     CANCELLED,
     NO_BRANCH_MATCHED,
@@ -93,6 +94,8 @@ def parallel(
     tools = _some(tools, "parallel")
     if max_concurrency is not None and max_concurrency < 1:
         raise ToolValidationError(f"parallel: max_concurrency must be 1 or more, got {max_concurrency}")
+    if timeout is not None:
+        check_seconds("parallel: timeout", timeout, LONGEST_TIMEOUT)
     at_once = min(max_concurrency or len(tools), len(tools))
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:

@@ -11,7 +11,8 @@ import msgspec
 
 from narratoria import schema
 from narratoria.contract import effects_from_data, preconditions_from_data
-from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.retry import policy_from_data
 
@@ -42,7 +43,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     parameters: JsonObject = msgspec.field(
         default_factory=lambda: {"type": "object", "additionalProperties": True}
     )
-    timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+    timeout: Annotated[float, msgspec.Meta(gt=0, extra_json_schema={"maximum": int(LONGEST_TIMEOUT)})] = 30.0
     retry: JsonObject | None = None
     preconditions: list[JsonObject] = msgspec.field(default_factory=list)
     effects: list[JsonObject] = msgspec.field(default_factory=list)
@@ -93,8 +94,9 @@ def load_manifest(executable: Path) -> Manifest:
 def parse_manifest(data: Any, *, where: str) -> Manifest:
     """Check a manifest whole, contract included; every problem names the key."""
     try:
+        check_seconds("timeout", data.get("timeout") if isinstance(data, dict) else None, LONGEST_TIMEOUT)
         manifest: Manifest = _parse(data)
-    except ArgumentsInvalid as error:
+    except ToolValidationError as error:
         raise ToolValidationError(f"{where}: {error}") from None
     try:
         preconditions_from_data(manifest.preconditions, name=manifest.name, checks=_AnyCheck())
