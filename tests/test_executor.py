@@ -563,7 +563,7 @@ async def test_each_attempt_starts_from_a_clean_draft_and_the_last_one_is_commit
 
 
 async def test_waiting_for_a_retry_ends_at_once_on_cancellation():
-    @tool(description="Always fails.", retry=RetryPolicy(3, FixedBackoff(3600)))
+    @tool(description="Always fails.", retry=RetryPolicy(3, FixedBackoff(300)))
     async def flaky(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
         raise OSError
 
