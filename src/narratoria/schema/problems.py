@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import jsonschema_rs
 import msgspec
@@ -17,6 +17,24 @@ from narratoria.state import lookup
 Schema: TypeAlias = dict[str, Any]
 Validator: TypeAlias = jsonschema_rs.Draft202012Validator
 Path: TypeAlias = Sequence[str | int]
+
+
+class UnknownKeys(NamedTuple):
+    """The keys of one object that no schema names, and those that one does."""
+
+    path: tuple[str | int, ...]
+    keys: list[str]
+    known: list[str]
+
+
+class KeyRules(NamedTuple):
+    """The keys that a schema knows where it refused one, and what it finds wrong with the value of any other."""
+
+    known: list[str]
+    of_others: Callable[[Any], list[str]] | None = None
+
+
+KnownKeys: TypeAlias = Callable[[jsonschema_rs.ValidationError], KeyRules]
 
 MAX_PROBLEMS: Final = 20  # as many as a person reads; arguments may have a hundred thousand keys
 MAX_SHOWN: Final = 60
@@ -86,30 +104,40 @@ def fits(validator: Validator, arguments: dict[str, Any]) -> bool:
     try:
         return validator.is_valid(arguments)
     except ValueError:  # a date or a UUID from a Python caller: judge what it is as JSON
-        return validator.is_valid(_as_json(arguments))
+        return validator.is_valid(as_json(arguments))
 
 
 def find_problems(
-    validator: Validator, schema: Schema, arguments: dict[str, Any], error: Exception | None = None
+    validator: Validator,
+    known: KnownKeys,
+    arguments: Any,
+    error: Exception | None = None,
+    unknown: Iterable[UnknownKeys] = (),
 ) -> list[str]:
     """Every way in which the arguments do not fit, up to a readable number.
 
     `error` is msgspec's, for what a schema cannot say: 1.0 for an int, the refusal of a `__post_init__`.
+    `unknown` are keys that the validator does not mind.
     """
     try:
         errors = validator.iter_errors(arguments)
     except ValueError:
         if isinstance(error, msgspec.ValidationError):
             return [_from_msgspec(error, arguments)]
-        errors = validator.iter_errors(_as_json(arguments))
-    lines = (line for one in errors for line in _explain(one, schema))
-    found = list(dict.fromkeys(itertools.islice(lines, MAX_PROBLEMS + 1)))
+        arguments = as_json(arguments)
+        errors = validator.iter_errors(arguments)
+    wording = _Wording(known, arguments)
+    lines = itertools.chain(
+        (line for one in errors for line in wording.explain(one)),
+        (line for one in unknown for line in wording.unknown_keys(one)),
+    )
+    found = list(itertools.islice(dict.fromkeys(itertools.islice(lines, 2 * MAX_PROBLEMS)), MAX_PROBLEMS + 1))
     if len(found) > MAX_PROBLEMS:
         found[MAX_PROBLEMS:] = ["and more"]
-    return found if found or error is None else [_from_msgspec(error, arguments)]
+    return found or wording.last_resort() or ([] if error is None else [_from_msgspec(error, arguments)])
 
 
-def _as_json(arguments: dict[str, Any]) -> Any:
+def as_json(arguments: Any) -> Any:
     """The arguments of a Python caller as JSON, or why they cannot be."""
     try:
         plain = dump(arguments)
@@ -134,17 +162,121 @@ def _from_msgspec(error: Exception, arguments: dict[str, Any]) -> str:
 # --- wording -------------------------------------------------------------------------------------------
 
 
-def _explain(error: jsonschema_rs.ValidationError, schema: Schema) -> Iterator[str]:
-    kind, path = error.kind, error.instance_path
-    keyword = kind.name
-    if keyword in ("additionalProperties", "unevaluatedProperties"):
-        yield from _unknown_keys(kind.unexpected, path, _known_keys(schema, error.schema_path))  # type: ignore[attr-defined]
-    elif keyword == "required":
-        yield f"{show_path([*path, kind.property])}: missing; it is required"  # type: ignore[attr-defined]
-    elif keyword in ("anyOf", "oneOf") and (branches := getattr(kind, "context", None)):
-        yield from _explain_branches(error, branches, schema)
-    else:
-        yield f"{show_path(path) or 'arguments'}: {_wording(error)}"
+class _Wording:
+    """Words for the validator's errors about one value. No line says of a known key that it is unknown."""
+
+    def __init__(self, known: KnownKeys, value: Any) -> None:
+        self._known = known
+        self._value = value
+        self._told: set[tuple[str | int, ...]] = set()
+        self._unexplained: list[Path] = []
+
+    def explain(self, error: jsonschema_rs.ValidationError) -> Iterator[str]:
+        kind: Any = error.kind
+        path, keyword = error.instance_path, kind.name
+        if keyword in ("additionalProperties", "unevaluatedProperties"):
+            yield from self._refused_keys(error, kind.unexpected)
+        elif keyword == "falseSchema" and _is_rest(error.evaluation_path):
+            # `additionalProperties: false` alone; the validator gives the value of the key but not its name
+            value = lookup(self._value, path)
+            yield from self._refused_keys(error, list(value) if isinstance(value, Mapping) else [])
+        elif keyword == "required":
+            yield f"{show_path([*path, kind.property])}: missing; it is required"
+        elif keyword in ("anyOf", "oneOf") and (branches := getattr(kind, "context", None)):
+            yield from self._explain_branches(error, branches)
+        else:
+            yield f"{show_path(path) or 'arguments'}: {_wording(error)}"
+
+    def _refused_keys(self, error: jsonschema_rs.ValidationError, keys: list[str]) -> Iterator[str]:
+        """A key that fails by its value, or in an alternative, is unevaluated too; of that its own error speaks."""
+        known, of_others = self._known(error)
+        path = tuple(error.instance_path)
+        self._unexplained += [(*path, key) for key in keys if key in known]
+        others = [key for key in keys if key not in known]
+        if of_others is None:
+            yield from self.unknown_keys(UnknownKeys(path, others, known))
+            return
+        for key in others[:MAX_PROBLEMS]:
+            yield from (_below([*path, key], line) for line in of_others(lookup(self._value, [*path, key])))
+
+    def unknown_keys(self, found: UnknownKeys) -> Iterator[str]:
+        path, known = found.path, found.known
+        keys = [key for key in found.keys if (*path, key) not in self._told]
+        self._told.update((*path, key) for key in keys)
+        if len(known) > MAX_PROBLEMS:
+            known = [*known[:MAX_PROBLEMS], "…"]
+        listed = f"known: {', '.join(known)}" if known else "none is expected here"
+        for key in keys[: MAX_PROBLEMS // 2]:
+            yield f"{show_path([*path, shorten(key, MAX_SHOWN)])}: unknown key; {listed}"
+        if len(keys) > MAX_PROBLEMS // 2:
+            rest = len(keys) - MAX_PROBLEMS // 2
+            yield f"{show_path(path) or 'arguments'}: and {rest} more unknown keys"
+
+    def last_resort(self) -> list[str]:
+        """Keys that are declared and refused all the same: a schema that contradicts itself."""
+        return [
+            f"{show_path(path)}: the schema refuses this key here"
+            for path in self._unexplained[:MAX_PROBLEMS]
+        ]
+
+    def _explain_branches(
+        self, error: jsonschema_rs.ValidationError, branches: list[list[jsonschema_rs.ValidationError]]
+    ) -> Iterator[str]:
+        """Of several alternatives, speak of the one whose shape the value has; else of the shapes it may have."""
+        path, got = error.instance_path, show(error.instance)
+        here = show_path(path) or "arguments"
+        if fitting := sum(not branch for branch in branches):  # an alternative without errors fits
+            yield f"{here}: fits {fitting} of {len(branches)} alternatives, must fit exactly one; got {got}"
+            return
+        near = [branch for branch in branches if not any(_is_of_other_kind(one, path) for one in branch)]
+        if len(near) == 1:
+            for one in near[0]:
+                yield from self.explain(one)
+            return
+        told = [list(dict.fromkeys(self._aside(branch))) for branch in near]
+        wrong = [one for branch in branches for one in branch if _is_of_other_kind(one, path)]
+        shared = [line for line in told[0] if all(line in lines for lines in told)] if told else []
+        if shared:
+            yield from shared
+        elif near:
+            reasons = " / ".join(dict.fromkeys("; ".join(lines[:3]) for lines in told[:3]))
+            yield f"{here}: fits none of {len(branches)} alternatives: {reasons}"
+        elif tags := _by_path([one for one in wrong if one.kind.name != "type"]):
+            # the tag on which most alternatives differ
+            tagged = max(tags, key=len)
+            known = ", ".join(dict.fromkeys(show(option) for one in tagged for option in _tag_options(one)))
+            yield f"{show_path(tagged[0].instance_path)}: expected one of {known}, got {show(tagged[0].instance)}"
+        else:
+            names = {name for one in wrong for name in getattr(one.kind, "types", ())}
+            expected = _either(sorted(_NAMES.get(name, name) for name in names))
+            yield f"{here}: expected {expected}, got {got}" if names else f"{here}: {_wording(error)}"
+
+    def _aside(self, branch: list[jsonschema_rs.ValidationError]) -> Iterator[str]:
+        """The words for an alternative, which may not be the one that was meant."""
+        aside = _Wording(self._known, self._value)
+        return (line for one in branch for line in aside.explain(one))
+
+
+def _is_rest(evaluation_path: Path) -> bool:
+    """The path ends at the keyword, not at a property of that name."""
+    return evaluation_path[-1:] == ["additionalProperties"] and evaluation_path[-2:-1] not in [
+        [one] for one in ("properties", "patternProperties", "$defs")
+    ]
+
+
+def _below(path: Path, line: str) -> str:
+    """A problem of a value as one of the whole that holds it there."""
+    here = show_path(path)
+    if line.startswith("arguments: "):
+        return here + line.removeprefix("arguments")
+    return here + ("" if line.startswith("[") else ".") + line
+
+
+def _by_path(errors: list[jsonschema_rs.ValidationError]) -> list[list[jsonschema_rs.ValidationError]]:
+    grouped: dict[str, list[jsonschema_rs.ValidationError]] = {}
+    for one in errors:
+        grouped.setdefault(show_path(one.instance_path), []).append(one)
+    return list(grouped.values())
 
 
 def _wording(error: jsonschema_rs.ValidationError) -> str:
@@ -166,43 +298,11 @@ def _wording(error: jsonschema_rs.ValidationError) -> str:
         return f"expected text matching {kind.pattern}{got}"
     if keyword == "format":
         return f"expected a {kind.format}{got}"
+    if keyword == "falseSchema":
+        return f"the schema allows nothing here{got}"
     if keyword == "uniqueItems":
         return "expected no item twice"
     return shorten(error.message, 200)
-
-
-def _explain_branches(
-    error: jsonschema_rs.ValidationError,
-    branches: list[list[jsonschema_rs.ValidationError]],
-    schema: Schema,
-) -> Iterator[str]:
-    """Of several alternatives, speak of the one whose shape the value has; else of the shapes it may have."""
-    path, got = error.instance_path, show(error.instance)
-    near = [
-        branch for branch in branches if branch and not any(_is_of_other_kind(one, path) for one in branch)
-    ]
-    if len(near) == 1:
-        for one in near[0]:
-            yield from _explain(one, schema)
-        return
-    here = show_path(path) or "arguments"
-    told = [[line for one in branch for line in _explain(one, schema)] for branch in near]
-    wrong = [one for branch in branches for one in branch if _is_of_other_kind(one, path)]
-    shared = [line for line in told[0] if all(line in lines for lines in told)] if told else []
-    tags = [one for one in wrong if one.kind.name != "type"]
-    if shared:
-        yield from shared
-    elif near:
-        reasons = " / ".join(", ".join(lines[:3]) for lines in told[:3])
-        yield f"{here}: fits none of {len(branches)} alternatives: {reasons}"
-    elif tags:
-        known = ", ".join(dict.fromkeys(show(option) for one in tags for option in _tag_options(one)))
-        tag = tags[0]
-        yield f"{show_path(tag.instance_path)}: expected one of {known}, got {show(tag.instance)}"
-    else:
-        names = {name for one in wrong for name in getattr(one.kind, "types", ())}
-        expected = _either(sorted(_NAMES.get(name, name) for name in names))
-        yield f"{here}: expected {expected}, got {got}" if names else f"{here}: {_wording(error)}"
 
 
 def _is_of_other_kind(error: jsonschema_rs.ValidationError, path: Path) -> bool:
@@ -218,68 +318,24 @@ def _tag_options(error: jsonschema_rs.ValidationError) -> list[Any]:
     return list(getattr(error.kind, "options", ()))
 
 
-def _unknown_keys(unexpected: list[str], path: Path, known: list[str]) -> Iterator[str]:
-    if len(known) > MAX_PROBLEMS:
-        known = [*known[:MAX_PROBLEMS], "…"]
-    listed = f"known: {', '.join(known)}" if known else "none is expected here"
-    for key in unexpected[: MAX_PROBLEMS // 2]:
-        yield f"{show_path([*path, shorten(key, MAX_SHOWN)])}: unknown key; {listed}"
-    if len(unexpected) > MAX_PROBLEMS // 2:
-        rest = len(unexpected) - MAX_PROBLEMS // 2
-        yield f"{show_path(path) or 'arguments'}: and {rest} more unknown keys"
+def known_keys(*nodes: Any) -> list[str]:
+    """The keys that schemas declare or ask for, patterns last."""
+    names: dict[str, None] = {}
+    for node in nodes:
+        declared = node.get("properties", {})
+        names |= dict.fromkeys(key for key, child in declared.items() if child is not False)
+        names |= dict.fromkeys(key for key in node.get("required", ()) if key not in declared)
+    patterns = [pattern for node in nodes for pattern in node.get("patternProperties", ())]
+    return [*names, *dict.fromkeys(f"keys matching {pattern}" for pattern in patterns)]
 
 
-def _known_keys(schema: Schema, keyword_path: Path) -> list[str]:
-    """The keys declared where the keyword that refused one stands, in allOf, anyOf, … beside it too."""
-    place: Any = schema
-    for part in keyword_path[:-1]:
-        try:
-            place = place[part]
-        except (LookupError, TypeError):
-            return []
-    return list(dict.fromkeys(key for part in in_place(place, schema) for key in part.get("properties", ())))
-
-
-def in_place(place: Any, root: Schema) -> list[Schema]:
-    """The schema at a place and those that judge the same value with it: `$ref`, `allOf`, `anyOf`, …"""
-    parts: dict[int, Schema] = {}
-    waiting = [place]
-    for part in waiting:  # grows while it is walked
-        if not isinstance(part, dict) or id(part) in parts:
-            continue
-        parts[id(part)] = part
-        waiting += [one for keyword in ("allOf", "anyOf", "oneOf") for one in part.get(keyword, ())]
-        waiting += [part[keyword] for keyword in ("then", "else") if keyword in part]
-        waiting += list(part.get("dependentSchemas", {}).values())
-        waiting.append(_referred(part.get("$ref"), root))
-    return list(parts.values())
-
-
-def _referred(reference: Any, root: Schema) -> Any:
-    """What a `$ref` inside the same schema points at; None for any other."""
-    if reference == "#":
-        return root
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
-    if not reference.startswith("#/"):
-        return _anchored(reference[1:], root)
-    place: Any = root
-    for part in reference[2:].split("/"):
-        part = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, list) and part.isdecimal() and int(part) < len(place):
-            place = place[int(part)]
-        elif isinstance(place, dict) and part in place:
-            place = place[part]
-        else:
-            return None
-    return place
-
-
-def _anchored(anchor: str, part: Any) -> Any:
-    if isinstance(part, dict) and part.get("$anchor") == anchor:
-        return part
-    inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    return next((found for one in inside if (found := _anchored(anchor, one)) is not None), None)
+def types_of(node: Any) -> set[str]:
+    """The types a schema may accept, by its own `type`."""
+    everything = {"object", "array", "string", "number", "integer", "boolean", "null"}
+    if not isinstance(node, dict):
+        return everything if node else set()
+    said = node.get("type", everything)
+    return {said} if isinstance(said, str) else set(said)
 
 
 def _either(names: Iterable[str]) -> str:

@@ -3,196 +3,203 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
+import jsonschema_rs
+
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.schema.defaults import Defaults
 from narratoria.schema.problems import (
+    KeyRules,
+    KnownKeys,
     Schema,
+    as_json,
     as_object,
     compile_schema,
     find_problems,
     fits,
-    in_place,
+    known_keys,
     of_tool,
     show,
-    show_path,
+    types_of,
 )
+from narratoria.schema.references import Place, References, children
+from narratoria.schema.unknown_keys import KeyFinder
 
 _DIALECT: Final = "json-schema.org/"
-_PROBE: Final = "x-default"
+# What may stand beside a `$ref` or alternatives without judging the value itself.
+_REMARKS: Final = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
+     "$comment", "$defs", "definitions", "$schema", "$anchor", "type")
+)  # fmt: skip
+_COMBINING: Final = frozenset(
+    ("$dynamicRef", "not", "if", "then", "else", "dependentSchemas", "dependentRequired", "contains",
+     "unevaluatedProperties", "unevaluatedItems", "$id")
+)  # fmt: skip
 _HOMES: Final = ("$defs", "definitions")
+_CONTAINERS: Final = frozenset(("object", "array"))
 
 
 def parser_for_schema(
     schema: Mapping[str, Any], *, name: str = ""
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A function that checks arguments against the schema and returns them with its defaults filled in."""
-    strict = closed(schema, name=name)
-    validator = compile_schema(strict, name)
-    has_defaults = _mentions_default(strict)
-    if has_defaults:
-        _check_defaults(strict, strict, (), name)
+    """A function that checks arguments against the schema and returns them with its defaults filled in.
+
+    Undeclared keys are refused wherever the schema declares any and does not say otherwise. An object that declares
+    no keys at all (`{"type": "object"}`) is free-form.
+    """
+    read = _read(schema, name)
+    strict = _closed(read)
+    judge = _Combined(read, name) if strict is None else _Plain(strict, name)
+    defaults = Defaults(judge.references, judge.problems_at, name)
 
     def parse(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given = as_object(arguments)
-        if has_defaults:
-            given = _fill(given, strict, strict, ())
-        if not fits(validator, given):
-            raise ArgumentsInvalid(find_problems(validator, strict, given))
+        if defaults.exist:
+            given = defaults.fill(given)
+        if not judge.accepts(given):
+            raise ArgumentsInvalid(judge.problems(given))
         return given
 
     return parse
 
 
-# --- unknown keys --------------------------------------------------------------------------------------
-
-
-def closed(schema: Mapping[str, Any], *, name: str = "") -> Schema:
-    """A copy of the schema that refuses undeclared keys wherever it declares any and does not say otherwise.
-
-    An object that declares no keys at all (`{"type": "object"}`) is free-form and stays so.
-    """
+def _read(schema: Mapping[str, Any], name: str) -> Schema:
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         got = show(schema.get("type")) if isinstance(schema, Mapping) else show(schema)
         raise ToolValidationError(
             f'{of_tool(name)}parameters need "type": "object" at the top (004), got {got}'
         )
-    strict: Schema = copy.deepcopy(dict(schema))
-    if _DIALECT in str(strict.get("$schema", "")):
-        del strict["$schema"]  # older drafts are read as 2020-12, the one dialect this runtime speaks
-    compile_schema(strict, name)  # refuse a bad schema before walking it
-    _close(strict, strict, set())
+    read: Schema = dict(schema)
+    if _DIALECT in str(read.get("$schema", "")):
+        del read["$schema"]  # older drafts are read as 2020-12, the one dialect this runtime speaks
+    compile_schema(read, name)  # refuse a bad schema, and a bottomless one, before walking it
+    return copy.deepcopy(read)
+
+
+# --- two ways to judge -----------------------------------------------------------------------------------
+
+
+class _Plain:
+    """By a closed schema: one look of the validator."""
+
+    def __init__(self, strict: Schema, name: str) -> None:
+        self.references = References(strict)
+        self._validator = compile_schema(strict, name)
+
+    def accepts(self, arguments: dict[str, Any]) -> bool:
+        return fits(self._validator, arguments)
+
+    def problems(self, value: Any) -> list[str]:
+        return find_problems(self._validator, self._known_from(self.references.top), value)
+
+    def problems_at(self, place: Place, value: Any) -> list[str]:
+        """What is wrong with a value by one part of the schema."""
+        known = self._known_from(place, self.references.steps_to(place))
+        return find_problems(self.references.validator(place), known, value)
+
+    def _known_from(self, start: Place, skip: int = 0) -> KnownKeys:
+        return lambda error: KeyRules(_declared_at(self.references.at(error.evaluation_path[skip:-1], start)))
+
+
+def _declared_at(place: Place | None) -> list[str]:
+    return known_keys(place.node) if place and isinstance(place.node, dict) else []
+
+
+class _Combined(_Plain):
+    """By the schema as it is and, beside it, by the keys that the parts that apply know."""
+
+    def __init__(self, schema: Schema, name: str) -> None:
+        super().__init__(schema, name)
+        self._keys = KeyFinder(self.references)
+
+    def accepts(self, arguments: dict[str, Any]) -> bool:
+        try:
+            valid = self._validator.is_valid(arguments)
+        except ValueError:  # a date or a UUID from a Python caller: judge what it is as JSON
+            arguments = as_json(arguments)
+            valid = self._validator.is_valid(arguments)
+        return valid and next(self._keys.find(arguments, self.references.top), None) is None
+
+    def problems(self, value: Any) -> list[str]:
+        return self.problems_at(self.references.top, value)
+
+    def problems_at(self, place: Place, value: Any) -> list[str]:
+        value = as_json(value)
+        known = self._known_from(place, self.references.steps_to(place))
+        unknown = self._keys.find(value, place)
+        return find_problems(self.references.validator(place), known, value, unknown=unknown)
+
+    def _known_from(self, start: Place, skip: int = 0) -> KnownKeys:
+        def known(error: jsonschema_rs.ValidationError) -> KeyRules:
+            place = self.references.at(error.evaluation_path[skip:-1], start)
+            if error.kind.name != "unevaluatedProperties" or place is None:
+                return KeyRules(_declared_at(place))
+            rest = self.references.enter(place, place.node["unevaluatedProperties"])
+            judge = partial(self.problems_at, rest) if isinstance(rest.node, dict) else None
+            return KeyRules(self._keys.known_to(place, error.instance), judge)
+
+        return known
+
+
+# --- closing -----------------------------------------------------------------------------------------------
+
+
+def _closed(schema: Schema) -> Schema | None:
+    """A closed copy of a schema whose every object is described in one place; None for one that combines parts.
+
+    References and alternatives of different types are fine as long as nothing judges the value beside them: then
+    the object they lead to is whole, and closing it there means the same wherever it is used.
+    """
+    strict = copy.deepcopy(schema)
+    references = References(strict)
+    waiting, done = [references.top], set()
+    while waiting:
+        place = waiting.pop()
+        node = place.node
+        if not isinstance(node, dict) or id(node) in done:
+            continue
+        done.add(id(node))
+        leads_to = _leads_to(place, references)
+        if _COMBINING & node.keys() or leads_to is None:
+            return None
+        if leads_to:
+            waiting += leads_to
+            continue
+        declared, patterns = node.get("properties", {}), node.get("patternProperties", {})
+        if "properties" in node or patterns:
+            if len(patterns) + bool(declared) > 1 or not {*node.get("required", ())} <= declared.keys():
+                return None
+            node.setdefault("additionalProperties", False)
+        waiting += [
+            Place(child, place.scope) for keyword, _, child in children(node) if keyword not in _HOMES
+        ]
     return strict
 
 
-def _close(place: Any, root: Schema, done: set[int]) -> None:
-    if not isinstance(place, dict) or id(place) in done:
-        return
-    done.add(id(place))
-    parts = in_place(place, root)
-    declared = Counter(key for part in parts for key in part.get("properties", ()))
-    if any("properties" in part or "patternProperties" in part for part in parts):
-        if len(parts) == 1:
-            if "unevaluatedProperties" not in place:
-                place.setdefault("additionalProperties", False)
-        else:
-            # Only this keyword sees what $ref, allOf, anyOf … declare together. Alternatives that declare
-            # nothing stay free-form, so they must say so.
-            for part in parts:
-                _open_alternatives(part)
-            place.setdefault("unevaluatedProperties", False)
-    for part in parts:
-        for key, child in part.get("properties", {}).items():
-            if declared[key] == 1:  # declared in pieces: closing one piece would refuse the other's keys
-                _close(child, root, done)
-        for child in _other_children(part):
-            _close(child, root, done)
-
-
-def _open_alternatives(part: Schema) -> None:
-    for branch in (*part.get("anyOf", ()), *part.get("oneOf", ())):
-        if isinstance(branch, dict) and branch.get("type") == "object" and "properties" not in branch:
-            branch.setdefault("additionalProperties", True)
-
-
-def _other_children(part: Schema) -> Iterator[Any]:
-    yield from part.get("patternProperties", {}).values()
-    yield from part.get("prefixItems", ())
-    for keyword in ("additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems"):
-        yield part.get(keyword)
-
-
-# --- defaults ------------------------------------------------------------------------------------------
-
-
-def _fill(value: Any, place: Any, root: Schema, through: tuple[int, ...]) -> Any:
-    """A copy of the value with the defaults of missing keys, at every depth that is declared unconditionally.
-
-    `through` holds the schemas whose default we are inside of: a default that contains itself is taken once.
-    """
-    for part in _unconditional(place, root):
-        if isinstance(value, dict):
-            value = _fill_object(value, part, root, through)
-        elif isinstance(value, list):
-            first = part.get("prefixItems", ())
-            rest = part.get("items")
-            value = [
-                _fill(item, first[index] if index < len(first) else rest, root, through)
-                for index, item in enumerate(value)
-            ]
-    return value
-
-
-def _fill_object(
-    value: dict[str, Any], part: Schema, root: Schema, through: tuple[int, ...]
-) -> dict[str, Any]:
-    filled = dict(value)
-    declared = part.get("properties", {})
-    for key, child in declared.items():
-        if key in filled:
-            if isinstance(filled[key], dict | list):
-                filled[key] = _fill(filled[key], child, root, through)
-        elif isinstance(child, dict) and "default" in child and id(child) not in through:
-            default = copy.deepcopy(child["default"])
-            filled[key] = _fill(default, child, root, (*through, id(child)))
-    others = part.get("additionalProperties")
-    if isinstance(others, dict):
-        filled.update(
-            (key, _fill(filled[key], others, root, through)) for key in value if key not in declared
-        )
-    return filled
-
-
-def _unconditional(place: Any, root: Schema) -> list[Schema]:
-    """The parts that always apply: the place itself, what it refers to, and its allOf."""
-    if not isinstance(place, dict):
+def _leads_to(place: Place, references: References) -> list[Place] | None:
+    """The places that judge a value instead of this one; None where they judge it together."""
+    node = place.node
+    combined = [keyword for keyword in ("$ref", "allOf", "anyOf", "oneOf") if keyword in node]
+    if not combined:
         return []
-    always = {key: place[key] for key in ("$ref", "allOf") if key in place}
-    if not always:
-        return [place]
-    optional = [one for part in in_place(place, root) for one in _alternatives(part)]
-    return [part for part in in_place(place, root) if not any(part is one for one in optional)]
+    if len(combined) > 1 or not node.keys() - {combined[0]} <= _REMARKS:
+        return None
+    if combined == ["$ref"]:
+        return references.referred(place)
+    parts = [Place(part, place.scope) for part in node[combined[0]]]
+    if combined == ["allOf"]:
+        return parts if len(parts) == 1 else None
+    kinds = [_CONTAINERS & _types(part, references) for part in parts]
+    return parts if sum(map(len, kinds)) == len(set[str]().union(*kinds)) else None
 
 
-def _alternatives(part: Schema) -> list[Any]:
-    chosen = [*part.get("anyOf", ()), *part.get("oneOf", ()), *part.get("dependentSchemas", {}).values()]
-    return [*chosen, part.get("then"), part.get("else")]
-
-
-def _mentions_default(part: Any) -> bool:
-    if isinstance(part, dict):
-        return "default" in part or any(map(_mentions_default, part.values()))
-    return isinstance(part, list) and any(map(_mentions_default, part))
-
-
-def _check_defaults(place: Any, root: Schema, path: tuple[str, ...], name: str) -> None:
-    """A default that its own schema refuses would be blamed on the caller."""
-    if isinstance(place, list):
-        for part in place:
-            _check_defaults(part, root, path, name)
-    if not isinstance(place, dict):
-        return
-    for keyword, part in place.items():
-        if keyword == "properties":
-            for key, child in part.items():
-                if isinstance(child, dict) and "default" in child:
-                    _check_default(child, root, (*path, key), name)
-                _check_defaults(child, root, (*path, key), name)
-        elif keyword in ("$defs", "definitions", "patternProperties", "dependentSchemas"):
-            for key, child in part.items():
-                _check_defaults(child, root, (*path, key), name)
-        elif keyword not in ("default", "const", "enum", "examples"):
-            _check_defaults(part, root, path, name)
-
-
-def _check_default(child: Schema, root: Schema, path: tuple[str, ...], name: str) -> None:
-    # The child under a key of the whole schema, so that whatever it refers to is where it was.
-    probe = {"$ref": f"#/{_PROBE}", _PROBE: child, **{key: root[key] for key in root if key in _HOMES}}
-    default = _fill(copy.deepcopy(child["default"]), child, root, (id(child),))
-    problems = find_problems(compile_schema(probe, name), probe, default)
-    if problems:
-        raise ToolValidationError(
-            f"{of_tool(name)}the default of {show_path(path)} does not fit: {'; '.join(problems)}"
-        )
+def _types(place: Place, references: References) -> set[str]:
+    """The types a place may accept, as far as it and a lone reference say."""
+    for _ in range(9):
+        if not isinstance(place.node, dict) or "$ref" not in place.node or "type" in place.node:
+            break
+        place = next(iter(references.referred(place)), place)
+    return types_of(place.node)

@@ -7,18 +7,22 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import jsonschema_rs
 import msgspec
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.schema.problems import (
+    KeyRules,
     Schema,
     Validator,
     as_object,
     compile_schema,
     find_problems,
     fits,
+    known_keys,
     of_tool,
 )
+from narratoria.schema.references import References
 
 
 def schema_for(type_: Any, *, name: str = "") -> Schema:
@@ -132,7 +136,13 @@ def parser_for(type_: Any, *, name: str = "") -> Callable[[Mapping[str, Any]], A
 def _refusal(
     schema: Schema, validator: Validator, arguments: dict[str, Any], error: Exception | None = None
 ) -> ArgumentsInvalid:
-    return ArgumentsInvalid(find_problems(validator, schema, arguments, error))
+    references = References(schema)
+
+    def known(refused: jsonschema_rs.ValidationError) -> KeyRules:
+        place = references.at(refused.evaluation_path[:-1], references.top)
+        return KeyRules(known_keys(place.node) if place else [])
+
+    return ArgumentsInvalid(find_problems(validator, known, arguments, error))
 
 
 def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], None]:
