@@ -26,15 +26,17 @@ class Ended:
 
 
 class CommandLine:
-    """Runs `python -m narratoria`; every process of a test carries a mark by which strays are found."""
+    """Runs `python -m narratoria`; every process of a test carries a mark by which strays are found: the name of the
+    temporary folder, since a tool gets no variable it did not ask for."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mark = f"mark-{os.urandom(6).hex()}"
+        self.temporary = folder / self.mark
+        self.temporary.mkdir()
         self.env = {
             **os.environ,
-            "TRIAL_MARK": self.mark,
-            "TMPDIR": str(folder),
+            "TMPDIR": str(self.temporary),
             "NARRATORIA_HOME": str(folder),
         }
         for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONUNBUFFERED"):

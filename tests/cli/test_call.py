@@ -433,3 +433,14 @@ def test_escapes_of_a_tool_do_not_reach_the_error(narratoria: Any) -> None:
     assert "\x1b" not in entry["error"] and "\\x1b[31mred" in entry["error"]
     entry = narratoria("call", narratoria.script("printf '\\033[31mbad\\n' >&2; exit 3"), "--json").json
     assert "\x1b" not in entry["error"] and "bad" in entry["error"]
+
+
+def test_a_variable_is_passed_only_by_name(narratoria: Any) -> None:
+    patch = """printf '{"version":"0","type":"state_patch","patch":{"a":"%s","b":"%s"}}\\n' "$MY_TOKEN" "$MODE" """
+    tool = narratoria.script(f"{patch}; echo '{DONE}'")
+    without = narratoria("call", tool, "--json", MY_TOKEN="t")
+    assert without.json["output"] == {"a": "", "b": ""}
+    passed = narratoria("call", tool, "--json", "--env", "MY_TOKEN", "--env", "MODE=fast", MY_TOKEN="t")
+    assert passed.json["output"] == {"a": "t", "b": "fast"}
+    unset = narratoria("call", tool, "--env", "MY_TOKEN")
+    assert (unset.code, unset.out) == (2, "") and "MY_TOKEN is not set here" in unset.err

@@ -142,7 +142,8 @@ def test_every_example_keeps_every_rule(narratoria: Any, examples: Path, tool: s
     assert (ended.code, ended.json["conforms"]) == (0, True)
     assert sum(one["verdict"] == "pass" for one in ended.json["rules"]) >= 25
     assert narratoria.leaves_nothing()
-    assert list(narratoria.folder.iterdir()) == [], "what the tool wrote during the check is cleared away"
+    assert list(narratoria.folder.iterdir()) == [narratoria.temporary]
+    assert list(narratoria.temporary.iterdir()) == [], "what the tool wrote during the check is cleared away"
 
 
 def test_the_minimal_tool_of_the_specification_conforms(narratoria: Any) -> None:

@@ -35,13 +35,16 @@ while :; do sleep 1; done
 
 
 @contextmanager
-def host(
-    trial: Any, tool: str, program: str = HOST, *, temporary: Path | None = None, **options: Any
-) -> Iterator[subprocess.Popen[str]]:
-    """A runtime of its own, running `tool`, from the moment the tool has said it is ready."""
+def host(trial: Any, tool: str, program: str = HOST, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A runtime of its own, running `tool`, from the moment the tool has said it is ready.
+
+    Its processes are found by the name of the temporary folder, which they all have in their environment.
+    """
+    temporary = trial.folder / trial.mark
+    temporary.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", program, *trial.script(tool, "tool.sh")],
-        env={**os.environ, "TRIAL_MARK": trial.mark, **({"TMPDIR": str(temporary)} if temporary else {})},
+        env={**os.environ, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         text=True,
         **options,
@@ -126,9 +129,8 @@ def test_a_guardian_killed_while_a_call_runs_is_replaced_at_once(trial: Any) -> 
         assert trial.eventually(lambda: not runs(tool), within=2)
 
 
-def test_scratch_folders_are_gone_after_the_runtime_was_killed(trial: Any, tmp_path: Path) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
+def test_scratch_folders_are_gone_after_the_runtime_was_killed(trial: Any) -> None:
+    temporary = trial.folder / trial.mark
     program = (
         "import asyncio, sys\n"
         "from narratoria.tools.process import process_tool\n"
@@ -145,7 +147,7 @@ def test_scratch_folders_are_gone_after_the_runtime_was_killed(trial: Any, tmp_p
         "asyncio.run(main())\n"
     )
     source = f"#!/bin/bash\necho kept >$TMPDIR/file; {READY}; sleep 60"
-    with host(trial, source, program, temporary=temporary) as runtime:
+    with host(trial, source, program) as runtime:
         assert len(list(temporary.glob("narratoria-*/call-*/file"))) == 1
         runtime.kill()
         runtime.wait(5)

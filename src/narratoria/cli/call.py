@@ -14,6 +14,7 @@ import msgspec
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from narratoria.cli import FAILED, TIMED_OUT
+from narratoria.cli.environment import env_option
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.errors import NOT_EXECUTABLE, ToolValidationError
 from narratoria.events import (
@@ -55,6 +56,7 @@ from narratoria.tools.process import process_tool
     help="The folder that assets are kept in, by their hash; by default `assets` in NARRATORIA_HOME.",
 )
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
+@env_option
 def call(
     tool: Path,
     input_: str,

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from narratoria.cli import FAILED
+from narratoria.cli.environment import env_option
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.conformance import Judgement, Report, check_tool
 
@@ -22,6 +23,7 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 )
 @click.option("--timeout", type=Seconds(), help="Seconds each run may take.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@env_option
 def check(tool: Path, input_: str | None, timeout: float | None, as_json: bool) -> int:
     """Try TOOL with good and with hostile input, rule by rule.
 
@@ -61,6 +63,10 @@ def _show(report: Report, out: Console) -> None:
                 out.print(styled(("    → ", "green"), (fix.removesuffix(")"), "")))
     out.print()
     out.print(_conclusion(report))
+    if report.unset:
+        out.print(
+            f"Its manifest names {', '.join(report.unset)}: not set. Pass --env {report.unset[0]}=… to check it so."
+        )
     if report.refused_input:
         out.print("It refused the good input. Give one that it accepts with --input, to check more of it.")
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from narratoria import history
+from narratoria.cli.environment import env_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.play import open_game, tell, turn_document
 from narratoria.cli.saved import as_json_option, ask, counted, opened_store, story_option, yes_option
@@ -89,6 +90,7 @@ def _document(undone: history.Undone) -> dict[str, Any]:
 @click.command(name="undo")
 @click.argument("session")
 @story_option
+@env_option
 @yes_option
 @as_json_option
 def undo_(session: str, story: str | None, yes: bool, as_json: bool) -> None:
@@ -131,6 +133,7 @@ def redo_(session: str, force: bool, as_json: bool) -> None:
 @click.argument("prompt", required=False)
 @click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
 @story_option
+@env_option
 @yes_option
 @as_json_option
 def retry_(
@@ -238,6 +241,7 @@ def add(session: str, name: str, as_json: bool) -> None:
 @click.argument("session")
 @click.argument("name")
 @story_option
+@env_option
 @yes_option
 @as_json_option
 def restore(session: str, name: str, story: str | None, yes: bool, as_json: bool) -> None:

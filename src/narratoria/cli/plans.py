@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from narratoria.cli import FAILED, TIMED_OUT
+from narratoria.cli.environment import env_option
 from narratoria.cli.live import PlanView
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
@@ -64,6 +65,7 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), default=PLAN_TIMEOUT, show_default=True
 )
+@env_option
 def run(
     plan_file: Path,
     tools: tuple[Path, ...],

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from narratoria.cli.commands import Commands
+from narratoria.cli.environment import env_option
 from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.telling import Telling, prose, speaker
@@ -43,6 +44,7 @@ DEFAULT_STORY = "lighthouse"
     help="The port to listen on: 8321, or the next that is free; 0 picks any.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@env_option
 def play(
     story: str | None,
     named: str | None,

@@ -12,6 +12,7 @@ from rich.markdown import Markdown
 from rich.padding import Padding
 
 from narratoria.cli import FAILED
+from narratoria.cli.environment import env_option
 from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.cli.saved import counted, opened_store
 from narratoria.game import story_of, story_registry
@@ -37,6 +38,7 @@ from narratoria.tools.custody import sweep
     help="1 is as it was played; 0 (the default) does not wait.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per turn; with --verify, one in all.")
+@env_option
 def replay(session: str, verify: bool, story: str | None, speed: float, as_json: bool) -> int:
     """Show SESSION again as it was played. No process is started and no model is asked."""
     with opened_store() as store:

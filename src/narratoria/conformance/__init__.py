@@ -23,6 +23,7 @@ from narratoria.errors import ToolValidationError
 from narratoria.events import Done, JsonObject
 from narratoria.session.assets import AssetStore
 from narratoria.tools.custody import custody
+from narratoria.tools.environment import named, unset_of
 from narratoria.tools.launch import LaunchRefused, command_for
 from narratoria.tools.manifest import Manifest, default_name, has_manifest, load_manifest
 from narratoria.tools.ndjson import Limits
@@ -41,6 +42,8 @@ class Report:
     runs: int
     refused_input: bool
     """It ran, but said no to the good request: events of a success were not seen."""
+    unset: tuple[str, ...] = ()
+    """Variables that its manifest names and nobody has set."""
 
     @property
     def conforms(self) -> bool:
@@ -73,6 +76,7 @@ def check_tool(
         judgements=tuple(judge(rule, subject) for rule in RULES),
         runs=len(subject.runs),
         refused_input=first is not None and _said_no(first),
+        unset=tuple(unset_of(named(manifest.env))) if manifest else (),
     )
 
 
@@ -97,6 +101,7 @@ def _run_all(
 ) -> None:
     if given is None:
         given = manifest.examples[0].input if manifest and manifest.examples else {}
+    asked = named(manifest.env if manifest else ())
     with _folder() as folder:
         store = AssetStore(Path(folder) / "assets")
         scratch = Path(folder) / "tmp"
@@ -112,6 +117,7 @@ def _run_all(
                 store=store,
                 folder=scratch,
                 limits=limits,
+                asked=asked,
             )
             subject.add(request.rule, seen)
             # What breaks on a good request breaks on the others too; they would say nothing new.

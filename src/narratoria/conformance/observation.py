@@ -22,6 +22,7 @@ from narratoria.events import Asset, Done
 from narratoria.session.assets import AssetStore
 from narratoria.tools import marks, platform
 from narratoria.tools.custody import custody
+from narratoria.tools.environment import NOTHING, Named, environment
 from narratoria.tools.faults import EXCERPT_BYTES
 from narratoria.tools.launch import refused
 from narratoria.tools.ndjson import Limits
@@ -87,10 +88,16 @@ def observe(
     store: AssetStore,
     folder: Path,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
+    asked: Named = NOTHING,
 ) -> Observation:
-    """Run a tool to its end; raises `LaunchRefused` when it cannot be started. `folder` is its TMPDIR."""
+    """Run a tool to its end; raises `LaunchRefused` when it cannot be started. `folder` is its TMPDIR, and `asked`
+    names variables beside those every tool gets."""
     call, cookie = custody().begin()
-    env = {**os.environ, marks.COOKIE: cookie, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
+    env = {
+        **environment(asked),
+        marks.COOKIE.encode(): cookie.encode(),
+        **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(folder)),
+    }
     try:
         watch = _Watch(argv, stdin, env, Observation(label, request_id), tool, store, limits)
     except BaseException:
@@ -118,7 +125,7 @@ class _Watch:
         self,
         argv: Sequence[str],
         stdin: bytes,
-        env: Mapping[str, str],
+        env: Mapping[bytes, bytes],
         seen: Observation,
         tool: str,
         store: AssetStore,

@@ -129,6 +129,8 @@ FIELDS: Final = {
     "Manifest.examples": "Inputs to try.",
     "Manifest.operation": "What the request says under `operation`.",
     "Manifest.limits": "Caps on the output, where the runtime's defaults do not suit.",
+    "Manifest.env": "Variables it needs beside the standard ones: `NAME`, with the value the person has, "
+    "or `NAME=VALUE`.",
     "maxLineBytes": "Bytes in one line; by default 2 MiB.",
     "maxEvents": "Events in all; by default 200,000.",
     "maxBytes": "Bytes in all; by default 32 MiB.",

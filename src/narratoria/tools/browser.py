@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from narratoria.errors import NarratoriaError
+from narratoria.tools.environment import standard
 
 T = TypeVar("T")
 CLOSING_TIME: Final = 10.0
@@ -121,7 +122,11 @@ class ChromiumBrowser:
 
         if self._playwright is None:
             self._playwright = await async_playwright().start()
-        return await self._playwright.chromium.launch(executable_path=self._find(), args=list(self.args))
+        # A page's browser is a tool like others: it gets what they get.
+        env = {os.fsdecode(name): os.fsdecode(value) for name, value in standard().items()}
+        return await self._playwright.chromium.launch(
+            executable_path=self._find(), args=list(self.args), env=env
+        )
 
     async def _in_thread(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         with self._lock:

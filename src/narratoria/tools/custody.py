@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from narratoria.tools import guardian, marks, platform
+from narratoria.tools.environment import standard
 from narratoria.tools.launch import LaunchRefused
 
 SWEEP_DELAY: Final = 0.05
@@ -171,13 +172,12 @@ class Custody:
         self.forget_guardian()
         self._ledger = platform.nameless_file()
         read_end, self._lifeline = platform.pipe()
-        env = {name: value for name, value in os.environ.items() if name != marks.COOKIE}
         program = str(Path(guardian.__file__).absolute())
         argv = [sys.executable, "-I", "-S", program, self.runtime, str(self.tag), self.scratch]
         try:
             ours = {guardian.LIFELINE: read_end, guardian.LEDGER: self._ledger}
             with marks.Tagged(marks.UNTAGGED):  # of a runtime inside a tool, it must outlive that tool's end
-                self._guardian = platform.spawn_apart(argv, env, ours)
+                self._guardian = platform.spawn_apart(argv, standard(), ours)
         except OSError as error:
             raise LaunchRefused(
                 f"the guardian, without which no tool is run, could not be started: {error}; "

@@ -15,6 +15,7 @@ from narratoria.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.retry import policy_from_data
+from narratoria.tools.environment import named
 
 
 class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,6 +54,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     examples: list[ManifestExample] = msgspec.field(default_factory=list)
     operation: str = "run"
     limits: ManifestLimits | None = None
+    env: list[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=|$)")]] = msgspec.field(
+        default_factory=list
+    )
+    """Variables it needs beside the standard ones: `NAME`, with the value the person has, or `NAME=VALUE`."""
 
 
 _parse: Any = schema.parser_for(Manifest)
@@ -104,6 +109,7 @@ def parse_manifest(data: Any, *, where: str) -> Manifest:
         if manifest.retry is not None:
             policy_from_data(manifest.retry, name=manifest.name)
         schema.parser_for_schema(manifest.parameters, name=manifest.name)
+        named(manifest.env)
     except ToolValidationError as error:
         raise ToolValidationError(f"{where}: {error}") from None
     return manifest

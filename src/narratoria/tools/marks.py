@@ -33,17 +33,6 @@ if LINUX:
 Environment = Mapping[str, str] | Mapping[bytes, bytes]
 
 
-def environment(cookie: str, given: Mapping[str, str] | None) -> Environment:
-    """The environment of a tool: what is given, or ours, and the cookie."""
-    if given is not None:
-        return {**given, COOKIE: cookie}
-    # On POSIX os.environ keeps encoded bytes and decodes each at every look, a fifth of the cost of a launch.
-    raw = getattr(os.environ, "_data", None)
-    if isinstance(raw, dict) and os.name == "posix":
-        return {**raw, COOKIE.encode(): cookie.encode()}
-    return {**os.environ, COOKIE: cookie}
-
-
 # --- the tag -------------------------------------------------------------------------------------------
 
 

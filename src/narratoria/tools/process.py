@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakSet
 
 import msgspec
 
@@ -23,9 +24,11 @@ from narratoria.contract import (
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
 from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.retry import RetryPolicies, policy_from_data
+from narratoria.session import Session
 from narratoria.state import plain
 from narratoria.tool import Tool, ToolContext, ToolExample, ToolResult
 from narratoria.tools.custody import custody
+from narratoria.tools.environment import Named, environment, named, unset_of
 from narratoria.tools.faults import escaped, printable
 from narratoria.tools.launch import LaunchRefused, command_for
 from narratoria.tools.manifest import Manifest, load_manifest
@@ -43,17 +46,27 @@ def process_tool(
     manifest: Manifest | None = None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     checks: Mapping[str, Any] | None = None,
+    env: Iterable[str] = (),
+    cwd: str | Path | None = None,
 ) -> Tool[Any, JsonObject]:
     """A tool from an executable and the manifest beside it.
 
     `limits` are the defaults; the manifest's own caps come before them.
-    `checks` holds, by id, the functions behind the manifest's `custom` preconditions. Raises `ToolMissing`,
-    `NotExecutable` or `ToolValidationError`; nothing is started here.
+    `checks` holds, by id, the functions behind the manifest's `custom` preconditions. `env` adds variables to those
+    the manifest names (`NAME`, or `NAME=VALUE`). `cwd` is the folder it runs in, and from which the paths of its assets
+    are read; by default that of this process. Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing
+    is started here.
     """
     path = Path(path)
     command = command_for(path)
     manifest = manifest or load_manifest(path)
-    process = _Process(manifest, command, limits.with_manifest(manifest.limits))
+    process = _Process(
+        manifest,
+        command,
+        limits.with_manifest(manifest.limits),
+        named([*manifest.env, *env]),
+        None if cwd is None else Path(cwd).absolute(),
+    )
     permissions = tuple(
         PermissionPrecondition(description=f"the permission {name!r} must be granted", permission=name)
         for name in manifest.permissions
@@ -69,7 +82,7 @@ def process_tool(
             *preconditions_from_data(manifest.preconditions, name=manifest.name, checks=checks),
         ),
         effects=[
-            _bound(effect, manifest, command, process.limits, permissions)
+            _bound(effect, process, permissions)
             for effect in effects_from_data(manifest.effects, name=manifest.name)
         ],
         timeout=manifest.timeout,
@@ -85,18 +98,12 @@ def process_tool(
     return tool
 
 
-def _bound(
-    effect: Effect,
-    manifest: Manifest,
-    command: list[str],
-    limits: Limits,
-    permissions: Sequence[PermissionPrecondition],
-) -> Effect:
+def _bound(effect: Effect, process: _Process, permissions: Sequence[PermissionPrecondition]) -> Effect:
     """An effect whose rollback is an operation of the same executable gets a tool that runs it."""
-    rollback = effect.rollback
+    rollback, manifest = effect.rollback, process.manifest
     if not isinstance(rollback, Compensation) or rollback.operation is None:
         return effect
-    undoing = _Process(msgspec.structs.replace(manifest, operation=rollback.operation), command, limits)
+    undoing = replace(process, manifest=msgspec.structs.replace(manifest, operation=rollback.operation))
     tool: Tool[Any, JsonObject] = Tool(
         manifest.name,
         f"Takes back: {effect.description}"[:200],
@@ -110,16 +117,22 @@ def _bound(
     return replace(effect, rollback=Compensation(tool=tool, input=rollback.input))
 
 
+@dataclass(frozen=True, eq=False)
 class _Process:
     """The handler of a process tool."""
 
-    def __init__(self, manifest: Manifest, command: list[str], limits: Limits) -> None:
-        self.manifest = manifest
-        self.command = command
-        self.limits = limits
+    manifest: Manifest
+    command: list[str]
+    limits: Limits
+    asked: Named
+    cwd: Path | None
+    _told: WeakSet[Session] = field(default_factory=WeakSet, init=False)
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
-        conversation = _Conversation(context)
+        conversation = _Conversation(context, self.cwd or _here())
+        env = environment(self.asked)
+        if self.asked.names:
+            self._tell_unset(context)
         async with _scratch_folder() as scratch:
             try:
                 outcome = await run_process(
@@ -129,11 +142,24 @@ class _Process:
                     on_events=conversation.hear,
                     timeout=context.time_limit,
                     limits=self.limits,
-                    env={**os.environ, "TMPDIR": scratch, "TEMP": scratch, "TMP": scratch},
+                    env={**env, **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))},
+                    cwd=self.cwd,
                 )
             except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
                 raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
         return self.judge(outcome, conversation, context)
+
+    def _tell_unset(self, context: ToolContext) -> None:
+        """Once per session: what its manifest names and nobody has set. The tool knows whether it can do without."""
+        unset = unset_of(self.asked)
+        session = context.session.root
+        if unset and session not in self._told:
+            self._told.add(session)
+            context.session.report(
+                f"{self.manifest.name}: its manifest names {', '.join(unset)}, which "
+                f"{'is' if len(unset) == 1 else 'are'} not set; set it where narratoria is started, or pass "
+                f"--env {unset[0]}=…"
+            )
 
     def request(self, params: JsonObject, context: ToolContext) -> bytes:
         """000 §6. `requestId` is the call's id: the same on every attempt, and after a crash."""
@@ -195,6 +221,14 @@ class _Process:
         return ToolResult.ok(context.session.patched, message=outcome.done.summary or "")
 
 
+def _here() -> Path | None:
+    """Our working directory as a tool is started; None where it was removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
 @asynccontextmanager
 async def _scratch_folder() -> AsyncIterator[str]:
     """The platform's temporary folder, as this call sees it: gone when the call ends, assets having been copied."""
@@ -211,8 +245,9 @@ async def _scratch_folder() -> AsyncIterator[str]:
 class _Conversation:
     """What a process has said so far, passed on as it arrives."""
 
-    def __init__(self, context: ToolContext) -> None:
+    def __init__(self, context: ToolContext, folder: Path | None) -> None:
         self.context = context
+        self.folder = folder
         self.error: ToolErrorEvent | None = None
 
     def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
@@ -233,7 +268,7 @@ class _Conversation:
             await waiting
         for event in events[first:]:
             if isinstance(event, Asset):
-                outcome = await asyncio.to_thread(draft.accept_asset, call_id, event)
+                outcome = await asyncio.to_thread(draft.accept_asset, call_id, event, self.folder)
                 draft.add_asset(call_id, event, outcome)
             else:
                 waiting = self.hear([event])

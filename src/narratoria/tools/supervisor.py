@@ -13,15 +13,16 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from narratoria.events import Done, ToolEvent
 from narratoria.tools import marks, platform
 from narratoria.tools.custody import custody, sweep
+from narratoria.tools.environment import environment
 from narratoria.tools.launch import refused
 from narratoria.tools.ndjson import Decoder, Limits, ProtocolFailure
 
@@ -68,12 +69,12 @@ async def run_process(
     on_events: EventSink,
     timeout: float | None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
-    env: Mapping[str, str] | None = None,
+    env: marks.Environment | None = None,
     cwd: Path | None = None,
     grace: float = 1.0,
     linger: float = 0.5,
 ) -> ProcessOutcome:
-    """Run a tool to its end. `env` replaces the environment, our cookie apart.
+    """Run a tool to its end. `env` is its environment, our cookie apart; by default what every tool gets.
 
     Raises `LaunchRefused` when it cannot be started. `grace` is the time between TERM and KILL; `linger` the
     time a process has after `done`, or its output after its exit. A process that closed its output without
@@ -84,7 +85,9 @@ async def run_process(
     call, cookie = custody().begin(asyncio.get_running_loop())
     try:
         ears = _ears(argv)
-        child = await _spawn(list(argv), stdin, marks.environment(cookie, env), cwd)
+        child = await _spawn(
+            list(argv), stdin, _with_cookie(environment() if env is None else env, cookie), cwd
+        )
     except BaseException:
         custody().end(call)
         raise
@@ -93,6 +96,15 @@ async def run_process(
     ) as supervision:
         await supervision.listen(timeout)
     return supervision.outcome(time.monotonic() - started)
+
+
+def _with_cookie(env: marks.Environment, cookie: str) -> marks.Environment:
+    marked: dict[Any, Any] = {**env}
+    if isinstance(next(iter(env), ""), str):
+        marked[marks.COOKIE] = cookie
+    else:
+        marked[marks.COOKIE.encode()] = cookie.encode()
+    return marked
 
 
 def _ears(argv: Sequence[str]) -> platform.LoopEars | platform.EpollEars:
