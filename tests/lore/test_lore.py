@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
+from narratoria.contract.conditions import condition
 from narratoria.lore.lore import (
     LoreEntry,
     LoreInvalid,
@@ -22,7 +23,6 @@ from narratoria.lore.lore import (
 )
 from narratoria.narrator.embedding.minilm import DIMENSIONS, MiniLM
 from narratoria.narrator.embedding.vectors import Vectors, np
-from narratoria.narrator.rules.conditions import condition
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@
 values from the call; `manifest` reads all of it from the data beside an executable.
 """
 
-from narratoria.contract.conditions import matches
 from narratoria.contract.effects import (
     AppliedEffect,
     CascadeEffect,
@@ -18,6 +17,7 @@ from narratoria.contract.effects import (
     apply_effects,
     rollback_effects,
 )
+from narratoria.contract.expectations import matches
 from narratoria.contract.manifest import (
     EFFECTS_SCHEMA,
     PRECONDITIONS_SCHEMA,

@@ -1,124 +1,102 @@
-"""How a value is compared with what is expected of it, in Python and in a manifest.
+"""Conditions: what must hold of a whole state, or of a result, path by path.
 
-An expectation is a plain JSON value (equal as JSON: `true` is not 1), an object of operators that must all
-hold (`{"$gt": 0, "$lt": 10}`), or, in Python only, a predicate. What is not there is null, as in RFC 7396.
+    when = { place = "cellar", lamp.oil = { at_least = 1 }, door = { missing = true } }
+
+A condition maps paths to expectations, all of which must hold; `any` is a list of conditions one of which must hold,
+`none` a list none of which may. A nested table leads to a path below it, unless its keys are operators. Rules, lore and
+the `triggerCondition` of an effect are all read here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from narratoria.contract.regex import compile_regex
-from narratoria.errors import ToolValidationError
-from narratoria.state import MISSING, lookup
+from narratoria.contract.expectations import ConditionError, check_expectation, is_operators, matches
+from narratoria.state import MISSING, lookup, split_path
+
+SAID: Final = "said"
+"""The first part of a path to the groups of the pattern that fitted a player's words."""
 
 
-def matches(value: Any, expected: Any) -> bool:
-    """Whether `value` is as expected; `MISSING` stands for a value that is not there."""
-    if callable(expected):
-        return bool(expected(None if value is MISSING else value))
-    if is_operators(expected):
-        return all(OPERATORS[name](value, operand) for name, operand in expected.items())
-    return same(value, expected)
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One comparison: what is at `path`, against what is expected there."""
+
+    path: tuple[str | int, ...]
+    expected: Any
+
+    def holds(self, data: Any) -> bool:
+        return matches(lookup(data, self.path, MISSING) if self.path else data, self.expected)
 
 
-def matches_all(data: Any, expectations: Mapping[str, Any]) -> bool:
-    """Whether what stands at each path of `data` is as expected there."""
-    return all(matches(find(data, path), expected) for path, expected in expectations.items())
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """All tests hold, at least one condition of each group of `any_of` holds, and none of `none_of`."""
+
+    tests: tuple[Comparison, ...] = ()
+    any_of: tuple[tuple[Condition, ...], ...] = ()
+    none_of: tuple[Condition, ...] = ()
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition(self.tests + other.tests, self.any_of + other.any_of, self.none_of + other.none_of)
+
+    def holds(self, data: Any) -> bool:
+        return (
+            all(test.holds(data) for test in self.tests)
+            and all(any(option.holds(data) for option in group) for group in self.any_of)
+            and not any(option.holds(data) for option in self.none_of)
+        )
+
+    def may_hold(self, state: Mapping[str, Any]) -> bool:
+        """Tell if it holds for some prompt: what is asked of the player's words (`said`) is not known yet."""
+        return (
+            all(test.path[:1] == (SAID,) or test.holds(state) for test in self.tests)
+            and all(any(option.may_hold(state) for option in group) for group in self.any_of)
+            and not any(option.holds(state) for option in self.none_of if not option.reads_words)
+        )
+
+    @property
+    def reads_words(self) -> bool:
+        options = (*self.none_of, *(option for group in self.any_of for option in group))
+        return any(test.path[:1] == (SAID,) for test in self.tests) or any(one.reads_words for one in options)
+
+
+def condition(table: Any, where: str = "") -> Condition:
+    """Read a condition; raise `ConditionError` naming the key that is wrong."""
+    if not isinstance(table, Mapping):
+        raise ConditionError(
+            f'{where or "a condition"}: expected a table such as {{ place = "cellar" }}, got {table!r}'
+        )
+    plain = {key: value for key, value in table.items() if key not in ("any", "none")}
+    either = _options(table, "any", where)
+    return Condition(
+        tests=tuple(_tests(plain, (), where)),
+        any_of=(either,) if "any" in table and either else (),
+        none_of=_options(table, "none", where),
+    )
+
+
+def _options(table: Mapping[str, Any], key: str, where: str) -> tuple[Condition, ...]:
+    items = table.get(key, [])
+    here = f"{where}.{key}" if where else key
+    if not isinstance(items, list | tuple):
+        raise ConditionError(f"{here}: expected a list of tables, got {items!r}")
+    return tuple(condition(item, f"{here}[{index}]") for index, item in enumerate(items))
+
+
+def _tests(table: Mapping[str, Any], path: tuple[str | int, ...], where: str) -> Iterator[Comparison]:
+    for key, value in table.items():
+        below = (*path, *(split_path(key) if key else ()))
+        here = ".".join([*([where] if where else []), *map(str, below)])
+        check_expectation(value, here)
+        if isinstance(value, Mapping) and value and not is_operators(value):
+            yield from _tests(value, below, where)
+        else:
+            yield Comparison(below, value)
 
 
 def find(data: Any, path: str) -> Any:
     """What stands at `path`, all of `data` at the empty path, or `MISSING`."""
     return data if path == "" else lookup(data, path, MISSING)
-
-
-def is_operators(expected: Any) -> bool:
-    return (
-        isinstance(expected, Mapping) and bool(expected) and all(str(key).startswith("$") for key in expected)
-    )
-
-
-def check_expectation(expected: Any, where: str) -> None:
-    """Refuse, when a tool is defined, what could only fail when it is called."""
-    if not isinstance(expected, Mapping):
-        return
-    marked = [key for key in expected if str(key).startswith("$")]
-    if marked and len(marked) < len(expected):
-        raise ToolValidationError(
-            f"{where}: operators and plain keys are mixed; give either, or nest with $eq"
-        )
-    for name in marked:
-        operand = expected[name]
-        if name not in OPERATORS:
-            raise ToolValidationError(f"{where}.{name}: unknown operator; known: {', '.join(OPERATORS)}")
-        if name in ("$in", "$notIn") and not _is_array(operand):
-            raise ToolValidationError(f"{where}.{name}: expected an array, got {operand!r}")
-        if name == "$exists" and not isinstance(operand, bool):
-            raise ToolValidationError(f"{where}.{name}: expected true or false, got {operand!r}")
-        if name == "$matches":
-            _check_pattern(operand, f"{where}.{name}")
-        if name == "$not":
-            check_expectation(operand, f"{where}.{name}")
-
-
-def _check_pattern(pattern: Any, where: str) -> None:
-    try:
-        compile_regex(pattern)
-    except ToolValidationError as error:
-        raise ToolValidationError(f"{where}: {error}") from None
-
-
-def same(one: Any, other: Any) -> bool:
-    """Equal as JSON. 1 and 1.0 are one number, `true` is none, and what is missing is null."""
-    one, other = (None if side is MISSING else side for side in (one, other))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if _is_array(one) and _is_array(other):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    return bool(one == other)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """An order exists between two numbers and between two texts; anything else does not hold."""
-
-    def holds(value: Any, operand: Any) -> bool:
-        both_numbers = _is_number(value) and _is_number(operand)
-        both_texts = isinstance(value, str) and isinstance(operand, str)
-        return (both_numbers or both_texts) and compare(value, operand)
-
-    return holds
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _contains(value: Any, operand: Any) -> bool:
-    if isinstance(value, str):
-        return isinstance(operand, str) and operand in value
-    if isinstance(value, Mapping):
-        return operand in value
-    return _is_array(value) and any(same(item, operand) for item in value)
-
-
-OPERATORS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "$eq": same,
-    "$ne": lambda value, operand: not same(value, operand),
-    "$gt": _ordered(lambda value, operand: value > operand),
-    "$gte": _ordered(lambda value, operand: value >= operand),
-    "$lt": _ordered(lambda value, operand: value < operand),
-    "$lte": _ordered(lambda value, operand: value <= operand),
-    "$in": lambda value, operand: any(same(value, item) for item in operand),
-    "$notIn": lambda value, operand: not any(same(value, item) for item in operand),
-    "$exists": lambda value, operand: (value is not MISSING and value is not None) is operand,
-    "$contains": _contains,
-    "$matches": lambda value, operand: isinstance(value, str) and compile_regex(operand).search(value),
-    "$not": lambda value, operand: not matches(value, operand),
-}

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from narratoria import schema
 from narratoria.contract.calls import arity, call
-from narratoria.contract.conditions import check_expectation, matches_all
+from narratoria.contract.conditions import Condition, condition
+from narratoria.contract.expectations import ConditionError
 from narratoria.contract.templates import Source, check_templates, fill
 from narratoria.errors import (
     DeadlineExceededError,
@@ -268,20 +269,26 @@ class CascadeEffect(_Effect):
 
     def __post_init__(self) -> None:
         check_templates(self.input, "cascade effect: input")
-        if isinstance(self.trigger_condition, dict):
-            for path, expected in self.trigger_condition.items():
-                check_expectation(expected, f"cascade effect: triggerCondition.{path}")
+        self._condition()
         super().__post_init__()
+
+    def _condition(self) -> Condition | None:
+        if callable(self.trigger_condition) or self.trigger_condition is None:
+            return None
+        try:
+            return condition(self.trigger_condition, "triggerCondition")
+        except ConditionError as error:
+            raise ToolValidationError(f"cascade effect: {error}") from None
 
     def consequence(self) -> str:
         return f"call {self.trigger_tool!r}"
 
     async def perform(self, a_call: _Call) -> Any:
-        condition = self.trigger_condition
-        if callable(condition):
-            triggered = condition(a_call.result)
+        if callable(self.trigger_condition):
+            triggered = self.trigger_condition(a_call.result)
         else:
-            triggered = condition is None or matches_all(schema.dump(a_call.result.value), condition)
+            when = self._condition()
+            triggered = when is None or when.holds(schema.dump(a_call.result.value))
         if not triggered:
             return None
         result = await a_call.cascade(self.trigger_tool, a_call.fill(self.input or {}))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from narratoria.contract.calls import arity, call
-from narratoria.contract.conditions import check_expectation, matches
+from narratoria.contract.expectations import ConditionError, check_expectation, matches
 from narratoria.errors import (
     DeadlineExceededError,
     PromptEvaluationError,
@@ -90,7 +90,10 @@ class StatePrecondition(_Precondition):
     expected_value: Any = field(default_factory=lambda: {"$exists": True})
 
     def __post_init__(self) -> None:
-        check_expectation(self.expected_value, "state precondition: expectedValue")
+        try:
+            check_expectation(self.expected_value, "expectedValue")
+        except ConditionError as error:
+            raise ToolValidationError(f"state precondition: {error}") from None
         super().__post_init__()
 
     def requirement(self) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
+from narratoria.contract.conditions import Condition, condition
+from narratoria.contract.expectations import ConditionError
 from narratoria.errors import NarratoriaError
-from narratoria.narrator.rules.conditions import Condition, ConditionError, condition
 
 Logic: TypeAlias = Literal["any", "all", "not_any", "not_all"]
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from narratoria.contract.conditions import Condition, condition
+from narratoria.contract.expectations import ConditionError
 from narratoria.errors import StoryInvalid
-from narratoria.narrator.rules.conditions import Condition, ConditionError, condition
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
 from narratoria.plan import MAX_BACKOFF_MS, MAX_RETRIES, PlanRetry
 from narratoria.state import MISSING, lookup
@@ -332,9 +333,7 @@ class _Reader:
 
     def case(self, table: Mapping[str, Any], gate: Condition, where: str, groups: set[str]) -> Case:
         own = self.condition(table.get("when", {}), where)
-        when = Condition(gate.tests + own.tests, own.any_of or gate.any_of, gate.none_of + own.none_of)
-        if gate.any_of and own.any_of:
-            self.fail(f"{where}: key 'when'", "'any' stands in the rule and in its case; keep one")
+        when = gate & own
         said = {key: self.texts(table, key, where) for key in ("narrative", "then", "instead", "unavailable")}
         calls = self.calls(table.get("calls", []), where, groups)
         patch = self.typed(table, "set", dict, where, {})

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import msgspec
 
+from narratoria.contract.conditions import SAID
 from narratoria.events import JsonObject
 from narratoria.narrator.english.corrections import corrected, with_apostrophes
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
-from narratoria.narrator.rules.conditions import SAID
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful, readings, with_verb
 from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts, fill
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
