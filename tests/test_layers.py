@@ -10,7 +10,7 @@ import narratoria
 
 PACKAGE = Path(narratoria.__file__).parent
 LAYERS = [
-    {"errors", "events", "state"},
+    {"bounds", "errors", "events", "state"},
     {"retry", "deadline", "schema", "value_types", "context", "tool", "contract", "plan", "prose"},
     {"session", "registry"},
     {"executor", "handlers", "outcomes", "threads", "tools"},

@@ -2,7 +2,7 @@
 
 The package, from the bottom up; each layer imports only from those below it:
 
-0  errors, events, state                    what can go wrong, what can happen, what is
+0  bounds, errors, events, state            what can go wrong, what can happen, what is
 1  retry, deadline, schema, value_types, context, tool, contract, plan, prose    plain data and rules
 2  session, registry                        the world, and the catalogue of tools
 3  executor, handlers, outcomes, threads, tools    the pipeline, and the kinds of tool

@@ -120,7 +120,9 @@ class Cassette:
         beginning, assets = self._beginning, AssetStore()
         for content in self._contents.values():
             assets.add_bytes(content)
-        session = Session(state=beginning.snapshot(), permissions=beginning.permissions, assets=assets)
+        session = Session(
+            state=beginning.snapshot(), permissions=beginning.held | beginning.claimed, assets=assets
+        )
         session.memory.load(beginning.memory.export())
         for change in beginning.slices.export():
             session.apply_change(change)

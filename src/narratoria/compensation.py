@@ -17,6 +17,7 @@ from narratoria.session.journal import Journal
 from narratoria.tool import CallScope, Tool, ToolContext, ToolResult
 
 NOT_HERE: Final = "its tool is not here"
+IMPORTED: Final = "how to take it back comes from an imported file, and is not run unasked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class StayingEffect:
     reason: str
     tried: bool = False  # whether its compensation ran, and failed
     lacks_tool: bool = False  # whether it could be taken back with the story's tools at hand
+    of_a_file: bool = False  # whether it would be taken back if a person asked for what an imported file says
 
     def __str__(self) -> str:
         said = f"{self.tool}: {self.description}"
@@ -52,12 +54,22 @@ def effects_of(records: list[Record]) -> list[EffectApplied]:
     return [one for record in records if isinstance(record.event, Committed) for one in record.event.effects]
 
 
-def weigh(journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None) -> list[Weighed]:
-    """What a turn did outside that stands yet, and whether it can be taken back."""
+def weigh(
+    journal: Journal,
+    turn: int,
+    records: list[Record],
+    registry: ToolRegistry | None,
+    *,
+    imported: bool = False,
+) -> list[Weighed]:
+    """What a turn did outside that stands yet, and whether it can be taken back.
+
+    With `imported`, by what an imported file says too.
+    """
     done = journal.timeline.taken_back.get(turn, ())
     standing = [one for one in effects_of(records) if (one.call, one.effect) not in done]
     sharing = _sharing(journal, turn) if any(one.reversible for one in standing) else None
-    return [(one, _obstacle(one, sharing, registry)) for one in standing]
+    return [(one, _obstacle(one, sharing, registry, imported)) for one in standing]
 
 
 def _sharing(journal: Journal, turn: int) -> str | None:
@@ -71,7 +83,7 @@ def _sharing(journal: Journal, turn: int) -> str | None:
 
 
 def _obstacle(
-    applied: EffectApplied, sharing: str | None, registry: ToolRegistry | None
+    applied: EffectApplied, sharing: str | None, registry: ToolRegistry | None, imported: bool
 ) -> StayingEffect | None:
     stays = partial(StayingEffect, applied.tool, applied.description)
     if not applied.reversible:
@@ -87,6 +99,8 @@ def _obstacle(
     by = effect.rollback.tool if isinstance(effect.rollback, Compensation) else None
     if isinstance(by, str) and not registry.has(by):
         return stays(f"the tool that takes it back, {by!r}, is not here", lacks_tool=True)
+    if applied.imported and not imported:
+        return stays(IMPORTED, of_a_file=True)
     return None
 
 

@@ -96,6 +96,8 @@ class RuntimeEvent(
 
 
 class SessionStarted(RuntimeEvent, tag="session_started", frozen=True, kw_only=True):
+    """The first record. With `imported`, it came in a file: its permissions are claims."""
+
     session: str
     story: str | None = None
     title: str | None = None
@@ -103,6 +105,7 @@ class SessionStarted(RuntimeEvent, tag="session_started", frozen=True, kw_only=T
     permissions: list[str] = msgspec.field(default_factory=list)
     parent_session: str | None = None
     parent_turn: int | None = None
+    imported: bool = False
 
 
 class TurnStarted(RuntimeEvent, tag="turn_started", frozen=True, kw_only=True):
@@ -244,15 +247,21 @@ class SliceChange(msgspec.Struct, frozen=True, tag_field="change", tag="slice", 
 
 
 class PermissionChange(msgspec.Struct, frozen=True, tag_field="change", tag="permission", omit_defaults=True):
+    """A permission granted or taken away. One that an imported file `claimed` counts if the story grants it too."""
+
     permission: str
     granted: bool
+    claimed: bool = False
 
 
 Change: TypeAlias = PatchChange | MemoryChange | SliceChange | PermissionChange
 
 
 class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """An effect that reached outside the session; what a later undo needs to take it back."""
+    """An effect that reached outside the session; what a later undo needs to take it back.
+
+    One that was `imported` is what a file says: it is taken back only if a person asks for that.
+    """
 
     tool: str
     call: str
@@ -260,6 +269,7 @@ class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     description: str
     reversible: bool
     receipt: Any = None
+    imported: bool = False
 
 
 class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
@@ -316,6 +326,12 @@ class TurnCommitted(RuntimeEvent, tag="turn_committed", frozen=True, kw_only=Tru
 
 class UndoStarted(RuntimeEvent, tag="undo_started", frozen=True, kw_only=True):
     """What this turn did outside the session is about to be taken back."""
+
+    turn: int
+
+
+class UndoCancelled(RuntimeEvent, tag="undo_cancelled", frozen=True, kw_only=True):
+    """The undo of this turn, which was cut short, is not finished by itself: it has to be asked for again."""
 
     turn: int
 
@@ -385,6 +401,7 @@ AnyRuntimeEvent: TypeAlias = (
     | Notice
     | TurnCommitted
     | UndoStarted
+    | UndoCancelled
     | EffectTakenBack
     | TurnUndone
     | TurnRedone

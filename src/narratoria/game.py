@@ -43,6 +43,7 @@ class Game:
     ) -> None:
         self.story = story
         self.session = session
+        session.trust(story.permissions)
         self.registry = story_registry(story)
         if generation_timeout is None:
             generation_timeout = granted_time()

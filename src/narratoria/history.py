@@ -8,12 +8,18 @@ the outcome.
 A move that cannot be saved is not made, neither now nor later. Before the first compensation runs, the journal says on
 the disk that it will, and after each that it did: an undo that is cut short goes on with the rest (`finish_undo`, when
 the session is opened again). The one that was running is run again: it should take "gone already" for done.
+
+What an imported file says of effects is listed as staying. Only with `imported=True`, which a person asks for, are
+they taken back by what it says.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
 
 from narratoria.compensation import (
     SentNotification,
@@ -28,6 +34,7 @@ from narratoria.errors import JournalError
 from narratoria.events import (
     AnyRuntimeEvent,
     Checkpoint,
+    EffectApplied,
     Notice,
     Notification,
     TurnCommitted,
@@ -42,6 +49,7 @@ from narratoria.session.journal import Journal
 from narratoria.session.restoration import FetchTurn
 
 logger = logging.getLogger("narratoria")
+RECEIPT_SHOWN: Final = 300
 
 
 @dataclass(slots=True)
@@ -52,6 +60,12 @@ class UndoPreview:
     prompt: str = ""
     staying: list[Staying] = field(default_factory=list)
     compensated: list[str] = field(default_factory=list)
+    asked_by_a_file: list[str] = field(default_factory=list)  # of those compensated, with what the file says
+
+    @property
+    def imported(self) -> bool:
+        """Whether more would be taken back if a person asked for what an imported file says."""
+        return any(isinstance(one, StayingEffect) and one.of_a_file for one in self.staying)
 
     @property
     def irreversible(self) -> list[str]:
@@ -101,33 +115,37 @@ class _Reader:
         return known
 
 
-async def preview_undo(journal: Journal, registry: ToolRegistry | None = None) -> UndoPreview:
+async def preview_undo(
+    journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> UndoPreview:
     """What undoing the newest turn means, without doing it."""
-    return await _preview(journal, _newest(journal), registry, _Reader(journal))
+    return await _preview(journal, _newest(journal), registry, _Reader(journal), imported)
 
 
 async def preview_return(
-    journal: Journal, name: str, registry: ToolRegistry | None = None
+    journal: Journal, name: str, registry: ToolRegistry | None = None, *, imported: bool = False
 ) -> list[UndoPreview]:
     """What returning to a checkpoint means, for each turn that would be undone, the newest first."""
     marked = _marked(journal, name)
     later = [turn for turn in reversed(journal.timeline.turns) if turn > marked]
-    return [await _preview(journal, turn, registry, _Reader(journal)) for turn in later]
+    return [await _preview(journal, turn, registry, _Reader(journal), imported) for turn in later]
 
 
 async def preview_undo_to(
-    journal: Journal, turn: int, registry: ToolRegistry | None = None
+    journal: Journal, turn: int, registry: ToolRegistry | None = None, *, imported: bool = False
 ) -> list[UndoPreview]:
     """What undoing `turn` and every later one means, the newest first."""
-    return [await _preview(journal, one, registry, _Reader(journal)) for one in _from(journal, turn)]
+    return [
+        await _preview(journal, one, registry, _Reader(journal), imported) for one in _from(journal, turn)
+    ]
 
 
 async def _preview(
-    journal: Journal, turn: int, registry: ToolRegistry | None, read: FetchTurn
+    journal: Journal, turn: int, registry: ToolRegistry | None, read: FetchTurn, imported: bool
 ) -> UndoPreview:
     await journal.flush()
     records = read(turn)
-    return _previewed(turn, records, weigh(journal, turn, records, registry))
+    return _previewed(turn, records, weigh(journal, turn, records, registry, imported=imported))
 
 
 def _previewed(turn: int, records: list[Record], weighed: list[Weighed]) -> UndoPreview:
@@ -137,28 +155,39 @@ def _previewed(turn: int, records: list[Record], weighed: list[Weighed]) -> Undo
         _prompt(records),
         staying=[*(stays for _, stays in weighed if stays is not None), *sent],
         compensated=[applied.description for applied, stays in weighed if stays is None],
+        asked_by_a_file=[_with_receipt(one) for one, stays in weighed if stays is None and one.imported],
     )
 
 
-async def undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone:
+def _with_receipt(applied: EffectApplied) -> str:
+    receipt = msgspec.json.encode(applied.receipt).decode()
+    shown = receipt if len(receipt) <= RECEIPT_SHOWN else f"{receipt[:RECEIPT_SHOWN]}…"
+    return f"{applied.tool}: {applied.description} {shown}"
+
+
+async def undo(journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False) -> Undone:
     """Take the newest turn back. `registry` has the tools whose effects are to be compensated."""
     async with journal.session.turn_lock:
-        return await _undo(journal, registry, _Reader(journal))
+        return await _undo(journal, registry, _Reader(journal), imported)
 
 
-async def undo_to(journal: Journal, turn: int, registry: ToolRegistry | None = None) -> list[Undone]:
+async def undo_to(
+    journal: Journal, turn: int, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> list[Undone]:
     """Take `turn` and every later one back, the newest first."""
     async with journal.session.turn_lock:
         read = _Reader(journal)
-        return [await _undo(journal, registry, read) for _ in _from(journal, turn)]
+        return [await _undo(journal, registry, read, imported) for _ in _from(journal, turn)]
 
 
-async def _undo(journal: Journal, registry: ToolRegistry | None, read: FetchTurn) -> Undone:
+async def _undo(
+    journal: Journal, registry: ToolRegistry | None, read: FetchTurn, imported: bool = False
+) -> Undone:
     if journal.timeline.open is not None:
         await _abandon(journal)
     turn = _newest(journal)
     await journal.flush()
-    outcome = await _take_back_outside(journal, turn, read(turn), registry)
+    outcome = await _take_back_outside(journal, turn, read(turn), registry, imported)
     before, restoration = journal.timeline.copy(), journal.restoration(read)
     restoration.take_back(turn)
 
@@ -174,10 +203,10 @@ async def _undo(journal: Journal, registry: ToolRegistry | None, read: FetchTurn
 
 
 async def _take_back_outside(
-    journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None
+    journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None, imported: bool
 ) -> Undone:
     """The newest effect first. Those that an undo cut short had taken back already are told of too."""
-    weighed = weigh(journal, turn, records, registry)
+    weighed = weigh(journal, turn, records, registry, imported=imported)
     preview = _previewed(turn, records, weighed)
     outcome = Undone(turn, preview.prompt, preview.staying)
     if journal.timeline.undoing == turn:
@@ -301,14 +330,16 @@ async def checkpoint(journal: Journal, name: str) -> int:
         return turn
 
 
-async def return_to(journal: Journal, name: str, registry: ToolRegistry | None = None) -> list[Undone]:
+async def return_to(
+    journal: Journal, name: str, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> list[Undone]:
     """Undo every turn after a checkpoint, the newest first."""
     undone: list[Undone] = []
     async with journal.session.turn_lock:
         turn = _marked(journal, name)
         read = _Reader(journal)
         while journal.timeline.last is not None and journal.timeline.last > turn:
-            undone.append(await _undo(journal, registry, read))
+            undone.append(await _undo(journal, registry, read, imported))
     return undone
 
 

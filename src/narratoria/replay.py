@@ -54,9 +54,18 @@ class Verification(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 async def verify(
-    store: Store, session_id: str, registry: ToolRegistry, *, roots: Sequence[Path] = ()
+    store: Store,
+    session_id: str,
+    registry: ToolRegistry,
+    *,
+    roots: Sequence[Path] = (),
+    permissions: Iterable[str] = (),
 ) -> Verification:
-    """Run every call of every turn that counts again, in order."""
+    """Run every call of every turn that counts again, in order.
+
+    `permissions` are the story's: what an imported session claims beyond them does not count.
+    """
+    permissions = frozenset(permissions)
     outcome = Verification(session=session_id)
     spans = {span.turn: span for span in store.turns(session_id)}
     for turn in fold(store.read(session_id)).told:
@@ -66,6 +75,7 @@ async def verify(
         span = spans[turn.turn]
         session = store.restore(session_id, upto=span.first)
         session.assets = AssetStore()
+        session.trust(permissions)
         made = _Made()
         session.attach(made)
         for plan in plans:
@@ -76,6 +86,7 @@ async def verify(
             outcome.differences += _compare_calls(turn, plan, trace.tool_results, now)
         outcome.turns += 1
         recorded = store.restore(session_id, upto=span.last)
+        recorded.trust(permissions)
         outcome.differences += _compare_state(turn.turn, recorded, session)
         records = store.read_turn(session_id, turn.turn)
         for where, old, new in (

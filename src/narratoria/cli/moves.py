@@ -47,10 +47,14 @@ def _within(session: str, act: Callable[[Journal, SessionMeta], Awaitable[T]]) -
         return meta, asyncio.run(run(store, meta))
 
 
-def _registry(meta: SessionMeta, given: str | None) -> tuple[ToolRegistry | None, str | None]:
+def _registry(
+    journal: Journal, meta: SessionMeta, given: str | None
+) -> tuple[ToolRegistry | None, str | None]:
     """The story's tools, for their compensations; or why there are none, which not every undo needs to know."""
     try:
-        return story_registry(story_of(meta, given)), None
+        story = story_of(meta, given)
+        journal.session.trust(story.permissions)
+        return story_registry(story), None
     except StoryInvalid as error:
         if given is not None:
             raise
@@ -64,8 +68,19 @@ def _agree(previews: Sequence[UndoPreview], lack: str | None, yes: bool, questio
     lines = [line for one in previews for line in one.irreversible]
     for line in lines:
         click.echo(f"stays as it is: {line}", err=True)
+    if any(one.imported for one in previews):
+        click.echo("--imported takes back what it can of that, by what the imported file says", err=True)
     if lines and not yes:
         ask(question, "nothing was undone")
+
+
+def _agree_to_imported(previews: Sequence[UndoPreview], yes: bool) -> None:
+    """What an imported file says of a rollback is shown, and run only if that is wanted."""
+    asked = [line for one in previews for line in one.asked_by_a_file]
+    for line in asked:
+        click.echo(f"taken back by what the imported file says: {line}", err=True)
+    if asked and not yes:
+        ask("Run that?", "nothing was undone")
 
 
 def _say(text: str, failed: Sequence[str] = ()) -> None:
@@ -87,21 +102,28 @@ def _document(undone: history.Undone) -> dict[str, Any]:
 # --- backwards and forwards ------------------------------------------------------------------------------
 
 
+imported_option = click.option(
+    "--imported", is_flag=True, help="Run the rollbacks that an imported file brought, too."
+)
+
+
 @click.command(name="undo")
 @click.argument("session")
 @story_option
 @env_option
+@imported_option
 @yes_option
 @as_json_option
-def undo_(session: str, story: str | None, yes: bool, as_json: bool) -> None:
+def undo_(session: str, story: str | None, imported: bool, yes: bool, as_json: bool) -> None:
     """Take back the newest turn of SESSION. What cannot be taken back is listed first."""
 
     async def act(journal: Journal, meta: SessionMeta) -> history.Undone:
-        registry, lack = _registry(meta, story)
+        registry, lack = _registry(journal, meta, story)
         await history.abandon(journal)
-        preview = await history.preview_undo(journal, registry)
+        preview = await history.preview_undo(journal, registry, imported=imported)
         _agree([preview], lack, yes, f"Undo turn {preview.turn} all the same?")
-        return await history.undo(journal, registry)
+        _agree_to_imported([preview], yes)
+        return await history.undo(journal, registry, imported=imported)
 
     meta, outcome = _within(session, act)
     if as_json:
@@ -242,17 +264,19 @@ def add(session: str, name: str, as_json: bool) -> None:
 @click.argument("name")
 @story_option
 @env_option
+@imported_option
 @yes_option
 @as_json_option
-def restore(session: str, name: str, story: str | None, yes: bool, as_json: bool) -> None:
+def restore(session: str, name: str, story: str | None, imported: bool, yes: bool, as_json: bool) -> None:
     """Undo every turn of SESSION after the checkpoint NAME. What cannot be taken back is listed first."""
 
     async def act(journal: Journal, meta: SessionMeta) -> tuple[int, list[history.Undone]]:
-        registry, lack = _registry(meta, story)
+        registry, lack = _registry(journal, meta, story)
         await history.abandon(journal)
-        previews = await history.preview_return(journal, name, registry)
+        previews = await history.preview_return(journal, name, registry, imported=imported)
         _agree(previews, lack, yes, f"Undo {counted(len(previews), 'turn')} all the same?")
-        undone = await history.return_to(journal, name, registry)
+        _agree_to_imported(previews, yes)
+        undone = await history.return_to(journal, name, registry, imported=imported)
         return journal.timeline.checkpoints[name.strip()], undone
 
     meta, (turn, undone) = _within(session, act)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
@@ -14,13 +15,17 @@ from rich.padding import Padding
 from narratoria.cli import FAILED
 from narratoria.cli.environment import env_option
 from narratoria.cli.output import console, page, print_json, printable, styled
-from narratoria.cli.saved import counted, opened_store
+from narratoria.cli.saved import ask, counted, opened_store, yes_option
+from narratoria.events import SessionStarted
 from narratoria.game import story_of, story_registry
+from narratoria.plan import PlanDocument
 from narratoria.replay import Verification
 from narratoria.replay import verify as verify_session
 from narratoria.session.fold import SessionView, TurnView, fold
 from narratoria.session.store import SessionMeta, Store
 from narratoria.tools.custody import sweep
+
+MOST_SHOWN: Final = 100
 
 
 @click.command()
@@ -37,13 +42,16 @@ from narratoria.tools.custody import sweep
     default=0,
     help="1 is as it was played; 0 (the default) does not wait.",
 )
+@yes_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per turn; with --verify, one in all.")
 @env_option
-def replay(session: str, verify: bool, story: str | None, speed: float, as_json: bool) -> int:
+def replay(session: str, verify: bool, story: str | None, speed: float, yes: bool, as_json: bool) -> int:
     """Show SESSION again as it was played. No process is started and no model is asked."""
     with opened_store() as store:
         meta = store.find(session)
         if verify:
+            if not yes:
+                _ask_if_imported(store, meta)
             outcome = asyncio.run(_verify(store, meta, story))
             _report(outcome, as_json)
             return 0 if outcome.same else FAILED
@@ -81,13 +89,30 @@ def _tell(turn: TurnView) -> None:
         out.print(styled((f"  {number} ", "cyan"), (choice, "")))
 
 
+def _ask_if_imported(store: Store, meta: SessionMeta) -> None:
+    """The calls of an imported session are what a file says: they are listed before they are made."""
+    first = next(store.read(meta.id, limit=1), None)
+    if first is None or not isinstance(first.event, SessionStarted) or not first.event.imported:
+        return
+    plans = [one.plan for turn in fold(store.read(meta.id)).told for one in turn.plans]
+    calls = [call for plan in plans for call in PlanDocument.from_data(plan).tools]
+    for call in calls[:MOST_SHOWN]:
+        arguments = msgspec.json.encode(call.input).decode()[:MOST_SHOWN]
+        click.echo(printable(f"asked for by the imported file: {call.tool_path} {arguments}"), err=True)
+    if len(calls) > MOST_SHOWN:
+        click.echo(f"… and {len(calls) - MOST_SHOWN} more", err=True)
+    ask(f"Run {counted(len(calls), 'call')} that an imported file asks for?", "nothing was run")
+
+
 async def _verify(store: Store, meta: SessionMeta, story: str | None) -> Verification:
     tale = story_of(meta, story)
     click.echo(
         f"the tools of {tale.title!r} run again, under new ids: what they do outside is done again", err=True
     )
     try:
-        return await verify_session(store, meta.id, story_registry(tale), roots=[Path(tale.root)])
+        return await verify_session(
+            store, meta.id, story_registry(tale), roots=[Path(tale.root)], permissions=tale.permissions
+        )
     finally:
         await sweep()
 

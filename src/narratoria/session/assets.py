@@ -101,6 +101,20 @@ class AssetStore:
             self._settle(Path(copy.name), digest)
         return digest
 
+    def staging(self) -> Path:
+        """A new folder beside the others, for content that may still be refused."""
+        return Path(tempfile.mkdtemp(dir=self._incoming(), prefix="import-"))
+
+    def take(self, copy: Path, digest: str) -> None:
+        """Move a staged file, whose content has this hash, to its place."""
+        self._settle(copy, digest)
+
+    def sweep(self, before: float) -> None:
+        """Remove what a process that was killed left half copied, if it is older than that time."""
+        for left in self.root.glob("incoming/*"):
+            if left.stat().st_mtime < before:
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+
     def _copy(self, asset_id: str, path: Path, media_type: str) -> tuple[str, int]:
         where = f"asset {asset_id!r}: {shown(path)}"
         # O_NONBLOCK: opening a FIFO nobody writes to must not hang; it is then refused as not a regular file.

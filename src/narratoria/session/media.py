@@ -12,7 +12,7 @@ HEAD_BYTES: Final = 4096
 _MEDIA_TYPE: Final = re.compile(
     r"(application|audio|font|haptics|image|message|model|multipart|text|video|x-[a-z0-9-]+)"
     r"/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
-    r"(\s*;\s*[A-Za-z0-9!#$&^_.+-]+=(\"[^\"\\]*\"|[A-Za-z0-9!#$&^_.+-]+))*",
+    r"([ \t]*;[ \t]*[A-Za-z0-9!#$&^_.+-]+=(\"[^\"\\\x00-\x1f\x7f]*\"|[A-Za-z0-9!#$&^_.+-]+))*",
     re.IGNORECASE,
 )
 

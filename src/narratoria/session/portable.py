@@ -1,13 +1,16 @@
 """A session in one file: `.narratoria`, a zip with the journal as NDJSON and the assets by hash.
 
 A branch is exported with the past it shares, so the file stands alone. An import trusts nothing in the file:
-names, sizes and hashes are checked while reading, never taken from the zip's own directory.
+names, sizes and hashes are checked while reading, never taken from the zip's own directory. It takes the session in
+whole or not at all: assets are unpacked once the journal is found sound, and move to their places together.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import shutil
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,10 +20,12 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from narratoria.errors import JournalError
-from narratoria.events import AssetStored, SessionStarted
+from narratoria import bounds
+from narratoria.errors import AssetRefused, JournalError
+from narratoria.events import AssetStored
 from narratoria.session import chunks
 from narratoria.session.assets import AssetStore
+from narratoria.session.incoming import MAX_LINE, Incoming, Unfit, check_story, check_time
 from narratoria.session.session import Record
 from narratoria.session.store import SessionMeta, Store
 
@@ -28,11 +33,8 @@ FORMAT: Final = 1
 SUFFIX: Final = ".narratoria"
 MAX_ASSETS: Final = 100_000
 MAX_TOTAL: Final = 4 * 1024**3
-MAX_LINE: Final = 64 * 1024**2
+LONGEST_TITLE: Final = 200
 
-_STORY: Final = re.compile(r"[a-z0-9_-]{1,100}")
-_LATEST: Final = 253_402_214_400.0  # the last day of the year 9999, beyond which no clock goes
-_LARGEST: Final = 1 << 53
 _ASSET: Final = re.compile(r"assets/([0-9a-f]{64})")
 _BLOCK: Final = 1 << 20
 _WHEN: Final = (1980, 1, 1, 0, 0, 0)  # the same session gives the same file
@@ -130,6 +132,8 @@ def import_session(store: Store, source: Path | BinaryIO, *, limit: int = MAX_TO
     try:
         with zipfile.ZipFile(source) as archive:
             return _Import(store, archive, name, limit).run()
+    except Unfit as error:
+        raise JournalError(f"{name}: {error}; nothing was imported") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise JournalError(f"{name} is not a whole {SUFFIX} file ({error}); nothing was imported") from None
     except OSError as error:
@@ -142,74 +146,64 @@ class _Import:
         self.archive = archive
         self.name = name
         self.left = limit
-
-    def refuse(self, reason: str) -> JournalError:
-        return JournalError(f"{self.name}: {reason}; nothing was imported")
+        self.incoming = Incoming()
+        self.packed: set[str] = set()  # hashes of the assets in the file
 
     def run(self) -> SessionMeta:
         names = self.archive.namelist()
         self.check_names(names)
+        self.packed = {match[1] for name in names if (match := _ASSET.fullmatch(name))}
         manifest = self.manifest()
-        known = {match[1] for name in names if (match := _ASSET.fullmatch(name))}
-        lacking = sorted(set(manifest.assets) - known)
+        lacking = sorted(set(manifest.assets) - self.packed)
         if lacking:
-            raise self.refuse(f"asset {lacking[0]} is missing")
-        for digest in sorted(known):
-            self.asset(digest)
-        meta = msgspec.structs.replace(manifest.session, folder=None, parent=None, parent_turn=None)
-        self.check_story(meta.story)
+            raise Unfit(f"asset {lacking[0][:100]} is missing")
+        meta = manifest.session
+        check_story(meta.story)
         for ts in (meta.created, meta.updated):
-            self.check_time(ts)
-        return self.store.adopt(meta, self.records(manifest), lacking=True)
+            check_time(ts)
+        meta = msgspec.structs.replace(
+            meta, folder=None, parent=None, parent_turn=None, title=_one_line(meta.title)
+        )
+        staging = self.staging()
+        try:
+            return self.store.adopt(
+                meta, self.records(manifest), lacking=True, accepted=lambda: self.assets(staging)
+            )
+        except JournalError as error:
+            raise JournalError(f"{self.name}: {error}; nothing was imported") from None
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
 
-    def check_story(self, story: str | None) -> None:
-        """A story is looked up by this name, and a folder is a name too: a file must not choose one."""
-        if story is not None and not _STORY.fullmatch(story):
-            raise self.refuse(f"{story[:100]!r} is not the id of a story")
-
-    def check_time(self, ts: float) -> None:
-        if not 0 <= ts < _LATEST:
-            raise self.refuse(f"{ts!r} is not a time")
-
-    def check(self, record: Record, manifest: Manifest) -> None:
-        """What the types allow and no session has."""
-        event = record.event
-        self.check_time(record.ts)
-        for turn in (record.turn, getattr(event, "turn", None), getattr(event, "parent_turn", None)):
-            if turn is not None and not 0 <= turn < _LARGEST:
-                raise self.refuse(f"record {record.seq}: {turn} is not the number of a turn")
-        if not 0 < record.seq < _LARGEST:
-            raise self.refuse(f"{record.seq} is not the number of a record")
-        if isinstance(event, SessionStarted):
-            self.check_story(event.story)
-        elif (
-            isinstance(event, AssetStored)
-            and event.hash not in manifest.missing
-            and event.hash not in self.store.assets
-        ):
-            raise self.refuse(f"asset {event.hash[:100]} is missing")
+    def staging(self) -> Path:
+        try:
+            return self.store.assets.staging()
+        except AssetRefused as error:
+            raise JournalError(f"{self.name}: {error}; nothing was imported") from None
 
     def check_names(self, names: list[str]) -> None:
         if len(names) > MAX_ASSETS:
-            raise self.refuse(f"it holds {len(names):,} files, more than the {MAX_ASSETS:,} allowed")
+            raise Unfit(f"it holds {len(names):,} files, more than the {MAX_ASSETS:,} allowed")
         if len(set(names)) != len(names):
-            raise self.refuse("a name in it appears twice")
+            raise Unfit("a name in it appears twice")
         for name in names:
             if name not in ("session.json", "journal.ndjson") and not _ASSET.fullmatch(name):
-                raise self.refuse(f"it holds {name[:100]!r}, which no session has")
+                raise Unfit(f"it holds {name[:100]!r}, which no session has")
         for name in ("session.json", "journal.ndjson"):
             if name not in names:
-                raise self.refuse(f"it has no {name}")
+                raise Unfit(f"it has no {name}")
 
     def manifest(self) -> Manifest:
         content = b"".join(self.blocks("session.json", 16 * _BLOCK))
         try:
+            bounds.check(content)
             version = msgspec.json.decode(content, type=_Version).format
             if version > FORMAT:
-                raise self.refuse(f"it is of format {version}, this Narratoria reads up to {FORMAT}; upgrade")
+                raise Unfit(f"it is of format {version}, this Narratoria reads up to {FORMAT}; upgrade")
             return msgspec.json.decode(content, type=Manifest)
-        except msgspec.MsgspecError as error:
-            raise self.refuse(f"session.json: {error}") from None
+        except Unfit:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise Unfit(f"session.json: {error}") from None
 
     def blocks(self, name: str, most: int | None = None) -> Iterator[bytes]:
         """The content as it is unpacked, counted: a small file may unpack to far more than it claims."""
@@ -218,39 +212,80 @@ class _Import:
                 self.left -= len(block)
                 most = None if most is None else most - len(block)
                 if self.left < 0 or (most is not None and most < 0):
-                    raise self.refuse(f"{name} unpacks to more than is allowed")
+                    raise Unfit(f"{name} unpacks to more than is allowed")
                 yield block
 
-    def asset(self, digest: str) -> None:
-        hasher = hashlib.sha256()
-        content = bytearray()
-        for block in self.blocks(f"assets/{digest}", self.store.assets.cap):
-            hasher.update(block)
-            content += block
-        if hasher.hexdigest() != digest:
-            raise self.refuse(f"asset {digest} does not have that hash; the file was changed")
-        self.store.assets.add_bytes(bytes(content))
+    # --- the journal -----------------------------------------------------------------------------------------
 
     def records(self, manifest: Manifest) -> Iterator[Record]:
-        hasher, count, rest = hashlib.sha256(), 0, b""
+        hasher, read = hashlib.sha256(), 0
+        for block in self.lines(hasher):
+            for record in self.incoming.records(block):
+                read += 1
+                yield record
+        if read != manifest.records or hasher.hexdigest() != manifest.journal_sha256:
+            raise Unfit("journal.ndjson is not the one session.json speaks of; the file was changed")
+        missing = self.incoming.assets.keys() - self.packed - set(manifest.missing)
+        if missing:
+            raise Unfit(f"asset {min(missing)} is missing")
+        spare = self.packed - self.incoming.assets.keys()
+        if spare:
+            raise Unfit(f"no record speaks of asset {min(spare)}")
+        yield from self.incoming.close()
+
+    def lines(self, hasher: hashlib._Hash) -> Iterator[bytes]:
+        """The journal in pieces of whole lines. A long line gathers in a list, so that it is copied once."""
+        partial: list[bytes] = []
+        waiting = 0
         for block in self.blocks("journal.ndjson"):
             hasher.update(block)
-            lines, newline, rest = (rest + block).rpartition(b"\n")
-            if len(rest) > MAX_LINE:
-                raise self.refuse("a line of journal.ndjson is too long")
-            for record in self.decoded(lines + newline):
-                count += 1
-                self.check(record, manifest)
-                yield record
-        if rest or count != manifest.records or hasher.hexdigest() != manifest.journal_sha256:
-            raise self.refuse("journal.ndjson is not the one session.json speaks of; the file was changed")
+            lines, newline, rest = block.rpartition(b"\n")
+            if newline:
+                yield b"".join([*partial, lines, newline])
+                partial, waiting = [], 0
+            partial.append(rest)
+            waiting += len(rest)
+            if waiting > MAX_LINE:
+                raise Unfit("a line of journal.ndjson is too long")
+        if waiting:
+            raise Unfit("journal.ndjson ends in the middle of a line; the file was changed")
 
-    def decoded(self, lines: bytes) -> list[Record]:
-        try:
-            return chunks.from_lines(lines)
-        except msgspec.MsgspecError as error:
-            raise self.refuse(f"journal.ndjson: {error}") from None
+    # --- assets ----------------------------------------------------------------------------------------------
+
+    def assets(self, staging: Path) -> Iterator[AssetStored]:
+        """Unpack all, then put them in their places. Called when the journal is accepted."""
+        wanted = [stored for digest, stored in self.incoming.assets.items() if digest in self.packed]
+        sizes = sum(stored.size for stored in wanted)
+        if sizes > self.left:
+            raise Unfit(f"its assets have {sizes:,} bytes, more than is allowed")
+        free = shutil.disk_usage(staging).free
+        if sizes > free:
+            raise Unfit(f"its assets have {sizes:,} bytes, and there is room for {free:,}")
+        for stored in wanted:
+            self.unpack(stored, staging / stored.hash)
+        for stored in wanted:
+            self.store.assets.take(staging / stored.hash, stored.hash)
+            yield stored
+
+    def unpack(self, stored: AssetStored, target: Path) -> None:
+        hasher = hashlib.sha256()
+        most = min(stored.size, self.store.assets.cap)
+        with target.open("wb") as copy:
+            for block in self.blocks(f"assets/{stored.hash}", most):
+                hasher.update(block)
+                copy.write(block)
+        if hasher.hexdigest() != stored.hash:
+            raise Unfit(f"asset {stored.hash} does not have that hash; the file was changed")
 
 
 class _Version(msgspec.Struct):
     format: int
+
+
+def _one_line(title: str | None) -> str | None:
+    """A title stands on cards, in menus and in the names of files."""
+    if title is None:
+        return None
+    hidden = {"Cc", "Cs", "Zl", "Zp"}
+    seen = "".join(" " if unicodedata.category(one) in hidden else one for one in title[: 4 * LONGEST_TITLE])
+    return " ".join(seen.split())[:LONGEST_TITLE] or None

@@ -80,10 +80,12 @@ class SqlReader:
         upto: int | None,
         resources: ResourceRegistry | None,
         clock: Callable[[], float] | None,
+        *,
+        hidden: bool = False,
     ) -> Restoration:
         session = Session(session_id, assets=self.assets, resources=resources, clock=clock or time.time)
-        restoration = Restoration(session, Timeline(), lambda turn: self.read_turn(session_id, turn))
-        key, last = self._key_and_last(session_id)
+        key, last = self._key_and_last(session_id, hidden=hidden)
+        restoration = Restoration(session, Timeline(), partial(self._read_turn, session_id, key, last))
         upto = last if upto is None else min(upto, last)
         stretches = self._stretches(key, upto)
         found = self._newest_snapshot(stretches)
@@ -171,8 +173,10 @@ class SqlReader:
     def _key(self, session_id: str) -> int:
         return self._key_and_last(session_id)[0]
 
-    def _key_and_last(self, session_id: str) -> tuple[int, int]:
-        rows = self.query("SELECT key, last_seq FROM sessions WHERE id = ? AND hidden = 0", (session_id,))
+    def _key_and_last(self, session_id: str, *, hidden: bool = False) -> tuple[int, int]:
+        rows = self.query(
+            "SELECT key, last_seq FROM sessions WHERE id = ? AND hidden = ?", (session_id, int(hidden))
+        )
         if not rows:
             raise _unknown(session_id)
         return int(rows[0][0]), int(rows[0][1])
@@ -222,7 +226,9 @@ class SqlReader:
                 position = int(rows[-1][0])
 
     def read_turn(self, session_id: str, turn: int) -> Records:
-        key, last = self._key_and_last(session_id)
+        return self._read_turn(session_id, *self._key_and_last(session_id), turn)
+
+    def _read_turn(self, session_id: str, key: int, last: int, turn: int) -> Records:
         stretches = self._stretches(key, last)
         span = self._span(stretches, turn)
         if span is None:

@@ -44,7 +44,7 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
     state: JsonObject
     memory: JsonObject
     slices: list[SliceChange]
-    permissions: list[str]
+    permissions: list[str]  # granted here; `claimed` are those of an imported file
     timeline: Timeline  # without its turns: thousands of numbers that mostly follow each other ...
     turns: list[tuple[int, int]] = msgspec.field(
         default_factory=list
@@ -55,6 +55,7 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
     choices: list[str] = msgspec.field(default_factory=list)
     standing: list[str] | None = None
     health: dict[str, SkillHealth] = msgspec.field(default_factory=dict)
+    claimed: list[str] = msgspec.field(default_factory=list)
     assets: dict[int, AssetStored] = msgspec.field(default_factory=dict)  # all of them, in version 1 only
 
 
@@ -76,7 +77,8 @@ def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = Non
             state=session.tree,
             memory=session.memory.export(),
             slices=session.slices.export(),
-            permissions=sorted(session.permissions),
+            permissions=sorted(session.held),
+            claimed=sorted(session.claimed),
             timeline=msgspec.structs.replace(timeline, turns=[]),
             turns=_runs(timeline.turns),
             calls=session.calls,
@@ -115,6 +117,8 @@ class Restoration:
             session.apply_change(change)
         for permission in snapshot.permissions:
             session.apply_change(PermissionChange(permission, True))
+        for permission in snapshot.claimed:
+            session.apply_change(PermissionChange(permission, True, claimed=True))
         session.asset_records = AssetRecords(assets, snapshot.seq)
         session.calls = snapshot.calls
         session.turn_count = snapshot.turn_count
@@ -224,7 +228,7 @@ class Restoration:
             return  # a branch goes on from what is folded already
         self.session.apply_change(PatchChange(event.state))
         for permission in event.permissions:
-            self.session.apply_change(PermissionChange(permission, True))
+            self.session.apply_change(PermissionChange(permission, True, claimed=event.imported))
 
     def _bridge(self, record: Record, event: RecordsLost) -> None:
         """Go on as things stood behind the gap: the session becomes what the snapshot says, and nothing else."""
@@ -234,7 +238,7 @@ class Restoration:
         session = self.session
         for change in session.slices.export():
             session.apply_change(SliceChange(change.slice, []))
-        for permission in session.permissions:
+        for permission in session.held | session.claimed:
             session.apply_change(PermissionChange(permission, False))
         session.past.clear()
         session.turn = None

@@ -48,6 +48,7 @@ def prune(
             store, [one for one in store.list() if not one.begun and one.updated < now - SETTLING], Pruned()
         )
         store.sweep()
+        store.assets.sweep(now - SETTLING)
     referred = store.asset_hashes()
     if dry_run:
         gone = {digest for meta in sessions for digest in store.asset_hashes(meta.id)}

@@ -125,7 +125,12 @@ class Telling:
         meta = self._meta
         held: dict[str, Any] = {}
         if snapshot is not None:
-            held = {"state": snapshot.state, "permissions": snapshot.permissions}
+            permissions = [*snapshot.permissions, *snapshot.claimed]
+            held = {
+                "state": snapshot.state,
+                "permissions": permissions,
+                "imported": bool(snapshot.claimed),  # then nobody knows of the others whose they were
+            }
         started = SessionStarted(session=meta.id, story=meta.story, title=meta.title, **held)
         return Record(1, meta.created, None, started)
 

@@ -144,7 +144,10 @@ class Session:
         self.seq = 0
         self.calls = 0
         self.beats: dict[str, float] = {}
-        self._granted = frozenset(permissions)
+        self._held = frozenset(permissions)  # granted here
+        self._claimed: frozenset[str] = frozenset()  # by an imported file
+        self._trusted: frozenset[str] = frozenset()  # what of the claims counts
+        self._granted = self._held
         self._sinks: tuple[Sink, ...] = ()
         self.recording = False  # whether anybody listens; what nobody would read is not made
 
@@ -222,6 +225,21 @@ class Session:
 
     def has_permission(self, permission: str) -> bool:
         return permission in self._granted
+
+    @property
+    def held(self) -> frozenset[str]:
+        """The permissions granted here."""
+        return self._held
+
+    @property
+    def claimed(self) -> frozenset[str]:
+        """The permissions that an imported file says this session has. They count where they are trusted."""
+        return self._claimed
+
+    def trust(self, permissions: Iterable[str]) -> None:
+        """Let those of the claimed permissions count that are among these: what the story grants."""
+        self._trusted = frozenset(permissions)
+        self._granted = self._held | (self._claimed & self._trusted)
 
     def __getitem__(self, slice_type: type[T]) -> Slice[T]:
         return Slice(self.slices.get(slice_type))
@@ -354,8 +372,18 @@ class Session:
         if isinstance(change, MemoryChange):
             return list(self.memory.apply(change))
         if isinstance(change, PermissionChange):
-            before = change.permission in self._granted
-            only = frozenset({change.permission})
-            self._granted = self._granted | only if change.granted else self._granted - only
-            return [PermissionChange(change.permission, before)]
+            return self._change_permission(change)
         return [self.slices.load(change)]
+
+    def _change_permission(self, change: PermissionChange) -> list[Change]:
+        """What is taken away here is gone, whoever granted it; an imported record speaks of claims only."""
+        only = frozenset({change.permission})
+        inverse: list[Change] = []
+        if not change.claimed:
+            inverse.append(PermissionChange(change.permission, bool(only & self._held)))
+            self._held = self._held | only if change.granted else self._held - only
+        if change.claimed or (not change.granted and only & self._claimed):
+            inverse.append(PermissionChange(change.permission, bool(only & self._claimed), claimed=True))
+            self._claimed = self._claimed | only if change.granted else self._claimed - only
+        self._granted = self._held | (self._claimed & self._trusted)
+        return inverse

@@ -13,6 +13,7 @@ import msgspec
 import platformdirs
 
 from narratoria.errors import JournalError
+from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.session import Record, Session
@@ -125,10 +126,18 @@ class Store(Protocol):
 
     def turns(self, session_id: str) -> Spans: ...
 
-    def adopt(self, meta: SessionMeta, records: Iterable[Record], *, lacking: bool = False) -> SessionMeta:
-        """Keep a session that was recorded elsewhere. All of it, or, if `records` fails, nothing.
+    def adopt(
+        self,
+        meta: SessionMeta,
+        records: Iterable[Record],
+        *,
+        lacking: bool = False,
+        accepted: Callable[[], Iterable[AssetStored]] | None = None,
+    ) -> SessionMeta:
+        """Keep a session that was recorded elsewhere. All of it, or, if `records` or `accepted` fails, nothing.
 
-        With `lacking`, an asset whose content is not here is referred to all the same.
+        With `lacking`, an asset whose content is not here is referred to all the same. `accepted` is called once the
+        records are found to make a game, and gives the assets whose content it has put into the store.
         """
 
     def sweep(self) -> int:

@@ -33,7 +33,8 @@ from narratoria.session.timeline import Timeline
 from narratoria.session.versions import TABLES
 from narratoria.session.writer import Database, Writer
 
-_ADOPTED: Final = 512  # records in a batch of an import
+_ADOPTED: Final = 512  # records in a batch of an import ...
+_ADOPTED_BYTES: Final = 4 * 1024 * 1024  # ... which ends early when it has so many bytes
 _SWEEP_AGE: Final = 3600.0  # an import that is still running is not swept away
 _MARKED: Final = frozenset({TurnStarted, TurnCommitted, TurnUndone, TurnRedone, AssetStored, SessionStarted})
 
@@ -269,7 +270,14 @@ class SqlStore(SqlReader):
             if turn in then.turns and then.checkpoints.get(name) != turn
         ]
 
-    def adopt(self, meta: SessionMeta, records: Iterable[Record], *, lacking: bool = False) -> SessionMeta:
+    def adopt(
+        self,
+        meta: SessionMeta,
+        records: Iterable[Record],
+        *,
+        lacking: bool = False,
+        accepted: Callable[[], Iterable[AssetStored]] | None = None,
+    ) -> SessionMeta:
         """The session stays hidden until it is complete, so that a crash half way shows nothing."""
         name = meta.id if is_plain_id(meta.id) else uuid.uuid4().hex
         if self.query("SELECT 1 FROM sessions WHERE id = ?", (name,)):
@@ -277,13 +285,15 @@ class SqlStore(SqlReader):
         key = self.writer.run(lambda database: _insert_hidden(database, name, meta))
         try:
             after = 0
-            for batch in _batched(records, _ADOPTED):
+            for batch in _batched(records):
                 absent = self._absent(batch) if lacking else frozenset()
                 job = partial(self._adopt_batch, key=key, after=after, batch=batch, absent=absent)
                 self.writer.run(job, durable=False)
                 after = batch[-1].seq
-            self.writer.run(lambda db: db.execute("UPDATE sessions SET hidden = 0 WHERE key = ?", (key,)))
             self._check_adopted(name, key)
+            for stored in accepted() if accepted is not None else ():
+                self.writer.run(partial(self.keep_asset, stored=stored, durable=True))
+            self.writer.run(lambda db: db.execute("UPDATE sessions SET hidden = 0 WHERE key = ?", (key,)))
         except BaseException:
             self.writer.run(lambda database: _forget(database, key))
             raise
@@ -305,14 +315,11 @@ class SqlStore(SqlReader):
     def _check_adopted(self, name: str, key: int) -> None:
         """Fold it once: what cannot be folded is not taken in, and the next opening need not fold it all."""
         try:
-            restored = self._restore(name, None, None, None)
-        except (ValueError, LookupError, TypeError) as error:
+            restored = self._restore(name, None, None, None, hidden=True)
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
             raise JournalError(f"the records of session {name} do not make a game ({error!r})") from None
         turns = restored.timeline.standing  # those too whose own records were lost to damage
-        if self.meta(name).turns != turns:
-            self.writer.run(
-                lambda db: db.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key))
-            )
+        self.writer.run(lambda db: db.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key)))
         if restored.timeline.open is None:
             packed = chunks.pack_lines(take_snapshot(restored.session, restored.timeline).content)
             values = (key, restored.session.seq, packed)
@@ -353,13 +360,16 @@ def _insert_hidden(database: Database, name: str, meta: SessionMeta) -> int:
     return int(rows[0][0])
 
 
-def _batched(records: Iterable[Record], size: int) -> Iterator[list[Record]]:
+def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """So many that they are quickly written, and so few that they do not fill the memory."""
     batch: list[Record] = []
+    size = 0
     for record in records:
         batch.append(record)
-        if len(batch) == size:
+        size += len(chunks.to_lines([record]))
+        if len(batch) == _ADOPTED or size > _ADOPTED_BYTES:
             yield batch
-            batch = []
+            batch, size = [], 0
     if batch:
         yield batch
 

@@ -17,6 +17,7 @@ from narratoria.events import (
     TurnRedone,
     TurnStarted,
     TurnUndone,
+    UndoCancelled,
     UndoStarted,
 )
 from narratoria.session.session import Record
@@ -102,6 +103,10 @@ def _undo_started(timeline: Timeline, event: UndoStarted) -> None:
     timeline.undoing = event.turn
 
 
+def _undo_cancelled(timeline: Timeline, event: UndoCancelled) -> None:
+    timeline.undoing = None
+
+
 def _taken_back(timeline: Timeline, event: EffectTakenBack) -> None:
     timeline.taken_back.setdefault(event.turn, []).append((event.call, event.effect))
 
@@ -150,6 +155,7 @@ _STEPS: Final[dict[type, Callable[[Timeline, Any], None]]] = {
     TurnStarted: _started,
     TurnCommitted: _committed,
     UndoStarted: _undo_started,
+    UndoCancelled: _undo_cancelled,
     EffectTakenBack: _taken_back,
     TurnUndone: _undone,
     TurnRedone: _redone,

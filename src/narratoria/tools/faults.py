@@ -26,9 +26,6 @@ _WRITTEN: Final = {
     "array": "an array, [ … ]",
 }
 _decode_any: Final = msgspec.json.Decoder().decode
-_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
-_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
-_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _LONE_SURROGATE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
@@ -52,16 +49,6 @@ def escaped(text: str, keep: str = "") -> str:
         c if c.isprintable() or c in keep else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text
     )
-
-
-def nests_deeper(line: bytes, depth: int) -> bool:
-    """Whether a line has more than `depth` levels of objects and arrays."""
-    if len(line) <= 2 * depth or line.count(b"[") + line.count(b"{") <= depth:
-        return False
-    left = _STRINGS.sub(b"", line).translate(_BRACKETS, _NO_BRACKETS)
-    for _ in range(depth):  # each time the innermost go
-        left = left.replace(b"[]", b"")
-    return b"[" in left
 
 
 # --- what went wrong -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
+from narratoria.bounds import nests_deeper
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR, NarratoriaError
 from narratoria.events import Done, ToolEvent, decode_tool_event, encode
 from narratoria.tools.faults import (
@@ -22,7 +23,6 @@ from narratoria.tools.faults import (
     DuplicateKey,
     diagnose,
     is_cut_short,
-    nests_deeper,
     printable,
 )
 from narratoria.tools.manifest import ManifestLimits

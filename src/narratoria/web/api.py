@@ -112,7 +112,9 @@ class Api:
     async def undo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Undo, documents.Undo())
         seat = await self.games.idle(_id(request))
-        return _json(moves.told(await moves.undo(seat, asked.to), seat.game.registry))
+        return _json(
+            moves.told(await moves.undo(seat, asked.to, imported=asked.imported), seat.game.registry)
+        )
 
     async def redo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Redo, documents.Redo())

@@ -35,6 +35,8 @@ class Undo(Request, frozen=True, kw_only=True):
     """Take back the turn `to` and every later one; the newest alone, when it is not named."""
 
     to: int | None = None
+    imported: bool = False
+    """Run the rollbacks that an imported file brought, too. Ask a person first."""
 
 
 class Redo(Request, frozen=True, kw_only=True):

@@ -38,12 +38,12 @@ async def preview_undo(seat: Seat, to: int | None = None) -> UndoPreview:
         return _preview(await history.preview_undo_to(seat.journal, to, registry), registry)
 
 
-async def undo(seat: Seat, to: int | None = None) -> list[history.Undone]:
+async def undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> list[history.Undone]:
     """Take back the newest turn, or `to` and every later one; what each came to, the newest first."""
     with refusing():
         if to is None:
-            return [await history.undo(seat.journal, seat.game.registry)]
-        return await history.undo_to(seat.journal, to, seat.game.registry)
+            return [await history.undo(seat.journal, seat.game.registry, imported=imported)]
+        return await history.undo_to(seat.journal, to, seat.game.registry, imported=imported)
 
 
 def told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:

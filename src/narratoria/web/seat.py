@@ -81,9 +81,11 @@ class Seat:
         kept: Any = self.session.memory.read("long-term", SETTINGS_KEY)
         if not isinstance(kept, dict):
             return
-        self._switch_skills(dict.fromkeys(kept.get("disabled", ()), False))
+        disabled, narrator = kept.get("disabled"), kept.get("narrator")
+        if isinstance(disabled, list):  # it may come from a file that somebody made
+            self._switch_skills({name: False for name in disabled if isinstance(name, str)})
         try:
-            self._use_narrator(kept.get("narrator", OWN_CHAIN))
+            self._use_narrator(narrator if isinstance(narrator, str) else OWN_CHAIN)
         except NarratoriaError as error:  # installed then, not now: the story's own chain speaks
             logger.warning("session %s: %s", self.session.id, error)
 

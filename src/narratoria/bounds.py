@@ -1,0 +1,59 @@
+"""Limits on JSON that somebody else wrote, checked on its bytes before a decoder builds anything of it.
+
+Three bytes, `[],`, make a list of sixty: a small file of them fills the memory, and one that nests deeply ends the
+reader's stack. Both are seen by counting.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+MAX_DEPTH: Final = 100
+"""Levels of objects and arrays."""
+MAX_VALUES: Final = 2_000_000
+"""Members of objects and elements of arrays."""
+
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
+_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+
+
+class OutOfBounds(ValueError):
+    """A document passes a limit; the message says which."""
+
+
+def nests_deeper(text: bytes, depth: int) -> bool:
+    """Whether a document has more than `depth` levels of objects and arrays."""
+    if len(text) <= 2 * depth or text.count(b"[") + text.count(b"{") <= depth:
+        return False
+    left = _STRINGS.sub(b"", text).translate(_BRACKETS, _NO_BRACKETS)
+    for _ in range(depth):  # each time the innermost go
+        left = left.replace(b"[]", b"")
+    return b"[" in left
+
+
+def count_values(text: bytes) -> int:
+    """How many values there are at most. Members of objects have a colon each, elements a comma or a bracket."""
+    colons = text.count(b":")
+    return colons if b"[" not in text else colons + text.count(b",") + text.count(b"[")
+
+
+def check(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH) -> int:
+    """Raise `OutOfBounds` if a document is too much to decode; returns how many values it has at most."""
+    values = count_values(text)
+    if values > most_values:
+        raise OutOfBounds(f"it has about {values:,} values, more than the {most_values:,} allowed")
+    if nests_deeper(text, depth):
+        raise OutOfBounds(f"it is nested deeper than {depth} levels")
+    if not text.isascii():
+        text.decode()  # msgspec does not look into the fields it ignores
+    return values
+
+
+def decode_json(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH) -> Any:
+    """A document that somebody else wrote. What is wrong with it is a `ValueError`."""
+    check(text, most_values=most_values, depth=depth)
+    return msgspec.json.decode(text)

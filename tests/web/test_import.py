@@ -1,0 +1,82 @@
+"""A file from a stranger, sent to a server: one look at it runs nothing, and no answer is a 500."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+_PLACE = Path(__file__).parents[1] / "session" / "vault.py"  # shared, without making its folder importable
+_SPEC = importlib.util.spec_from_file_location("vault", _PLACE)
+assert _SPEC is not None and _SPEC.loader is not None
+vault = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(vault)
+HEADERS = {"Content-Type": "application/octet-stream"}
+
+
+def test_a_look_at_an_imported_session_runs_nothing(fresh_server: Any) -> None:
+    ran = vault.write_vault(fresh_server.home)
+    with fresh_server.client() as client:
+        for make in (vault.open_turn, vault.pending_undo, vault.journalled_rollback):
+            made = client.post("/import", content=make(), headers=HEADERS)
+            assert made.status_code == 201, made.text
+            session = made.json()["id"]
+            stream = client.get(f"/sessions/{session}/events", params={"once": ""})
+            assert stream.status_code == 200 and "Look" in stream.text
+            for path in ("", "/state", "/plans", "/tools", "/checkpoints"):
+                assert client.get(f"/sessions/{session}{path}").status_code == 200, path
+            settings = client.get(f"/sessions/{session}/settings").json()
+            granted = {one["name"] for one in settings["permissions"] if one["granted"]}
+            assert granted == {"look"}
+            if make is not vault.open_turn:
+                preview = client.get(f"/sessions/{session}/undo").json()
+                assert "imported file" in preview["irreversible"][0] and not preview.get("compensated")
+                undone = client.post(f"/sessions/{session}/undo", json={}).json()
+                assert "imported file" in undone["irreversible"][0]
+    assert not ran.exists()
+
+
+def deep(levels: int) -> bytes:
+    script = vault.Script()
+    script.lines[0] = script.lines[0].replace(b'{"door": "shut"}', b'{"a":' * levels + b"1" + b"}" * levels)
+    return script.file()
+
+
+def broken(old: bytes, new: bytes) -> bytes:
+    script = vault.Script()
+    assert old in script.lines[1]
+    script.lines[1] = script.lines[1].replace(old, new)
+    return script.file()
+
+
+def settings_of_the_wrong_kind() -> bytes:
+    change = {"change": "memory", "scope": "long-term", "op": "write", "key": "player settings"}
+    script = vault.Script()
+    script.add("committed", call="", changes=[{**change, "value": {"disabled": 5, "narrator": ["x"]}}])
+    return script.file()
+
+
+def test_what_is_unfit_is_refused_politely(server: Any) -> None:
+    with server.client() as client:
+        before = client.get("/sessions").json()
+        for content in (
+            deep(900),
+            broken(b'"prompt": ""', b'"prompt": "\xff"'),
+            broken(b'"turn": 0', b'"turn": 1e300'),
+            vault.Script().end(7).file(),
+            b"PK\x03\x04",
+        ):
+            answer = client.post("/import", content=content, headers=HEADERS)
+            assert answer.status_code == 409, answer.text
+            assert "nothing was imported" in answer.json()["message"]
+        assert client.get("/sessions").json() == before
+
+
+def test_a_deep_state_and_odd_settings_can_be_looked_at(fresh_server: Any) -> None:
+    vault.write_vault(fresh_server.home)
+    with fresh_server.client() as client:
+        for content in (deep(190), settings_of_the_wrong_kind()):
+            session = client.post("/import", content=content, headers=HEADERS).json()["id"]
+            for path in ("", "/state", "/settings", "/undo"):
+                assert client.get(f"/sessions/{session}{path}").status_code in (200, 409), path
+            assert client.get(f"/sessions/{session}/events", params={"once": ""}).status_code == 200
