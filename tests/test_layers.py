@@ -10,7 +10,7 @@ import narratoria
 
 PACKAGE = Path(narratoria.__file__).parent
 LAYERS = [
-    {"bounds", "errors", "events", "state"},
+    {"bounds", "errors", "events", "state", "spelling"},
     {"retry", "deadline", "schema", "value_types", "context", "tool", "contract", "plan", "prose"},
     {"session", "registry"},
     {"executor", "handlers", "outcomes", "threads", "tools"},

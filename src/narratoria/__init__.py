@@ -2,7 +2,7 @@
 
 The package, from the bottom up; each layer imports only from those below it:
 
-0  bounds, errors, events, state            what can go wrong, what can happen, what is
+0  bounds, errors, events, state, spelling  what can go wrong, what can happen, what is
 1  retry, deadline, schema, value_types, context, tool, contract, plan, prose    plain data and rules
 2  session, registry                        the world, and the catalogue of tools
 3  executor, handlers, outcomes, threads, tools    the pipeline, and the kinds of tool
@@ -14,6 +14,7 @@ Importing the package names its public parts and does nothing else.
 """
 
 import sys
+from typing import NoReturn
 
 if sys.platform == "win32":  # before anything of ours asks for `fcntl`, process groups or signals
     _SENTENCE = "Narratoria runs on Linux and macOS; on Windows run `wsl --install` and use it inside WSL."
@@ -29,6 +30,7 @@ from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicies, RetryPolicy
 from narratoria.session import Session
+from narratoria.spelling import ELSEWHERE
 from narratoria.tool import Tool, ToolContext, ToolError, ToolExample, ToolResult
 from narratoria.tools.compose import Branch, conditional, parallel, sequence
 from narratoria.tools.function import function_tool, tool
@@ -36,6 +38,14 @@ from narratoria.tools.process import process_tool
 from narratoria.turn import TurnResult, take_turn
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Names that the specifications have for what is called otherwise, or lies deeper, here."""
+    if name in ELSEWHERE:
+        raise ImportError(f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}")
+    raise AttributeError(f"module 'narratoria' has no attribute {name!r}")
+
 
 __all__ = [
     "Branch",

@@ -22,6 +22,7 @@ from narratoria.events import (
     ToolEvent,
     UiEvent,
 )
+from narratoria.spelling import spelled
 
 if TYPE_CHECKING:
     from narratoria.deadline import BudgetTracker, Deadline
@@ -64,6 +65,26 @@ class Pipeline(Protocol):
     async def drop(self, draft: Draft) -> None: ...
 
 
+class ToolConfig(dict[str, Any]):
+    """What the host program configured (`CallScope.config`), by key or as attributes, and which tool is called."""
+
+    def __init__(self, settings: Mapping[str, Any], tool_name: str) -> None:
+        super().__init__(settings)
+        self.tool_name = tool_name
+
+    @property
+    def toolName(self) -> str:  # noqa: N802 - 004's name
+        return self.tool_name
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            known = ", ".join(map(str, self)) or "none"
+            raise AttributeError(f"config has no {name!r}; configured: {known}") from None
+
+
+@spelled(signal="is called cancelled here: a flag, and context.beat() raises once it is set")
 class ToolContext(msgspec.Struct, eq=False):
     """What a handler gets (002 `ToolContext`, 004 `ToolContext`), and the verbs of the protocol.
 
@@ -95,8 +116,8 @@ class ToolContext(msgspec.Struct, eq=False):
         return self.scope.budget_tracker
 
     @property
-    def config(self) -> Mapping[str, Any]:
-        return self.scope.config
+    def config(self) -> ToolConfig:
+        return ToolConfig(self.scope.config, self.tool.name)
 
     @property
     def session_id(self) -> str:

@@ -6,6 +6,7 @@ mistake in a definition, a document that cannot be used, a deadline that ends an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
@@ -34,7 +35,17 @@ def describe(error: BaseException) -> str:
         text = str(error)
     except Exception as another:  # foreign code again: its __str__ may raise anything
         text = f"its text cannot be read, {type(another).__name__}"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"{type(error).__name__}: {text}{advice(error)}" if text else type(error).__name__
+
+
+def advice(error: object) -> str:
+    """What to do about an error of foreign code that its own text does not say; 004 awaits its memory."""
+    if isinstance(error, TypeError) and _AWAITED.search(str(error)):
+        return "; memory, state and resources are read and written without await"
+    return ""
+
+
+_AWAITED: Final = re.compile(r"can't be (used in 'await' expression|awaited)")
 
 
 class NarratoriaError(Exception):

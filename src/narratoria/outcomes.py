@@ -77,7 +77,9 @@ def cut_short(tool: Tool[Any, Any], error: BaseException) -> ToolResult[Any]:
 def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
     """002: a handler that returns something else fails with a message that says so."""
     if type(result) is not ToolResult:
-        raise TypeError(f"the handler must return a ToolResult, got {type(result).__name__}")
+        raise TypeError(
+            f"the handler must return a ToolResult, got {type(result).__name__}; write ToolResult.ok(value, message)"
+        )
     if not result.success:
         if result.failure is None:
             return ToolResult.failed(result.message, value=result.value)

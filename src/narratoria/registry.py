@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from narratoria.contract import PreconditionResult, apply_effects, validate
 from narratoria.contract.regex import compile_regex
 from narratoria.errors import NarratoriaError, ToolValidationError
+from narratoria.spelling import spelled
 from narratoria.tool import Tool, ToolContext, ToolResult, fold_name
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "narratoria.tools"
 
 
+@spelled()
 class ToolRegistry:
     """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
 
@@ -93,10 +95,29 @@ class ToolRegistry:
         return self._executor
 
     def execute(
-        self, name: str, args: Mapping[str, Any], *, session: Session | Draft | None = None
+        self,
+        name: str,
+        args: Mapping[str, Any],
+        context: ToolContext | None = None,
+        *,
+        session: Session | Draft | None = None,
     ) -> Coroutine[Any, Any, ToolResult[Any]]:
-        """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited."""
+        """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited.
+
+        With the `context` of another call (004) it becomes part of that call, under its deadline and budget.
+        """
+        if context is not None:
+            return self._within(context, session).execute(name, args, session=context.session)
         return (self._executor or self.executor).execute(name, args, session=session)
+
+    def _within(self, context: ToolContext, session: Session | Draft | None) -> ToolExecutor:
+        if not isinstance(context, ToolContext):
+            raise ToolValidationError(
+                f"execute takes a context there, not {type(context).__name__}; for a session write session=…"
+            )
+        if session is not None:
+            raise ToolValidationError("execute: a context brings its own session; give one of them")
+        return self.pipeline(self, scope=context.scope)
 
     def context(self, tool: Tool[Any, Any], session: Session | Draft | None = None) -> ToolContext:
         """A context outside any call (004 `createDefaultContext`), to check preconditions with: over a draft of the

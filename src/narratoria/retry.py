@@ -27,6 +27,7 @@ from narratoria.errors import (
     TOOL_NOT_FOUND,
     ToolValidationError,
 )
+from narratoria.spelling import spelled
 
 if TYPE_CHECKING:
     from narratoria.tool import ToolError
@@ -135,6 +136,7 @@ Backoff: TypeAlias = NoBackoff | FixedBackoff | LinearBackoff | ExponentialBacko
 # --- whether to try again ------------------------------------------------------------------------------
 
 
+@spelled()
 class RetryPolicy(msgspec.Struct, frozen=True):
     """004 `RetryPolicy`. `retryable_errors=None` allows every code; an empty set allows none."""
 

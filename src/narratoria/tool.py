@@ -11,7 +11,7 @@ import re
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -21,6 +21,7 @@ from narratoria.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.errors import EXECUTION_FAILED, ErrorSource, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.retry import RetryPolicies, RetryPolicy, check_waits
+from narratoria.spelling import keywords_spelled, spelled
 from narratoria.value_types import mismatch
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
 R = TypeVar("R")
 
 NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}")
@@ -63,6 +65,7 @@ class ToolError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.code if self.source == "runtime" else EXECUTION_FAILED
 
 
+@spelled()
 class ResultMetadata(msgspec.Struct, frozen=True):
     """004: duration and timestamp in seconds; milliseconds live only on the wire."""
 
@@ -90,6 +93,7 @@ class _ErrorAccess:
         return owner.failed if instance is None else instance.failure
 
 
+@spelled()
 class ToolResult(msgspec.Struct, Generic[R], frozen=True):
     """The outcome of a call: never an exception (002, "Predictable failures")."""
 
@@ -101,6 +105,11 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
     metadata: ResultMetadata | None = None
 
     error: ClassVar[_ErrorAccess] = _ErrorAccess()
+
+    @property
+    def data(self) -> R | None:
+        """004's name for `value`."""
+        return self.value
 
     @classmethod
     def ok(cls, value: R, message: str = "", *, exclude_value_from_context: bool = False) -> ToolResult[R]:
@@ -145,9 +154,18 @@ class ToolExample(msgspec.Struct, Generic[P, R], frozen=True):
     output: R | None = None
 
 
-ToolHandler = Callable[..., ToolResult[R] | Awaitable[ToolResult[R]]]
+class ToolHandler(Protocol[P_contra, R]):
+    """What does a tool's work (002): `def handle(params, *, context) -> ToolResult[R]`, plain or async."""
+
+    def __call__(
+        self, params: P_contra, /, *, context: ToolContext
+    ) -> ToolResult[R] | Awaitable[ToolResult[R]]: ...
 
 
+@keywords_spelled(execute="handler")
+@spelled(
+    execute="is no method here: await registry.execute(name, args), or context.call(tool, args) in a handler"
+)
 class Tool(Generic[P, R]):
     """A capability: its name, what it takes and gives, what must hold before and what follows after.
 
@@ -175,7 +193,7 @@ class Tool(Generic[P, R]):
         self,
         name: str,
         description: str,
-        handler: ToolHandler[R],
+        handler: ToolHandler[P, R],
         examples: Sequence[ToolExample[P, R]] = (),
         accepts_overrides: bool = True,
         *,
@@ -219,6 +237,7 @@ class Tool(Generic[P, R]):
             raise ToolValidationError(f"tool {name!r}: timeout must be more than 0 seconds, got {timeout!r}")
         if kind != "composition":  # a composition's is made of its parts'
             check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
+        _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
         check_waits(f"tool {name!r}: retry: backoff", retry)
         self.params_type, self.result_type = self._types or _handler_types(handler)
         if parameters is not None:
@@ -263,6 +282,24 @@ def _check_name(name: str) -> None:
     if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
         raise ToolValidationError(
             f"tool name {name!r}: use 1-64 of the characters a-z 0-9 _ - (so web:scrape becomes web_scrape)"
+        )
+
+
+def _check_made(
+    where: str, preconditions: Sequence[object], effects: Sequence[object], retry: object
+) -> None:
+    """004 writes them as objects; here they are made of classes, or read from such data."""
+    for what, each in (("preconditions", preconditions), ("effects", effects)):
+        for index, one in enumerate(each):
+            if isinstance(one, Mapping):
+                raise ToolValidationError(
+                    f"{where}{what}[{index}] is data; make it with a class of narratoria.contract, or with "
+                    f"{what}_from_data from there"
+                )
+    if not isinstance(retry, RetryPolicy):
+        raise ToolValidationError(
+            f"{where}retry is {type(retry).__name__}; make a RetryPolicy, or read data with "
+            f"narratoria.retry.policy_from_data"
         )
 
 

@@ -18,8 +18,10 @@ from narratoria.errors import (
     PromptEvaluationError,
     ToolValidationError,
     VisibilityExpansionRequired,
+    advice,
 )
 from narratoria.events import JsonObject
+from narratoria.spelling import keywords_spelled, spelled
 from narratoria.state import StateChange, lookup, plain
 
 if TYPE_CHECKING:
@@ -39,7 +41,9 @@ class EffectFailed(NarratoriaError):
     """An effect could not be applied; those before it were taken back. `effect` and `index` name it."""
 
     def __init__(self, effect: Effect, index: int, reason: object) -> None:
-        super().__init__(f"effects[{index}] ({effect.type}: {effect.description}) failed: {reason}")
+        super().__init__(
+            f"effects[{index}] ({effect.type}: {effect.description}) failed: {reason}{advice(reason)}"
+        )
         self.effect = effect
         self.index = index
 
@@ -159,6 +163,8 @@ class _Effect:
             self.retract(context, receipt)
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class StateChangeEffect(_Effect):
     """Changes one value of the state. Evaluated at commit, so two parallel increments give 2."""
@@ -198,6 +204,8 @@ class StateChangeEffect(_Effect):
             context.session.add_state_change(self.state, "set", receipt["before"])
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class MemoryEffect(_Effect):
     """Writes, updates or deletes one memory."""
@@ -237,6 +245,8 @@ class MemoryEffect(_Effect):
             context.memory.write(self.scope, self.key, receipt["before"])
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class NotificationEffect(_Effect):
     """Tells whoever listens, once the call is committed. 004: notifications cannot be undone."""
@@ -257,6 +267,8 @@ class NotificationEffect(_Effect):
         a_call.context.session.notify(self.event, a_call.fill(self.payload))
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class CascadeEffect(_Effect):
     """Calls another tool, through the pipeline, when the condition on the result holds."""

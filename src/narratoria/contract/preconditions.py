@@ -13,7 +13,9 @@ from narratoria.errors import (
     PromptEvaluationError,
     ToolValidationError,
     VisibilityExpansionRequired,
+    advice,
 )
+from narratoria.spelling import keywords_spelled, spelled
 from narratoria.state import MISSING, lookup
 from narratoria.tool import fold_name
 
@@ -55,6 +57,8 @@ class _Precondition:
         return bool(await call(self.check, *(context,)[:takes], within=context.tool.timeout))
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class ResourcePrecondition(_Precondition):
     """A resource of that name or type is there. A `preferred` one is not critical unless you say so."""
@@ -81,6 +85,8 @@ class ResourcePrecondition(_Precondition):
         return bool(context.resources.has(self.resource))
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class StatePrecondition(_Precondition):
     """What the state holds at a path is as expected; without an expectation, it is there at all."""
@@ -104,6 +110,8 @@ class StatePrecondition(_Precondition):
         return matches(lookup(context.session.state, self.state, MISSING), self.expected_value)
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class PermissionPrecondition(_Precondition):
     """The session was granted a permission."""
@@ -118,6 +126,8 @@ class PermissionPrecondition(_Precondition):
         return context.session.has_permission(self.permission)
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class DependencyPrecondition(_Precondition):
     """Another tool has completed in this session, or can be called at all."""
@@ -142,6 +152,8 @@ class DependencyPrecondition(_Precondition):
         return context.executor.has_tool(self.tool)
 
 
+@keywords_spelled()
+@spelled()
 @dataclass(frozen=True, kw_only=True)
 class CustomPrecondition(_Precondition):
     """Whatever the author's check says."""
@@ -179,9 +191,10 @@ class PreconditionCheck:
     def reason(self) -> str:
         """What was not met, with the error of a check that could not tell."""
         text = self.precondition.description
-        return text if self.error is None else f"{text} (the check failed: {self.error})"
+        return text if self.error is None else f"{text} (the check failed: {self.error}{advice(self.error)})"
 
 
+@spelled()
 @dataclass(frozen=True, slots=True)
 class PreconditionResult:
     """004 `PreconditionResult`."""
