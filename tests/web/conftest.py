@@ -45,14 +45,21 @@ class RunningServer:
     process: subprocess.Popen[bytes] = field(init=False)
     address: str = field(init=False)
     port: int = 0
+    limits: dict[str, float] | None = None  # other than the usual ones
+    files: int | None = None  # that it may have open
 
     def start(self) -> None:
         script = Path(__file__).with_name("run_server.py")
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), str(self.home), str(self.port)],
-            stdout=subprocess.PIPE,
-            env=os.environ | {"NARRATORIA_HOME": str(self.home)},
-        )
+        command = [sys.executable, str(script), str(self.home), str(self.port), json.dumps(self.limits)]
+        if self.files is not None:
+            command = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", *command]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=os.environ | {"NARRATORIA_HOME": str(self.home)},
+            )
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 30)
         assert ready, "the server did not say its address within 30 s"
@@ -76,6 +83,11 @@ class RunningServer:
         self.process.wait(20)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+    @property
+    def log(self) -> Path:
+        """What it writes to stderr."""
+        return self.home / "server.log"
 
     @property
     def origin(self) -> str:
@@ -127,22 +139,22 @@ def write_long_session(home: Path, turns: int, state: dict[str, Any] | None = No
         return thread.submit(asyncio.run, write()).result()
 
 
-def _start_in(home: Path) -> RunningServer:
+def _start_in(home: Path, **options: Any) -> RunningServer:
     write_workshop(home)
     os.mkfifo(home / "gate")
     (home / "lines").write_text("200")
-    server = RunningServer(home)
+    server = RunningServer(home, **options)
     server.start()
     return server
 
 
 @pytest.fixture
-def make_server(tmp_path: Path) -> Iterator[Callable[[], RunningServer]]:
+def make_server(tmp_path: Path) -> Iterator[Callable[..., RunningServer]]:
     """Servers of a test's own, for what sees everything on them or changes them for good."""
     started: list[RunningServer] = []
 
-    def make() -> RunningServer:
-        started.append(_start_in(tmp_path / f"home{len(started)}"))
+    def make(**options: Any) -> RunningServer:
+        started.append(_start_in(tmp_path / f"home{len(started)}", **options))
         return started[-1]
 
     yield make

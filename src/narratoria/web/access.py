@@ -114,7 +114,7 @@ class Access:
         """Browsers say where a request comes from; programs do not, and have no cookie to steal."""
         origin = headers.get("origin")
         if origin is not None and origin != "null":
-            return urlsplit(origin).netloc.lower() == host
+            return _host_of(origin) == host
         site = headers.get("sec-fetch-site", "none")
         if origin == "null" or site not in {"same-origin", "none"}:
             return method in SAFE_METHODS and headers.get("sec-fetch-mode") == "navigate"
@@ -143,6 +143,14 @@ class Access:
 
 def _same(given: str, wanted: str) -> bool:
     return hmac.compare_digest(given.encode(), wanted.encode())
+
+
+def _host_of(origin: str) -> str | None:
+    """The host and port of an origin; None for what is none, such as `http://[`."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _without_port(host: str) -> str:

@@ -25,7 +25,7 @@ from narratoria.web.feed import Feed
 from narratoria.web.games import Games, NotFound
 from narratoria.web.moves import NoCheckpoint, Refused
 from narratoria.web.openapi import BINARY, STREAM, Operation
-from narratoria.web.windows import Windows
+from narratoria.web.windows import MAX_STREAMS, Windows
 
 MAX_BODY: Final = 1024 * 1024
 MAX_IMPORT: Final = 1024**3
@@ -42,9 +42,9 @@ class BadRequest(NarratoriaError):
 class Api:
     """The operations, over the games of this server."""
 
-    def __init__(self, games: Games) -> None:
+    def __init__(self, games: Games, streams: int = MAX_STREAMS) -> None:
         self.games = games
-        self._windows = Windows()
+        self._windows = Windows(streams)
 
     # --- library -------------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ async def _body(request: HttpRequest, kind: type[T], without: T | None = None) -
         raise BadRequest("send the body as JSON, with Content-Type: application/json")
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"the body does not fit: {error}") from None
 
 

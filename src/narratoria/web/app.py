@@ -9,7 +9,7 @@ from functools import partial
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -19,11 +19,20 @@ from narratoria.web.api import OPERATIONS, Api, explain
 from narratoria.web.games import Games
 from narratoria.web.refusals import explain_route
 from narratoria.web.static_files import StaticFiles
+from narratoria.web.windows import MAX_STREAMS
 
 
-def create_app(games: Games, *, token: str, key: bytes, port: int, hosts: Collection[str] = ()) -> Starlette:
+def create_app(
+    games: Games,
+    *,
+    token: str,
+    key: bytes,
+    port: int,
+    hosts: Collection[str] = (),
+    streams: int = MAX_STREAMS,
+) -> Starlette:
     """Everything under one origin. `hosts` are names it may be called by besides those of the loopback."""
-    api = Api(games)
+    api = Api(games, streams)
     files = StaticFiles()
 
     @contextlib.asynccontextmanager
@@ -49,6 +58,15 @@ def create_app(games: Games, *, token: str, key: bytes, port: int, hosts: Collec
             Route("/api", api.reference),
         ],
         middleware=[Middleware(Access, token=token, key=key, port=port, hosts=hosts)],
-        exception_handlers={NarratoriaError: explain, HTTPException: explain_route},
+        exception_handlers={
+            NarratoriaError: explain,
+            HTTPException: explain_route,
+            ClientDisconnect: _to_nobody,
+        },
         lifespan=lifespan,
     )
+
+
+async def _to_nobody(request: Request, error: Exception) -> Response:
+    """Who left in the middle of a body reads no answer, and is no error of ours."""
+    return Response(status_code=400)

@@ -24,13 +24,14 @@ from narratoria.story import Story, open_story
 from narratoria.tools.custody import sweep
 from narratoria.web.access import LOOPBACK, load_key
 from narratoria.web.app import create_app
+from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Limits
 from narratoria.web.games import Games
+from narratoria.web.repeated_records import keep_short
 
 DEFAULT_STORY: Final = "lighthouse"
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
 PORTS: Final = (*range(8321, 8341), 0)  # where nobody says which: the first that is free
 GRACE_SECONDS: Final = 3
-BACKLOG: Final = 128
 
 
 def serve(
@@ -111,6 +112,8 @@ class _EndingServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(QUEUE)
         if self._resumed is not None and self.started:
             with contextlib.suppress(NarratoriaError):  # the page says why it cannot be opened
                 await self._games.open(self._resumed)
@@ -129,6 +132,7 @@ class Server:
     host: str = "127.0.0.1"
     port: int | None = 0
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    limits: Limits = field(default_factory=Limits.of_this_process)
 
     def bind(self) -> socket.socket:
         """Listen on the port asked for; 0 asks for any that is free, None for the usual one or a near one."""
@@ -148,7 +152,7 @@ class Server:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((self.host, port))
-            listener.listen(BACKLOG)  # a browser that is quicker than the server waits instead of failing
+            listener.listen(QUEUE)  # a browser that is quicker than the server waits instead of failing
         except OSError as error:
             listener.close()
             problem = PortTaken if error.errno == errno.EADDRINUSE else NarratoriaError
@@ -176,12 +180,18 @@ class Server:
         hosts = {self.name.lower()} - LOOPBACK
         key = await asyncio.to_thread(load_key, self.home / "web.key")
         port = listener.getsockname()[1]
-        app = create_app(self.games, token=self.token, key=key, port=port, hosts=hosts)
+        app = create_app(
+            self.games, token=self.token, key=key, port=port, hosts=hosts, streams=self.limits.streams
+        )
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
+            http=Connections(self.limits).protocol(),
+            ws="none",
+            backlog=ACCEPTED_AT_ONCE,
         )
+        keep_short("uvicorn.error", "asyncio")
         await _EndingServer(config, self.games, resumed).serve(sockets=[listener])

@@ -1,0 +1,176 @@
+"""Bounds on what a connection may cost: how many there are, and how long each may take.
+
+uvicorn waits for the rest of a request for ever, and accepts whoever comes. On one machine an attacker has the
+player's own address, so a full house does not turn the newcomer away: the connection that has waited longest
+without a request goes. Streams are long and stay: an answer is only given up when nobody reads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+ACCEPTED_AT_ONCE: Final = 16
+"""Connections accepted in one go, on top of those there are; asyncio has one number for this and for the queue."""
+QUEUE: Final = 1_024
+"""Connections the system holds until they are accepted. Who finds the queue full tries again after a second."""
+TOO_MANY: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\nConnection: close\r\n"
+    b'Content-Length: 85\r\n\r\n{"error": "too_many_connections", "message": "Close some windows, or wait a moment."}'
+)
+TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Caps on connections, and seconds they may wait."""
+
+    total: int = 1_000
+    per_address: int = 400
+    streams: int = 300
+    header: float = 10.0
+    """From the first byte of a request, or from a connection without one, to the end of its header."""
+    body: float = 20.0
+    """Without a byte of the body; a whole body may take this and a second for each `rate` bytes."""
+    rate: int = 1_000
+    unread: float = 60.0
+    """Without a byte of the answer being read."""
+
+    @classmethod
+    def of_this_process(cls) -> Limits:
+        """Half of the files this process may open; the rest is for tools, journals and assets."""
+        usual = cls()
+        most = min(usual.total, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
+        address = min(usual.per_address, most - most // 4)
+        return cls(total=most, per_address=address, streams=min(usual.streams, address * 3 // 4))
+
+
+class Connections:
+    """Every connection of a server, looked after together."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._open: dict[Connection, str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def admit(self, newcomer: Connection, address: str) -> bool:
+        """Take a connection in, if need be in the place of one that only waits."""
+        of_address = [one for one, whose in self._open.items() if whose == address]
+        rivals = None
+        if len(of_address) >= self.limits.per_address:
+            rivals = of_address
+        elif len(self._open) >= self.limits.total:
+            rivals = list(self._open)
+        if rivals is not None:
+            waiting = [one for one in rivals if one.is_waiting]
+            if not waiting:
+                return False
+            longest = min(waiting, key=lambda one: (one.served, one.since))
+            longest.transport.abort()
+            self.forget(
+                longest
+            )  # at once: it is lost only in the loop's next round, and others come in this one
+        self._open[newcomer] = address
+        if self._timer is None:
+            self._look_again()
+        return True
+
+    def forget(self, one: Connection) -> None:
+        self._open.pop(one, None)
+
+    def _look_again(self) -> None:
+        shortest = min(self.limits.header, self.limits.body, self.limits.unread)
+        self._timer = asyncio.get_running_loop().call_later(shortest / 4, self._look)
+
+    def _look(self) -> None:
+        """End what takes too long. Nothing is looked at while nobody is connected."""
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        for one in list(self._open):
+            one.look(now, self.limits)
+        if self._open:
+            self._look_again()
+
+    def protocol(self) -> type[Connection]:
+        """The class of this server's connections, as uvicorn wants it."""
+        return type("Connection", (Connection,), {"house": self})
+
+
+class Connection(H11Protocol):
+    """uvicorn's connection, with a clock."""
+
+    house: Connections
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.since = self.loop.time()  # it has waited for a request since then
+        self.served = False
+        self._admitted = False
+        self._begun: float | None = None  # the first byte of the request under way
+        self._heard = 0.0
+        self._received = 0
+        self._unsent = 0
+        self._read_at = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell if no request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._admitted = self.house.admit(self, self.client[0] if self.client else "")
+        if not self._admitted:
+            transport.write(TOO_MANY)
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.house.forget(self)
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._admitted:
+            return
+        now = self.loop.time()
+        if self._begun is None:
+            self._begun = now
+            self._received = 0
+        self._heard = now
+        self._received += len(data)
+        super().data_received(data)
+
+    def on_response_complete(self) -> None:
+        self.served = True
+        self.since = self.loop.time()
+        self._begun = None
+        super().on_response_complete()
+
+    def look(self, now: float, limits: Limits) -> None:
+        """End this connection if it is overdue."""
+        if self._is_unread(now, limits.unread):
+            self.transport.abort()
+        elif not self.transport.is_closing() and self._is_late(now, limits):
+            if self.is_waiting or not self.cycle.response_started:
+                self.transport.write(TOO_SLOW)
+            self.transport.close()
+
+    def _is_unread(self, now: float, seconds: float) -> bool:
+        unsent = self.transport.get_write_buffer_size()
+        if unsent < self._unsent or not self._unsent:
+            self._read_at = now
+        self._unsent = unsent
+        return bool(unsent) and now - self._read_at > seconds
+
+    def _is_late(self, now: float, limits: Limits) -> bool:
+        if self.is_waiting:
+            return now - (self.since if self._begun is None else self._begun) > limits.header
+        if not self.cycle.more_body or self.flow.read_paused:  # it is our turn
+            return False
+        begun = self._heard if self._begun is None else self._begun
+        whole = limits.body + self._received / limits.rate
+        return now - self._heard > limits.body or now - begun > whole
