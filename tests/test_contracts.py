@@ -32,12 +32,12 @@ from narratoria.errors import PlanRejected, ToolValidationError
 from narratoria.events import TOOL_EVENT_TYPES, decode_tool_event
 from narratoria.executor import Call
 from narratoria.plan import ExecutionResult, PlanDocument
-from narratoria.plan_executor import call_result
 from narratoria.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.tools.manifest import parse_manifest
 from narratoria.tools.ndjson import Limits
 from narratoria.tools.process import process_tool
+from narratoria.trace import call_result
 
 ROOT = Path(__file__).parent.parent
 SCHEMAS = [plan_json(), execution_result(), tool_manifest()]
@@ -202,7 +202,19 @@ async def test_what_a_tool_reads_on_stdin_fits_the_request_schema(tmp_path: Path
 # --- plans -----------------------------------------------------------------------------------------------
 
 scalars = (
-    st.none() | st.booleans() | st.integers(-2, 200) | st.sampled_from(["", " ", "a", "b"]) | st.just(0.5)
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 200)
+    | st.sampled_from(["", " ", "a", "b"])
+    | st.sampled_from([0.5, 1.0, 2e2, -0.0, 1e300])
+)
+marks = st.sampled_from(
+    [{"$from": "t0"}, {"$from": 5}, {"$from": "t0", "pth": 1}, {"$literal": {"$from": 5}}, {"$literal": 1, "x": 2},
+     {"$from": "t0", "path": ["a.b", 0], "default": {"$from": 5}}, {"$from": "t0", "path": [0.5]},
+     {"$from": "t0", "path": None}, {"$from": "t0", "path": 7}, {"$from": "t0", "$literal": 1}]
+)  # fmt: skip
+inputs = (
+    marks | st.fixed_dictionaries({"x": marks}) | st.fixed_dictionaries({"x": st.lists(marks, max_size=2)})
 )
 odd = scalars | st.just([]) | st.just({}) | st.just(["a"]) | st.just([1]) | st.just({"maxRetries": 101})
 call_fields = st.sampled_from(
@@ -228,6 +240,8 @@ def plans(draw: st.DrawFn) -> Any:
         call.update(draw(st.dictionaries(call_fields, odd, max_size=1)))
         if draw(st.booleans()):
             call["retryPolicy"] = draw(retries)
+        if draw(st.booleans()):
+            call["input"] = draw(inputs)
         if draw(st.integers(0, 9)) == 0:
             del call[draw(st.sampled_from(sorted(call)))]
         calls.append(call)
@@ -314,6 +328,12 @@ GOOD = tool_manifest()["examples"][0]
         {"skill": None, "title": "The torch"},
         {"retry": None},
         {"retry": {"maxRetries": -1}},
+        {"retry": {"maxRetries": 1.0}},
+        {"retry": {"maxRetries": 1.5}},
+        {"limits": {"maxEvents": 5.0}},
+        {"limits": {"maxEvents": 0}},
+        {"limits": {"maxEvents": True}},
+        {"timeout": 45},
         {"retry": {"maxRetries": 1, "backoff": {"type": "sometimes"}}},
         {"retry": {"backoff": {"type": "jittered", "base": {"type": "fixed", "delay": 1}, "jitter": 0.5}}},
         {"retry": {"backoff": {"type": "jittered", "base": {"type": "fixed", "delay": 1}, "jitter": 2}}},

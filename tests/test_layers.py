@@ -10,11 +10,14 @@ import narratoria
 
 PACKAGE = Path(narratoria.__file__).parent
 LAYERS = [
-    {"bounds", "errors", "events", "state", "spelling"},
-    {"retry", "deadline", "schema", "value_types", "context", "tool", "contract", "plan", "prose"},
+    {"bounds", "errors", "events", "state", "strict_json", "cores", "spelling"},
+    {
+        "retry", "deadline", "schema", "value_types", "context", "tool", "contract", "plan", "plan_problems",
+        "references", "prose",
+    },
     {"session", "registry"},
     {"executor", "handlers", "outcomes", "threads", "tools"},
-    {"plan_executor"},
+    {"plan_executor", "trace"},
     {
         "prompt", "adapters", "narrator", "planning", "skills", "story", "turn", "game", "history", "resume", "lint",
         "compensation", "graph", "replay", "cassette", "conformance", "contracts", "offering",

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from narratoria.errors import PlanRejected
-from narratoria.plan import PlanDocument, find_cycle, levels
+from narratoria.plan import PlanDocument, PlannedCall, PlanRetry, levels
+from narratoria.plan_problems import find_cycle, unknown_keys
 
 SAMPLE = {
     "requestId": "550e8400-e29b-41d4-a716-446655440000",
@@ -119,7 +120,7 @@ def test_every_problem_is_listed_with_its_path():
         assert expected in found
 
 
-@pytest.mark.parametrize("retries", [-1, 1_000_000_000, True, 3.0, "3"])
+@pytest.mark.parametrize("retries", [-1, 1_000_000_000, True, 3.5, 1e300, "3"])
 def test_max_retries_out_of_bounds_is_rejected(retries):
     (problem,) = problems(plan(call("a", retryPolicy={"maxRetries": retries})))
     assert problem.startswith("$.tools[0].retryPolicy.maxRetries:")
@@ -189,8 +190,119 @@ def test_every_cycle_is_told():
 
 
 @pytest.mark.parametrize(
-    "reference", [{"$from": 5}, {"$from": "a", "path": 5}, {"$from": "a", "path": ["x"]}]
+    "reference", [{"$from": 5}, {"$from": "a", "path": 5}, {"$from": "a", "path": [None]}]
 )
 def test_a_reference_of_the_wrong_type_is_a_problem(reference):
     (found,) = problems(plan(call("a"), call("b", input={"x": reference})))
     assert found.startswith("$.tools[1].input.x.") and "expected string" in found
+
+
+def test_an_unknown_key_beside_a_reference_is_a_problem_that_tells_the_way_out():
+    (found,) = problems(plan(call("a"), call("b", input={"x": {"$from": "a", "pth": "y"}})))
+    assert found.startswith(
+        "$.tools[1].input.x.pth: unknown key; beside `$from` may stand `path` and `default`."
+    )
+    assert '{"$literal": …}' in found
+    (found,) = problems(plan(call("b", input={"x": {"$literal": 1, "y": 2}})))
+    assert found.startswith("$.tools[0].input.x.y: unknown key; beside `$literal` may stand nothing.")
+
+
+def test_what_stands_in_a_literal_or_a_default_is_no_reference():
+    document = PlanDocument.from_json(
+        plan(
+            call("a"),
+            call("b", input={"x": {"$literal": {"$from": "ghost", "any": 1}}}),
+            call("c", input={"x": {"$from": "a", "path": "y", "default": {"$from": "ghost", "any": 1}}}),
+        )
+    )
+    assert [one.all_dependencies for one in document.tools] == [[], [], ["a"]]
+
+
+def test_whole_numbers_may_be_written_with_a_point():
+    text = plan(
+        call("a", retryPolicy={"maxRetries": 1.0, "backoffMs": 2e2}), metadata={"generationAttempt": 2.0}
+    )
+    document = PlanDocument.from_json(text)
+    assert document.tools[0].retry_policy == PlanRetry(max_retries=1, backoff_ms=200)
+    assert document.metadata.generation_attempt == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"requestId": "p", "tools": [], "tools": []}',
+        '{"requestId": "p", "tools": [{"toolId": "a", "toolPath": "x", "input": {"deep": [{"k": 1, "k": 1}]}}]}',
+        '{"requestId": "p", "tools": [], "unknown": {"k": 1, "\\u006b": 2}}',
+    ],
+)
+def test_a_key_that_appears_twice_is_refused(text):
+    (found,) = problems(text)
+    assert "appears twice in one object" in found
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("levels_below", [100, 493, 5_000, 50_000])
+@pytest.mark.parametrize(
+    "wrap", [lambda x: x, lambda x: {"$literal": x}, lambda x: {"$from": "a", "default": x}]
+)
+def test_an_input_that_is_nested_too_deeply_is_rejected_however_it_is_made(levels_below, wrap):
+    deep = {"x": wrap(nested(levels_below))}
+    document = {"requestId": "p", "tools": [call("a"), call("b", input=deep)]}
+    with pytest.raises(PlanRejected) as rejected:
+        PlanDocument.from_data(document)
+    assert rejected.value.problems == ("$.tools[1].input: nested more than 100 deep",)
+    assert rejected.value.plan_id == "p"
+    made = PlanDocument(
+        tools=[PlannedCall(tool_id="a", tool_path="x"), PlannedCall(tool_id="b", tool_path="x", input=deep)]
+    )
+    with pytest.raises(PlanRejected, match="nested more than 100 deep"):
+        made.check()
+
+
+def test_an_input_of_a_hundred_levels_is_accepted():
+    assert PlanDocument.from_data({"requestId": "p", "tools": [call("a", input={"x": nested(99)})]})
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), b"x", {5: 1}, [{"x": {1}}]])
+def test_an_input_that_is_not_json_data_is_rejected(value):
+    made = PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="x", input={"v": value})])
+    with pytest.raises(PlanRejected, match=r"\$\.tools\[0\]\.input\.v"):
+        made.check()
+
+
+def test_a_plan_has_ten_thousand_calls_at_most():
+    assert len(PlanDocument.from_json(plan(*(call(str(n)) for n in range(10_000)))).tools) == 10_000
+    (found,) = problems(plan(*(call(str(n)) for n in range(100_000))))
+    assert found == "$.tools: 100,000 calls; a plan has at most 10,000. Make several plans of it"
+
+
+def test_of_a_thousand_problems_the_first_are_told():
+    assert len(problems(plan(*({} for _ in range(5_000))))) == 200
+
+
+def test_unknown_keys_are_told_with_the_key_that_was_perhaps_meant():
+    document = {
+        "requestId": "p",
+        "paralel": True,
+        "x-note": 1,
+        "metadata": {"generation_attempt": 1},
+        "tools": [{"toolId": "a", "toolPath": "x", "dependsOn": ["b"], "retryPolicy": {"maxRetry": 1}}],
+    }
+    assert unknown_keys(document) == [
+        "$.paralel: unknown key; did you mean 'parallel'? As it stands it is ignored",
+        "$.x-note: unknown key; it is ignored",
+        "$.metadata.generation_attempt: unknown key; did you mean 'generationAttempt'? As it stands it is ignored",
+        "$.tools[0].dependsOn: unknown key; did you mean 'dependencies'? As it stands it is ignored",
+        "$.tools[0].retryPolicy.maxRetry: unknown key; did you mean 'maxRetries'? As it stands it is ignored",
+    ]
+
+
+def test_a_missing_key_that_is_there_under_another_name_is_found():
+    (found,) = problems(plan({"tool_id": "a", "toolPath": "x"}))
+    assert found == "$.tools[0].toolId: missing; was it meant by 'tool_id'?"

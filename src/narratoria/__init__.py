@@ -2,11 +2,12 @@
 
 The package, from the bottom up; each layer imports only from those below it:
 
-0  bounds, errors, events, state, spelling  what can go wrong, what can happen, what is
-1  retry, deadline, schema, value_types, context, tool, contract, plan, prose    plain data and rules
+0  bounds, errors, events, state, strict_json, cores, spelling    what can go wrong, what can happen, what is
+1  retry, deadline, schema, value_types, context, tool, contract, plan, plan_problems, references,
+   prose                                    plain data and rules
 2  session, registry                        the world, and the catalogue of tools
 3  executor, handlers, outcomes, threads, tools    the pipeline, and the kinds of tool
-4  plan_executor                            runs plans
+4  plan_executor, trace                     runs plans
 5  prompt, adapters, narrator, planning, skills, story, turn, game    makes plans, takes turns
 6  cli, web                                 faces
 

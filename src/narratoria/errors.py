@@ -126,10 +126,11 @@ class AssetRefused(NarratoriaError):
 
 
 class PlanRejected(NarratoriaError):
-    """A plan cannot be run; `problems` lists every reason with its JSON path."""
+    """A plan cannot be run; `problems` lists every reason with its JSON path. `plan_id` is its `requestId`, if any."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(self, problems: Sequence[str], *, plan_id: str | None = None) -> None:
         self.problems = tuple(problems)
+        self.plan_id = plan_id
         super().__init__("plan rejected: " + "; ".join(self.problems))
 
 

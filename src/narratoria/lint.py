@@ -9,7 +9,10 @@ import msgspec
 
 from narratoria.contract import MemoryEffect, PermissionPrecondition, StateChangeEffect
 from narratoria.errors import ArgumentsInvalid, PlanRejected
-from narratoria.plan import PlanDocument, PlannedCall, levels, references
+from narratoria.plan import PlanDocument, PlannedCall, levels
+from narratoria.plan_problems import unknown_keys
+from narratoria.references import sources, substitute
+from narratoria.strict_json import decode
 from narratoria.tool import Tool
 from narratoria.tools.resolve import ToolRefused, ToolResolver
 
@@ -23,6 +26,7 @@ class Report(msgspec.Struct, kw_only=True, rename="camel"):
     ok: bool = True
     parallel: bool = False
     problems: list[str] = []
+    unknown_keys: list[str] = []
     levels: list[list[str]] = []
     never_run: list[str] = []
     conflicts: list[str] = []
@@ -32,11 +36,12 @@ class Report(msgspec.Struct, kw_only=True, rename="camel"):
 
 def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[str] = ()) -> Report:
     """Everything there is to say about the plan in `text`; nothing is started."""
+    unknown = keys_that_mean_nothing(text)
     try:
         plan = PlanDocument.from_json(text)
     except PlanRejected as error:
-        return Report(ok=False, problems=list(error.problems))
-    report = Report(levels=levels(plan), parallel=plan.parallel)
+        return Report(ok=False, problems=list(error.problems), unknown_keys=unknown)
+    report = Report(levels=levels(plan), parallel=plan.parallel, unknown_keys=unknown)
     tools = _resolve(plan, resolver, report)
     granted = frozenset(permissions)
     for call in plan.tools:
@@ -52,6 +57,14 @@ def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[s
     report.conflicts.extend(_conflicts(plan, tools))
     report.ok = not report.problems and not report.never_run
     return report
+
+
+def keys_that_mean_nothing(text: str | bytes) -> list[str]:
+    """The unknown keys of a plan's text, each with the one that was perhaps meant; none where it is not JSON."""
+    try:
+        return unknown_keys(decode(text))
+    except (ValueError, RecursionError):
+        return []
 
 
 def _resolve(plan: PlanDocument, resolver: ToolResolver, report: Report) -> dict[str, Tool[Any, Any]]:
@@ -76,10 +89,10 @@ def _permissions(tool: Tool[Any, Any]) -> list[str]:
 
 def _argument_problems(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
     """What the tool would refuse. Inputs that refer to another call are known only when it has run."""
-    if any(True for _ in references(call.input)):
+    if any(True for _ in sources(call.input)):
         return []
     try:
-        tool.parse(call.input)
+        tool.parse(substitute(call.input, {}, []))
     except ArgumentsInvalid as error:
         return [f"{call.tool_id}: input.{problem}" for problem in error.problems]
     return []

@@ -7,17 +7,22 @@ before anything runs; what it returns can be trusted.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from itertools import islice
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from narratoria.errors import EXECUTION_FAILED, ErrorSource, PlanRejected
 from narratoria.events import JsonObject, ToolEvent
-
-MAX_RETRIES: Final = 100
-MAX_BACKOFF_MS: Final = 3_600_000
-MAX_CYCLES: Final = 20  # that are told of one plan
+from narratoria.plan_problems import (
+    MAX_CALLS,
+    MAX_PROBLEMS,
+    graph_problems,
+    shape_problems,
+    waits_for,
+)
+from narratoria.references import survey
+from narratoria.strict_json import DuplicateKey, decode, with_integers
 
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
 
@@ -48,13 +53,7 @@ class PlannedCall(_Wire, frozen=True, kw_only=True):
     @property
     def all_dependencies(self) -> list[str]:
         """What must end first: the listed dependencies, and every call whose output `input` refers to."""
-        if not self.input:
-            return self.dependencies
-        found = dict.fromkeys(self.dependencies)
-        for _, reference in references(self.input):
-            if isinstance(reference["$from"], str):
-                found.setdefault(reference["$from"])
-        return list(found)
+        return waits_for(self.dependencies, survey(self.input)) if self.input else self.dependencies
 
 
 class PlanMetadata(_Wire, frozen=True, kw_only=True):
@@ -76,25 +75,35 @@ class PlanDocument(_Wire, frozen=True, kw_only=True):
     def from_json(cls, text: str | bytes) -> PlanDocument:
         """Parse and check a plan; raise `PlanRejected` with every problem."""
         try:
-            document = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            document = decode(text)
+        except DuplicateKey as error:
+            raise PlanRejected([f"$: {error}; keep one of the two"]) from None
+        except (ValueError, RecursionError) as error:
             raise PlanRejected([f"$: not JSON: {error}"]) from None
         return cls.from_data(document)
 
     @classmethod
     def from_data(cls, document: Any) -> PlanDocument:
         """The same for a document that is already decoded."""
-        problems = [*_shape_problems(document), *_graph_problems(_drafted(document))]
+        calls = document.get("tools") if isinstance(document, dict) else None
+        named = document.get("requestId") if isinstance(document, dict) else None
+        problems = _too_many(calls) if isinstance(calls, list) else []
+        if not problems:
+            problems = [*islice(shape_problems(document), MAX_PROBLEMS)]
+            problems += islice(graph_problems(_drafted(calls)), MAX_PROBLEMS - len(problems))
         if problems:
-            raise PlanRejected(problems)
-        plan: PlanDocument = msgspec.convert(document, cls)
+            raise PlanRejected(problems, plan_id=named if isinstance(named, str) and named else None)
+        try:
+            plan: PlanDocument = msgspec.convert(document, cls)
+        except msgspec.ValidationError:  # the shape is right: a number is written 1.0
+            plan = msgspec.convert(_with_integers(document), cls)
         return plan
 
     def check(self) -> None:
         """Raise `PlanRejected` unless the calls form a graph that can be run (000 §13.4 rule 1)."""
-        problems = list(_graph_problems([*enumerate(self.tools)]))
+        problems = _too_many(self.tools) or [*islice(graph_problems([*enumerate(self.tools)]), MAX_PROBLEMS)]
         if problems:
-            raise PlanRejected(problems)
+            raise PlanRejected(problems, plan_id=self.request_id)
 
     def to_json(self) -> bytes:
         return msgspec.json.encode(self)
@@ -144,114 +153,15 @@ class ExecutionResult(_Wire, frozen=True, kw_only=True):
         raise KeyError(tool_id)
 
 
-# --- references ------------------------------------------------------------------------------------------
+def _too_many(calls: list[Any]) -> list[str]:
+    if len(calls) <= MAX_CALLS:
+        return []
+    return [f"$.tools: {len(calls):,} calls; a plan has at most {MAX_CALLS:,}. Make several plans of it"]
 
 
-def references(value: Any, path: str = "input") -> Iterator[tuple[str, JsonObject]]:
-    """Every `{"$from": "light1", "path": "inventory.torch.lit"}` inside `value`, with its JSON path: the output of
-    another call, or a part of it."""
-    stack = [(path, value)]
-    while stack:
-        where, node = stack.pop()
-        if isinstance(node, dict):
-            if "$from" in node:
-                yield where, node
-            else:
-                stack.extend((f"{where}.{key}", child) for key, child in node.items())
-        elif isinstance(node, list):
-            stack.extend((f"{where}[{index}]", child) for index, child in enumerate(node))
-
-
-# --- what makes a plan unusable ---------------------------------------------------------------------------
-
-_PLAN_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "requestId": (str,),
-    "narrative": (str, type(None)),
-    "tools": (list,),
-    "parallel": (bool,),
-    "disabledSkills": (list,),
-    "metadata": (dict,),
-}
-_CALL_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
-    "toolId": (str,),
-    "toolPath": (str,),
-    "input": (dict,),
-    "dependencies": (list,),
-    "required": (bool,),
-    "async": (bool,),
-    "retryPolicy": (dict,),
-}
-_NAMES: Final = {
-    str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object", type(None): "null",
-}  # fmt: skip
-
-
-def _shape_problems(document: Any) -> Iterator[str]:
-    if not isinstance(document, dict):
-        yield f"$: a plan is a JSON object, got {_NAMES.get(type(document), '?')}"
-        return
-    yield from _field_problems(document, _PLAN_FIELDS, ("requestId", "tools"), "$")
-    if document.get("requestId") == "":
-        yield "$.requestId: must not be empty"
-    yield from _string_list_problems(document.get("disabledSkills"), "$.disabledSkills")
-    metadata = document.get("metadata")
-    if isinstance(metadata, dict):
-        yield from _integer_problems(metadata, "generationAttempt", "$.metadata", 1, 1_000_000)
-        if not isinstance(metadata.get("parentPlanId"), str | None):
-            kind = _NAMES.get(type(metadata["parentPlanId"]), "?")
-            yield f"$.metadata.parentPlanId: expected string or null, got {kind}"
-    calls = document.get("tools")
-    for index, call in enumerate(calls if isinstance(calls, list) else ()):
-        yield from _call_problems(call, f"$.tools[{index}]")
-
-
-def _call_problems(call: Any, path: str) -> Iterator[str]:
-    if not isinstance(call, dict):
-        yield f"{path}: expected object, got {_NAMES.get(type(call), '?')}"
-        return
-    yield from _field_problems(call, _CALL_FIELDS, ("toolId", "toolPath"), path)
-    for field in ("toolId", "toolPath"):
-        if isinstance(call.get(field), str) and not call[field].strip():
-            yield f"{path}.{field}: must not be empty"
-    yield from _string_list_problems(call.get("dependencies"), f"{path}.dependencies")
-    retry = call.get("retryPolicy")
-    if isinstance(retry, dict):
-        yield from _integer_problems(retry, "maxRetries", f"{path}.retryPolicy", 0, MAX_RETRIES)
-        yield from _integer_problems(retry, "backoffMs", f"{path}.retryPolicy", 0, MAX_BACKOFF_MS)
-
-
-def _field_problems(
-    data: JsonObject, fields: Mapping[str, tuple[type, ...]], required: tuple[str, ...], path: str
-) -> Iterator[str]:
-    for name, types in fields.items():
-        if name not in data:
-            if name in required:
-                yield f"{path}.{name}: missing"
-        elif type(data[name]) not in types:
-            expected = " or ".join(_NAMES[kind] for kind in types)
-            yield f"{path}.{name}: expected {expected}, got {_NAMES.get(type(data[name]), '?')}"
-
-
-def _string_list_problems(items: Any, path: str) -> Iterator[str]:
-    for index, item in enumerate(items if isinstance(items, list) else ()):
-        if not isinstance(item, str):
-            yield f"{path}[{index}]: expected string, got {_NAMES.get(type(item), '?')}"
-
-
-def _integer_problems(data: JsonObject, name: str, path: str, low: int, high: int) -> Iterator[str]:
-    if name not in data:
-        return
-    value = data[name]
-    if type(value) is not int:
-        yield f"{path}.{name}: expected integer, got {_NAMES.get(type(value), '?')}"
-    elif not low <= value <= high:
-        yield f"{path}.{name}: {value} is outside {low}..{high}"
-
-
-def _drafted(document: Any) -> list[tuple[int, PlannedCall]]:
+def _drafted(calls: Any) -> list[tuple[int, PlannedCall]]:
     """The calls that are sound enough to look at their graph, also where others are not, so that one reading of a
     plan tells all that is wrong with it."""
-    calls = document.get("tools") if isinstance(document, dict) else None
     found = []
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict) and isinstance(call.get("toolId"), str) and call["toolId"].strip():
@@ -264,65 +174,15 @@ def _drafted(document: Any) -> list[tuple[int, PlannedCall]]:
     return found
 
 
-def _graph_problems(calls: list[tuple[int, PlannedCall]]) -> Iterator[str]:
-    known: dict[str, int] = {}
-    for index, call in calls:
-        if not call.tool_id.strip():
-            yield f"$.tools[{index}].toolId: must not be empty"
-        elif call.tool_id in known:
-            yield f"$.tools[{index}].toolId: {call.tool_id!r} is already used by tools[{known[call.tool_id]}]"
-        else:
-            known[call.tool_id] = index
-    for index, call in calls:
-        for position, dependency in enumerate(call.dependencies):
-            if dependency not in known:
-                yield f"$.tools[{index}].dependencies[{position}]: no call has the toolId {dependency!r}"
-        for path, reference in references(call.input) if call.input else ():
-            yield from _reference_problems(f"$.tools[{index}].{path}", reference, known)
-    graph = {call.tool_id: call.all_dependencies for _, call in calls}
-    for _ in range(MAX_CYCLES):
-        cycle = find_cycle(graph)
-        if cycle is None:
-            return
-        yield f"$.tools: circular dependency: {' → '.join(cycle)}"
-        graph[cycle[0]] = [one for one in graph[cycle[0]] if one != cycle[1]]
+def _with_integers(document: JsonObject) -> JsonObject:
+    """The document with its integers as `int`, also those that were written 1.0."""
 
-
-def _reference_problems(where: str, reference: JsonObject, known: Mapping[str, int]) -> Iterator[str]:
-    source, path = reference["$from"], reference.get("path")
-    if not isinstance(source, str):
-        yield f"{where}.$from: expected string, got {_NAMES.get(type(source), '?')}"
-    elif source not in known:
-        yield f"{where}.$from: no call has the toolId {source!r}"
-    if not isinstance(path, str | None):
-        yield f"{where}.path: expected string, got {_NAMES.get(type(path), '?')}"
-
-
-def find_cycle(graph: Mapping[str, list[str]]) -> list[str] | None:
-    """The path of one cycle, first node repeated at the end, or None. Iterative: a plan may be 10,000 deep."""
-    finished: set[str] = set()
-    # Most plans name a call after those it waits for, and then there is no cycle to look for.
-    for node, dependencies in graph.items():
-        if not finished.issuperset(dependencies):
-            break
-        finished.add(node)
-    for root in graph:
-        if root in finished:
-            continue
-        trail: dict[str, None] = {root: None}
-        stack = [iter(graph[root])]
-        while stack:
-            child = next(stack[-1], None)
-            if child is None:
-                finished.add(trail.popitem()[0])
-                stack.pop()
-            elif child in trail:
-                path = list(trail)
-                return [*path[path.index(child) :], child]
-            elif child in graph and child not in finished:
-                trail[child] = None
-                stack.append(iter(graph[child]))
-    return None
+    calls = [
+        {**call, "retryPolicy": with_integers(call["retryPolicy"])} if "retryPolicy" in call else call
+        for call in document["tools"]
+    ]
+    metadata = {"metadata": with_integers(document["metadata"])} if "metadata" in document else {}
+    return {**document, "tools": calls, **metadata}
 
 
 def levels(plan: PlanDocument) -> list[list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from narratoria.events import JsonObject
 from narratoria.narrator.rules.rule_file import Rules, read_toml, unknown_key
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.session.store import data_home
+from narratoria.strict_json import decode
 
 MANIFEST_SUFFIX: Final = ".tool.json"
 NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
@@ -364,8 +364,8 @@ def _tools(folder: Path) -> Iterator[StoryTool]:
 
 def _manifest(path: Path) -> JsonObject:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = decode(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
         raise StoryInvalid(f"{path}: not JSON: {error}") from None
     if not isinstance(data, dict):
         raise StoryInvalid(f"{path}: expected a JSON object")

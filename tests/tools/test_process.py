@@ -249,6 +249,11 @@ def test_the_manifest_lies_beside_the_executable(tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("{", "not JSON"),
+        ('{"name": "tool", "description": "T.", "timeout": 5, "timeout": 6}', '"timeout" appears twice'),
+        (
+            '{"name": "tool", "description": "T.", "parameters": {"type": "object", "type": "object"}}',
+            "appears twice",
+        ),
         ("[]", "expected an object"),
         ('{"name": "tool"}', "description"),
         ('{"name": "tool", "description": "T.", "timeuot": 5}', "timeuot"),

@@ -368,6 +368,18 @@ def test_assets_are_served_by_hash_and_never_as_something_that_runs(server: Runn
 
 
 @pytest.mark.parametrize(
+    "body",
+    ['{"prompt": "wait", "prompt": "look"}', '{"prompt": "look", "\\u0070rompt": "wait"}', "[" * 100_000],
+)
+def test_a_body_with_a_key_twice_or_nested_beyond_reason_is_refused(server: RunningServer, body: str) -> None:
+    session = server.new_session()
+    with server.client() as client:
+        headers = {"Content-Type": "application/json"}
+        answer = client.post(f"/sessions/{session}/prompt", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (400, "bad_request")
+
+
+@pytest.mark.parametrize(
     ("path", "body"),
     [
         ("/sessions", {"story": "none"}),

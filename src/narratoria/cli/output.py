@@ -65,11 +65,10 @@ def read_json(option: str, text: str) -> Any:
             source = os.fsencode(text)  # what the shell gave us, whatever the locale makes of it
     except (OSError, ValueError) as error:
         raise click.BadParameter(f"{text[1:]}: {error}", param_hint=option) from None
-    from narratoria.tools.ndjson import check_whole  # not every command reads JSON
+    from narratoria.strict_json import decode  # not every command reads JSON
 
     try:
-        value = msgspec.json.decode(source)
-        check_whole(source)
+        value = decode(source)
     except UnicodeDecodeError as error:
         raise click.BadParameter(f"not UTF-8 at byte {error.start}", param_hint=option) from None
     except RecursionError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from narratoria.contract import EFFECTS_SCHEMA, PRECONDITIONS_SCHEMA
 from narratoria.contracts import words
 from narratoria.events import JsonObject
-from narratoria.plan import MAX_BACKOFF_MS, MAX_RETRIES
+from narratoria.plan_problems import MAX_ATTEMPT, MAX_BACKOFF_MS, MAX_CALLS, MAX_RETRIES
 
 
 def request() -> JsonObject:
@@ -56,12 +56,36 @@ def restrict_plan(document: JsonObject) -> None:
     document["required"] = ["requestId", "tools"]
     document["properties"]["requestId"]["minLength"] = 1
     document["properties"]["tools"].pop("default")
+    document["properties"]["tools"]["maxItems"] = MAX_CALLS
     definitions = document["$defs"]
     for field in ("toolId", "toolPath"):
         definitions["PlannedCall"]["properties"][field]["pattern"] = r"\S"
+    definitions["PlannedCall"]["properties"]["input"]["allOf"] = [{"$ref": "#/$defs/Value"}]
+    definitions["Value"] = _value()
     _bound(definitions["PlanRetry"]["properties"]["maxRetries"], 0, MAX_RETRIES)
     _bound(definitions["PlanRetry"]["properties"]["backoffMs"], 0, MAX_BACKOFF_MS)
-    _bound(definitions["PlanMetadata"]["properties"]["generationAttempt"], 1, 1_000_000)
+    _bound(definitions["PlanMetadata"]["properties"]["generationAttempt"], 1, MAX_ATTEMPT)
+
+
+def _value() -> JsonObject:
+    """What an input holds: data, in which an object with `$from` is a reference and one with `$literal` is data."""
+    path = {"type": ["string", "array", "null"], "items": {"type": ["string", "integer"]}}
+    marks = {
+        "$from": {"$from": {"type": "string"}, "path": path, "default": True},
+        "$literal": {"$literal": True},
+    }
+    return {
+        "title": "Value",
+        "description": words.TITLES["Value"],
+        "items": {"$ref": "#/$defs/Value"},
+        "if": {"required": ["$from"]},
+        "then": {"properties": marks["$from"], "additionalProperties": False},
+        "else": {
+            "if": {"required": ["$literal"]},
+            "then": {"properties": marks["$literal"], "additionalProperties": False},
+            "else": {"additionalProperties": {"$ref": "#/$defs/Value"}},
+        },
+    }
 
 
 def _bound(field: JsonObject, low: int, high: int) -> None:

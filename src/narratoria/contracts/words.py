@@ -29,9 +29,12 @@ TITLES: Final = {
     "DoneEvent": "The end of the invocation. Nothing may follow it.",
     "PlanDocument": "A plan: which tools to call, with what, in which order. Beyond this schema: "
     "every toolId is used "
-    "once, dependencies and $from name a toolId of the plan, there is no cycle, integers are "
-    "written without a point.",
+    "once, dependencies and $from name a toolId of the plan, there is no cycle, and no key stands "
+    "twice in one object.",
     "PlannedCall": "One call of a plan.",
+    "Value": 'JSON data, at most 100 levels deep. {"$from": toolId, "path": "a.b" or ["a.b", 0], "default": …} '
+    "is replaced by a part of that call's output, "
+    '{"$literal": …} by its data as it stands.',
     "PlanRetry": "What happens when a call fails: the n-th retry waits backoffMs × 2^(n-1).",
     "PlanMetadata": "Where the plan stands in a row of plans.",
     "ExecutionResult": "The full trace of a plan that was executed.",

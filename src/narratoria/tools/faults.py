@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from narratoria.events import TOOL_EVENT_TYPES
+from narratoria.strict_json import DuplicateKey
 
 EXCERPT_BYTES: Final = 160
 _BOM: Final = b"\xef\xbb\xbf"
@@ -29,10 +30,6 @@ _decode_any: Final = msgspec.json.Decoder().decode
 _LONE_SURROGATE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
-
-
-class DuplicateKey(ValueError):
-    """An object has a key twice."""
 
 
 def printable(raw: bytes, limit: int = EXCERPT_BYTES) -> str:

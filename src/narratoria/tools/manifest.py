@@ -15,6 +15,7 @@ from narratoria.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.retry import policy_from_data
+from narratoria.strict_json import DuplicateKey, decode, with_integers
 from narratoria.tools.environment import named
 
 
@@ -86,8 +87,10 @@ def load_manifest(executable: Path) -> Manifest:
         name = default_name(executable)
         return Manifest(name=name, description=f"The executable {executable.name}."[:200])
     try:
-        data = msgspec.json.decode(path.read_bytes())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = decode(path.read_bytes())
+    except DuplicateKey as error:
+        raise ToolValidationError(f"{path}: {error}; keep one of the two") from None
+    except (ValueError, RecursionError) as error:
         raise ToolValidationError(f"{path}: not JSON: {error}") from None
     except OSError as error:
         raise ToolValidationError(
@@ -98,6 +101,12 @@ def load_manifest(executable: Path) -> Manifest:
 
 def parse_manifest(data: Any, *, where: str) -> Manifest:
     """Check a manifest whole, contract included; every problem names the key."""
+    if isinstance(data, dict):
+        numbers = {
+            "limits": with_integers(data.get("limits")),
+            "retry": with_integers(data.get("retry"), ["maxRetries"]),
+        }
+        data = {**data, **{key: value for key, value in numbers.items() if key in data}}
     try:
         check_seconds("timeout", data.get("timeout") if isinstance(data, dict) else None, LONGEST_TIMEOUT)
         manifest: Manifest = _parse(data)

@@ -8,19 +8,18 @@ bytes and the likely fix, and carries the events that came before.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 
-from narratoria.bounds import nests_deeper
+from narratoria.bounds import MAX_DEPTH, nests_deeper
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR, NarratoriaError
-from narratoria.events import Done, ToolEvent, decode_tool_event, encode
+from narratoria.events import Done, ToolEvent, decode_tool_event
+from narratoria.strict_json import check_whole, nothing_dropped
 from narratoria.tools.faults import (
     EXCERPT_BYTES,
-    DuplicateKey,
     diagnose,
     is_cut_short,
     printable,
@@ -29,7 +28,6 @@ from narratoria.tools.manifest import ManifestLimits
 
 KiB: Final = 1024
 MiB: Final = 1024 * 1024
-_decode_any: Final = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Limits:
     max_bytes: int = 32 * MiB
     max_values: int = 2_000_000
     """Members of objects and elements of arrays, in all."""
-    max_depth: int = 100
+    max_depth: int = MAX_DEPTH
     stderr_bytes: int = 64 * KiB
 
     def with_manifest(self, asked: ManifestLimits | None) -> Limits:
@@ -182,7 +180,7 @@ class Decoder:
             except (msgspec.DecodeError, RecursionError):
                 pass  # said properly below, with its line
             else:
-                if Done not in map(type, events[:-1]) and _nothing_dropped(block, colons, events):
+                if Done not in map(type, events[:-1]) and nothing_dropped(block, colons, events):
                     self.lines += len(lines)
                     self.events += len(events)
                     self.values += values
@@ -224,7 +222,7 @@ class Decoder:
             if nests_deeper(line, self.limits.max_depth):
                 raise RecursionError
             event: ToolEvent = decode_tool_event(line)
-            if not _nothing_dropped(line, line.count(b":"), [event]):
+            if not nothing_dropped(line, line.count(b":"), [event]):
                 check_whole(line)
         except (ValueError, RecursionError) as error:
             # Of json, UTF-8 and msgspec alike the errors are ValueErrors.
@@ -286,38 +284,3 @@ def _is_utf8(raw: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-# --- duplicate keys ------------------------------------------------------------------------------------
-# RFC 8259 §4 leaves the meaning of a repeated name open, and msgspec silently keeps the last. Every name
-# costs one colon, and what was kept can be written again: as many colons in both, and nothing was dropped.
-
-
-def _nothing_dropped(source: bytes, colons: int, kept: object) -> bool:
-    """Whether every key of `source`, which has so many colons, is in `kept`. False says only: look closer."""
-    if b"\\" in source and (b"\\u003a" in source or b"\\u003A" in source):
-        return False  # an escaped colon is one that only the copy shows
-    return colons == encode(kept).count(b":")
-
-
-def check_whole(line: bytes) -> None:
-    """Check what the typed decoder skipped, unknown fields; raise ValueError for a duplicate or bad JSON."""
-    try:
-        if _nothing_dropped(line, line.count(b":"), _decode_any(line)):
-            return
-    except msgspec.DecodeError:
-        pass  # a number out of range in an ignored field is still JSON: the slow reader decides
-    json.loads(line, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=str, parse_float=str)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise DuplicateKey(f"the key {json.dumps(twice)} appears twice in one object")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

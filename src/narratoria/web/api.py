@@ -17,6 +17,7 @@ from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryI
 from narratoria.events import PlanFinished, PlanMade
 from narratoria.session.portable import SUFFIX
 from narratoria.session.store import SessionUnknown
+from narratoria.strict_json import check_whole
 from narratoria.web import documents, moves, openapi
 from narratoria.web.assets import asset_response
 from narratoria.web.cards import LONGEST_TITLE
@@ -259,9 +260,11 @@ async def _body(request: HttpRequest, kind: type[T], without: T | None = None) -
     if content_type != "application/json":
         raise BadRequest("send the body as JSON, with Content-Type: application/json")
     try:
-        return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        body = msgspec.json.decode(content, type=kind)
+        check_whole(bytes(content))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadRequest(f"the body does not fit: {error}") from None
+    return body
 
 
 def _json(answer: Any, status: int = 200) -> Response:

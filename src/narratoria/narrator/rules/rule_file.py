@@ -17,7 +17,8 @@ from narratoria.contract.conditions import Condition, condition
 from narratoria.contract.expectations import ConditionError
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
-from narratoria.plan import MAX_BACKOFF_MS, MAX_RETRIES, PlanRetry
+from narratoria.plan import PlanRetry
+from narratoria.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
 from narratoria.state import MISSING, lookup
 
 Texts: TypeAlias = tuple[str, ...]

@@ -1,0 +1,152 @@
+"""References in the input of a planned call: `{"$from": "light1", "path": "torch.lit"}` is a part of another call's
+output, and `{"$literal": …}` is data that is taken as it stands, whatever keys it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from narratoria.bounds import MAX_DEPTH
+from narratoria.events import JsonObject
+from narratoria.state import MISSING, lookup
+
+FROM: Final = "$from"
+LITERAL: Final = "$literal"
+MAX_CONTAINERS: Final = 1_000_000  # objects and arrays in one input
+_BESIDE: Final = {FROM: frozenset({FROM, "path", "default"}), LITERAL: frozenset({LITERAL})}
+_SCALARS: Final = (str, int, float, bool, type(None))
+_SHOWN: Final = 8  # keys of an output that a message lists
+
+# Where a value stands: the trail of what holds it, and its key or index. Written out only in a message.
+Trail: TypeAlias = tuple[Any, str | int] | None
+
+
+class Survey(NamedTuple):
+    """The references and literals of an input with their places, and what keeps it from being JSON data."""
+
+    marks: list[tuple[Trail, JsonObject]]
+    problems: list[tuple[Trail, str]]
+
+
+def survey(value: Any) -> Survey:
+    """Look through an input once. Iterative: whatever a plan holds, looking at it does not recurse."""
+    found = Survey([], [])
+    stack: list[tuple[Any, Trail, int, bool]] = [(value, None, 1, True)]
+    seen = 0
+    while stack:
+        node, trail, depth, live = stack.pop()
+        seen += 1
+        if depth > MAX_DEPTH or seen > MAX_CONTAINERS:
+            limit = f"nested more than {MAX_DEPTH} deep" if depth > MAX_DEPTH else "too large"
+            found.problems.append((None, limit))
+            return found
+        if isinstance(node, dict):
+            if live and (FROM in node or LITERAL in node):
+                found.marks.append((trail, node))
+                live = False  # what stands in a literal or a default is data
+            for key, child in node.items():
+                if isinstance(child, dict | list | tuple):
+                    stack.append((child, (trail, key), depth + 1, live))
+                elif not isinstance(child, _SCALARS):
+                    found.problems.append(((trail, key), _not_json(child)))
+                if not isinstance(key, str):
+                    found.problems.append((trail, f"the key {key!r:.60} is not a string"))
+        else:
+            for index, child in enumerate(node):
+                if isinstance(child, dict | list | tuple):
+                    stack.append((child, (trail, index), depth + 1, live))
+                elif not isinstance(child, _SCALARS):
+                    found.problems.append(((trail, index), _not_json(child)))
+    return found
+
+
+def _not_json(value: Any) -> str:
+    return f"{type(value).__name__} is not JSON data"
+
+
+def shown(trail: Trail, root: str = "input") -> str:
+    """A trail as a JSON path: `input.deep[0]`."""
+    parts = []
+    while trail is not None:
+        trail, key = trail
+        parts.append(f"[{key}]" if isinstance(key, int) else f".{key}")
+    return root + "".join(reversed(parts))
+
+
+def sources(value: Any) -> Iterator[str]:
+    """The toolIds that an input refers to."""
+    for _, mark in survey(value).marks:
+        source = mark.get(FROM)
+        if isinstance(source, str):
+            yield source
+
+
+def mark_problems(where: str, mark: JsonObject, known: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a reference or a literal, before anything has run."""
+    kind = FROM if FROM in mark else LITERAL
+    for key in mark:
+        if key not in _BESIDE[kind]:
+            allowed = "`path` and `default`" if kind == FROM else "nothing"
+            yield (
+                f"{where}.{key}: unknown key; beside `{kind}` may stand {allowed}. "
+                f'Data with a `{kind}` key is written {{"$literal": …}}'
+            )
+    if kind == LITERAL:
+        return
+    source, path = mark[FROM], mark.get("path")
+    if not isinstance(source, str):
+        yield f"{where}.$from: expected string, got {_kind(source)}"
+    elif source not in known:
+        yield f"{where}.$from: no call has the toolId {source!r}"
+    if isinstance(path, list):
+        for index, part in enumerate(path):
+            if type(part) not in (str, int):
+                yield f"{where}.path[{index}]: expected string or integer, got {_kind(part)}"
+    elif not isinstance(path, str | None):
+        yield f"{where}.path: expected string or array, got {_kind(path)}"
+
+
+def _kind(value: Any) -> str:
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null" if value is None else type(value).__name__)
+
+
+def substitute(
+    value: Any, outputs: Mapping[str, JsonObject | None], problems: list[str], trail: Trail = None
+) -> Any:
+    """`value` with its references replaced by outputs, null for a call that failed, and its literals by their data.
+
+    A reference that leads nowhere is added to `problems`. `value` was surveyed, so it is not nested too deeply.
+    """
+    if isinstance(value, dict):
+        if FROM in value:
+            return _resolved(value, outputs, problems, trail)
+        if LITERAL in value:
+            return value[LITERAL]
+        return {key: substitute(item, outputs, problems, (trail, key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [substitute(item, outputs, problems, (trail, index)) for index, item in enumerate(value)]
+    return value
+
+
+def _resolved(
+    mark: JsonObject, outputs: Mapping[str, JsonObject | None], problems: list[str], trail: Trail
+) -> Any:
+    source, path = mark[FROM], mark.get("path")
+    output = outputs.get(source)
+    if output is None:
+        return mark.get("default")
+    if not path:
+        return output
+    found = lookup(output, path, MISSING)
+    if found is not MISSING:
+        return found
+    if "default" in mark:
+        return mark["default"]
+    there = ", ".join(map(repr, list(output)[:_SHOWN])) or "nothing"
+    problems.append(
+        f"{shown(trail)}: there is no {path!r} in the output of {source!r}, which has {there}; "
+        f"correct `path`, or give a `default`"
+    )
+    return None

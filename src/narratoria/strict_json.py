@@ -1,0 +1,78 @@
+"""JSON from outside, read strictly: what repeats a key, or holds NaN, is refused.
+
+RFC 8259 §4 leaves the meaning of a repeated name open, and msgspec silently keeps the last. Every name costs one
+colon, and what was kept can be written again: as many colons in both, and nothing was dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+_decode_any: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class DuplicateKey(ValueError):
+    """An object has a key twice, so one of its values would be dropped."""
+
+
+def decode(source: bytes | str) -> Any:
+    """The value of a JSON text. Raises `ValueError`, `DuplicateKey` among them, or `RecursionError`."""
+    raw = source.encode() if isinstance(source, str) else bytes(source)
+    value = _decode_any(raw)
+    if not nothing_dropped(raw, raw.count(b":"), value):
+        _look_closer(raw)
+    return value
+
+
+def is_integer(value: Any) -> bool:
+    """JSON has one kind of number: 1.0 is the integer 1, in JSON Schema and here."""
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+def with_integers(data: Any, keys: Collection[str] = ()) -> Any:
+    """An object with its integers as `int`, also where 1.0 is written; only those of `keys`, if there are any."""
+    if not isinstance(data, dict):
+        return data
+    return {
+        key: int(one) if type(one) is float and is_integer(one) and (not keys or key in keys) else one
+        for key, one in data.items()
+    }
+
+
+def nothing_dropped(source: bytes, colons: int, kept: object) -> bool:
+    """Whether every key of `source`, which has so many colons, is in `kept`. False says only: look closer."""
+    if b"\\" in source and (b"\\u003a" in source or b"\\u003A" in source):
+        return False  # an escaped colon is one that only the copy shows
+    return colons == _encode(kept).count(b":")
+
+
+def check_whole(line: bytes) -> None:
+    """Check what the typed decoder skipped, unknown fields; raise ValueError for a duplicate or bad JSON."""
+    try:
+        if nothing_dropped(line, line.count(b":"), _decode_any(line)):
+            return
+    except msgspec.DecodeError:
+        pass  # a number out of range in an ignored field is still JSON: the slow reader decides
+    _look_closer(line)
+
+
+def _look_closer(source: bytes) -> None:
+    json.loads(source, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=str, parse_float=str)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise DuplicateKey(f"the key {json.dumps(twice)} appears twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
