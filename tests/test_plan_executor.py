@@ -4,15 +4,19 @@ import asyncio
 import gc
 import os
 import stat
+import subprocess
+import sys
 import textwrap
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import pytest
 
-from narratoria.errors import PlanRejected
-from narratoria.events import CallEmitted, CallFinished, Log, PlanFinished
+from narratoria.cores import cgroup_quota, usable_cores
+from narratoria.errors import PlanRejected, PromptEvaluationError, VisibilityExpansionRequired
+from narratoria.events import CallEmitted, CallFinished, CallStarted, Log, PlanFinished
 from narratoria.executor import Call
 from narratoria.plan import CallResult, PlanDocument
 from narratoria.plan_executor import PlanExecutor
@@ -71,6 +75,22 @@ class Workshop:
                 self.running -= 1
 
         self.registry = ToolRegistry([work])
+
+
+class Heard:
+    """Everything a session records."""
+
+    full = False
+
+    def __init__(self, session):
+        self.events = []
+        session.attach(self)
+
+    def push(self, record):
+        self.events.append(record.event)
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
 
 
 def call(tool_id, *dependencies, **fields):
@@ -135,8 +155,8 @@ async def test_rule_3_async_calls_of_a_parallel_plan_run_at_once_up_to_the_limit
     assert shop.peak == 3
 
 
-async def test_rule_3_the_limit_is_the_core_count_unless_told():
-    assert PlanExecutor(ToolRegistry(), Session()).limit == os.cpu_count()
+async def test_rule_3_the_limit_is_the_number_of_usable_cores_unless_told():
+    assert PlanExecutor(ToolRegistry(), Session()).limit == usable_cores() <= len(os.sched_getaffinity(0))
 
 
 async def test_rule_3_a_call_that_is_not_async_runs_alone():
@@ -530,6 +550,202 @@ async def test_a_part_of_a_composed_call_that_runs_out_of_time_is_the_runtimes_w
         )
         (one,) = result.tool_results
         assert (one.state, one.error_source) == ("timeout", "runtime")
+
+
+# --- executed again -----------------------------------------------------------------------------------------
+
+
+async def test_a_plan_that_is_executed_again_keeps_the_whole_trace():
+    shop = Workshop()
+    document = plan(
+        call("done", patch={"n": 1}),
+        call("slow", "done", seconds=60, slow_times=4, retryPolicy={"maxRetries": 1}),
+        call("odd", fail="X", required=False),
+        call("after", "slow"),
+    )
+    session = Session()
+    heard = Heard(session)
+    with no_waiting():
+        result = await run(shop, document, session, call_timeout=0.02)
+    slow, odd = result.result_of("slow"), result.result_of("odd")
+    assert result.success and shop.attempts == {"done": 1, "slow": 5, "odd": 3, "after": 1}
+    assert slow.ok and slow.retry_count == 4 and len(slow.events) == 5
+    assert slow.execution_time >= 80, "the time of every run counts"
+    assert odd.retry_count == 2 and len(odd.events) == 3
+    assert [one.attempt for one in heard.of(CallStarted) if one.tool_id == "slow"] == [1, 2, 3, 4, 5]
+    assert [one.attempts for one in heard.of(CallFinished) if one.tool_id == "slow"] == [2, 4, 5]
+
+
+async def test_a_plan_that_runs_out_of_time_in_its_second_execution_tells_of_the_first():
+    shop = Workshop()
+    document = plan(call("a", seconds=60), call("b", seconds=60))
+    result = await run(shop, document, call_timeout=0.1, plan_timeout=0.25)
+    assert states(result) == {"a": "timeout", "b": "timeout"}
+    assert result.result_of("a").retry_count == 1 and len(result.result_of("a").events) == 2
+    assert result.result_of("b").retry_count == 0 and len(result.result_of("b").events) == 1
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "expected"), [(45, None, 45), (None, None, 30), (45, 5, 5), (5, 60, 60)]
+)
+async def test_a_call_has_the_time_its_tool_declares_unless_told_otherwise(declared, given, expected):
+    limits = []
+
+    @tool(description="Tells its limit.", name="tells", timeout=declared)
+    async def tells(params: Job, *, context: ToolContext) -> ToolResult[None]:
+        limits.append(context.time_limit)
+        return ToolResult.ok(None)
+
+    shop = Workshop()
+    shop.registry.register(tells)
+    await run(shop, plan(call("a", toolPath="tells")), call_timeout=given)
+    assert limits == [expected]
+
+
+def test_the_cores_are_those_this_process_may_use():
+    one = min(os.sched_getaffinity(0))
+    code = "from narratoria.cores import usable_cores; print(usable_cores())"
+    code = f"import os; os.sched_setaffinity(0, {{{one}}}); {code}"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "quota"),
+    [
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000", "a/cpu.max": "150000 100000"}, 1.5),
+        ("0::/\n", {"cpu.max": "200000 100000"}, 2),
+        ("0::/host/path\n", {"cpu.max": "50000 100000"}, 0.5),
+        ("0::/\n", {"cpu.max": "max 100000"}, None),
+        ("4:cpu,cpuacct:/x\n", {"cpu/x/cpu.cfs_quota_us": "300000", "cpu/x/cpu.cfs_period_us": "100000"}, 3),
+        ("4:cpu,cpuacct:/x\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+        ("", {}, None),
+        ("nonsense", {}, None),
+    ],
+)
+def test_the_quota_of_a_control_group_is_the_tightest_above_this_process(tmp_path, own, files, quota):
+    (tmp_path / "own").write_text(own)
+    for name, text in files.items():
+        (tmp_path / "fs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "fs" / name).write_text(text)
+    assert cgroup_quota(tmp_path / "fs", tmp_path / "own") == quota
+
+
+async def test_ten_thousand_calls_that_are_stopped_end_at_once():
+    shop = Workshop()
+    shop.gates["0"] = asyncio.Event()
+    document = plan(*(call(str(n)) for n in range(10_000)))
+    task = asyncio.create_task(run(shop, document))
+    while not shop.order:
+        await asyncio.sleep(0)
+    begun = time.perf_counter()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.perf_counter() - begun < 2
+
+
+# --- what ends an evaluation ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(
+    "error", [PromptEvaluationError("no time"), VisibilityExpansionRequired("more", section_keys=["a"])]
+)
+async def test_what_ends_an_evaluation_passes_through_once_all_calls_are_settled(error, together):
+    shop = Workshop()
+    shop.gates["waits"] = asyncio.Event()
+
+    @tool(description="Ends it all.", name="ends")
+    async def ends(params: Job, *, context: ToolContext) -> ToolResult[None]:
+        context.patch({"dropped": True})
+        await asyncio.sleep(0.01)
+        raise error
+
+    shop.registry.register(ends)
+    session = Session()
+    heard = Heard(session)
+    waiting = [call("waits", **{"async": True})] if together else []
+    document = plan(
+        call("a", patch={"a": 1}, **{"async": True}), *waiting, call("ends", toolPath="ends", **{"async": True}),
+        call("never", "ends"), parallel=together,
+    )  # fmt: skip
+    with pytest.raises(type(error)) as raised:
+        await run(shop, document, session, limit=4)
+    assert raised.value is error and shop.running == 0 and session.state == {"a": 1}
+    (finished,) = heard.of(PlanFinished)
+    assert not finished.success and "ends" in finished.failed
+
+
+# --- references, strictly ---------------------------------------------------------------------------------
+
+
+async def test_a_reference_that_leads_nowhere_fails_its_call_and_says_which():
+    shop = Workshop()
+    document = plan(
+        call("files", patch={"files": {"a.txt": 1, "b": [7]}}),
+        call("x", value={"deep": [{"$from": "files", "path": "files.nope"}]}),
+        call("y", value={"$from": "files", "path": "files.nope", "default": "none"}),
+        call("z", value={"$from": "files", "path": ["files", "a.txt"]}),
+        call("w", value={"$from": "files", "path": "files.b.0"}),
+        call("after", "x"),
+    )
+    result = await run(shop, document)
+    x = result.result_of("x")
+    assert (x.state, x.error_code, x.error_source) == ("failed", "INVALID_ARGUMENTS", "runtime")
+    assert (
+        "input.value.deep[0]: there is no 'files.nope' in the output of 'files', which has 'files'" in x.error
+    )
+    assert "x" not in shop.order and result.result_of("after").state == "skipped" and not result.success
+    assert [result.result_of(one).output["value"] for one in "yzw"] == ["none", 1, 7]
+
+
+async def test_a_null_that_stands_in_the_output_is_found():
+    shop = Workshop()
+    document = plan(call("a", value={"x": None}), call("b", value=[{"$from": "a", "path": "x"}]))
+    assert (await run(shop, document)).result_of("b").output == {"value": [None]}
+
+
+async def test_literal_data_may_have_the_keys_of_a_reference():
+    shop = Workshop()
+    document = plan(
+        call("a", value={"$literal": {"$from": "nobody", "rate": 2}}),
+        call("b", value=[{"$literal": {"$literal": 1}}]),
+    )
+    result = await run(shop, document)
+    assert result.result_of("a").output == {"$from": "nobody", "rate": 2}
+    assert result.result_of("b").output == {"value": [{"$literal": 1}]}
+
+
+async def test_an_input_that_is_itself_a_reference_must_give_an_object():
+    shop = Workshop()
+    document = plan(
+        call("a", value={"patch": {"n": 1}}),
+        {"toolId": "b", "toolPath": "work", "input": {"$from": "a"}},
+        {"toolId": "c", "toolPath": "work", "input": {"$from": "a", "path": "patch.n"}},
+        call("gone", fail="X", required=False),
+        {"toolId": "d", "toolPath": "work", "input": {"$from": "gone"}},
+    )
+    result = await run(shop, document)
+    assert result.result_of("b").ok and result.result_of("b").output == {"n": 1}
+    for one in "cd":
+        assert result.result_of(one).error_code == "INVALID_ARGUMENTS"
+
+
+async def test_outputs_that_make_an_input_too_deep_fail_their_call_only():
+    deep = 1
+    for _ in range(90):
+        deep = {"x": deep}
+    shop = Workshop()
+    inner = {"$from": "a"}
+    for _ in range(90):
+        inner = [inner]
+    result = await run(shop, plan(call("a", patch=deep), call("b", value=inner), call("c")))
+    assert states(result) == {"a": "completed", "b": "failed", "c": "completed"}
+    assert "nested more than 100 deep" in result.result_of("b").error
 
 
 # --- what is handed on ----------------------------------------------------------------------------------------

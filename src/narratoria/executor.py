@@ -267,9 +267,10 @@ class ToolExecutor:
         """Whether the failed call is tried again; says so, and waits as long as its policy wants."""
         policy = tool.retry if call is None or call.policy is None else call.policy
         error = result.failure
-        if error is None or not policy.max_retries or not policy.allows(error, attempt - 1):
+        retries = attempt - (1 if call is None else call.first_attempt)
+        if error is None or not policy.max_retries or not policy.allows(error, retries):
             return False
-        delay = policy.backoff.delay(attempt)
+        delay = policy.backoff.delay(retries + 1)
         if root.recording:
             root.record(
                 CallRetrying(

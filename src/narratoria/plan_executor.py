@@ -7,7 +7,6 @@ take ready calls from a queue, so a call that does not wait costs no task of its
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import deque
 from collections.abc import Coroutine, Mapping, Sequence
@@ -15,20 +14,29 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria.errors import CANCELLED, TIMEOUT, PromptEvaluationError, VisibilityExpansionRequired
-from narratoria.events import CallFinished, JsonObject, PlanFinished, StatePatch, ToolEvent
+from narratoria.cores import usable_cores
+from narratoria.errors import (
+    CANCELLED,
+    INVALID_ARGUMENTS,
+    TIMEOUT,
+    PromptEvaluationError,
+    VisibilityExpansionRequired,
+    describe,
+)
+from narratoria.events import CallFinished, JsonObject, PlanFinished
 from narratoria.executor import Call, ToolExecutor
 from narratoria.handlers import STUBBORN
-from narratoria.outcomes import writable
 from narratoria.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
+from narratoria.plan_problems import waits_for
+from narratoria.references import substitute, survey
 from narratoria.registry import ToolRegistry
 from narratoria.retry import RetryPolicy, plan_policy
 from narratoria.session import Session
-from narratoria.state import lookup, merge_into
-from narratoria.tool import Tool, ToolResult
+from narratoria.tool import Tool
 from narratoria.tools.resolve import ToolRefused, ToolResolver
+from narratoria.trace import call_result, cut_short, go_on, not_run
 
-CALL_TIMEOUT: Final = 30.0
+CALL_TIMEOUT: Final = 30.0  # of a call whose tool declares none
 PLAN_TIMEOUT: Final = 60.0
 MAX_EXECUTIONS: Final = 3
 MAX_GENERATIONS: Final = 5
@@ -42,7 +50,11 @@ _BREATH: Final = 64  # calls that never waited, after which a worker lets the ev
 
 
 class PlanExecutor:
-    """Executes plans in one session (000 §13.4)."""
+    """Executes plans in one session (000 §13.4).
+
+    `limit` bounds the calls that run at the same time: by default, the cores this process may use. `call_timeout`
+    bounds each attempt, in place of what the tools declare.
+    """
 
     def __init__(
         self,
@@ -53,7 +65,7 @@ class PlanExecutor:
         resolver: ToolResolver | None = None,
         executor: ToolExecutor | None = None,
         limit: int | None = None,
-        call_timeout: float = CALL_TIMEOUT,
+        call_timeout: float | None = None,
         plan_timeout: float = PLAN_TIMEOUT,
         max_executions: int = MAX_EXECUTIONS,
     ) -> None:
@@ -61,7 +73,7 @@ class PlanExecutor:
         self.session = session
         self.resolver = resolver or ToolResolver(registry, roots)
         self.executor = executor or registry.executor
-        self.limit = limit or os.cpu_count() or 1
+        self.limit = limit or usable_cores()
         self.call_timeout = call_timeout
         self.plan_timeout = plan_timeout
         self.max_executions = max_executions
@@ -74,9 +86,24 @@ class PlanExecutor:
         Raises `PlanRejected` before anything runs; after that every ending is an `ExecutionResult`, except that a
         cancellation, or an error that ends the whole evaluation, passes through once all calls are settled.
         """
+        result, error = await self.settle(plan, completed=completed)
+        if error is not None:
+            raise error
+        return result
+
+    async def settle(
+        self,
+        plan: PlanDocument,
+        *,
+        completed: Mapping[str, CallResult] | None = None,
+        generations: int = MAX_GENERATIONS,
+    ) -> tuple[ExecutionResult, PromptEvaluationError | VisibilityExpansionRequired | None]:
+        """The same for a turn, which may make `generations` plans: the trace also where a tool ended the evaluation,
+        and the error it did that with."""
         plan.check()
         started = time.perf_counter()
         run = _Run(self, plan, dict(completed or {}))
+        ended_by: PromptEvaluationError | VisibilityExpansionRequired | None = None
         try:
             # The second timer is for a handler that swallows the first one's cancellation: a second one closes it.
             async with asyncio.timeout(self.plan_timeout + STUBBORN), asyncio.timeout(self.plan_timeout):
@@ -88,13 +115,16 @@ class PlanExecutor:
                     await run.go()
         except TimeoutError:
             run.abandon("timeout", TIMEOUT, f"the plan did not finish within {self.plan_timeout:g} s")
+        except (PromptEvaluationError, VisibilityExpansionRequired) as error:
+            run.abandon("failed", CANCELLED, f"a tool ended the evaluation: {describe(error)}")
+            ended_by = error
         except asyncio.CancelledError:
             run.abandon("failed", CANCELLED, "the plan was cancelled")
-            self._finish(plan, run, started)
+            self._finish(plan, run, started, generations)
             raise
-        return self._finish(plan, run, started)
+        return self._finish(plan, run, started, generations), ended_by
 
-    def _finish(self, plan: PlanDocument, run: _Run, started: float) -> ExecutionResult:
+    def _finish(self, plan: PlanDocument, run: _Run, started: float, generations: int) -> ExecutionResult:
         results = [run.results[call.tool_id] for call in plan.tools]
         success = all(run.results[call.tool_id].ok for call in plan.tools if call.required)
         attempt = plan.metadata.generation_attempt
@@ -107,7 +137,7 @@ class PlanExecutor:
             tool_results=results,
             failed_tools=[one.tool_id for one in results if one.state in ("failed", "timeout")],
             generation_attempt=attempt,
-            can_replan=not success and attempt < MAX_GENERATIONS,
+            can_replan=not success and attempt < generations,
         )
         self.session.record(
             PlanFinished(
@@ -129,7 +159,15 @@ class _Run:
         self.plan = plan
         self.results: dict[str, CallResult] = {}
         self.kept = {tool_id: result for tool_id, result in completed.items() if result.ok}
-        self.dependencies = {call.tool_id: call.all_dependencies for call in plan.tools}
+        self.earlier: dict[str, CallResult] = {}  # of calls that failed when the plan was executed before
+        self.attempts: dict[str, int] = {}  # at those
+        self.dependencies: dict[str, list[str]] = {}
+        self.marked: set[str] = set()  # the calls whose input has references or literals
+        for call in plan.tools:
+            self.dependencies[call.tool_id] = call.dependencies
+            if call.input and (found := survey(call.input)).marks:
+                self.dependencies[call.tool_id] = waits_for(call.dependencies, found)
+                self.marked.add(call.tool_id)
         self.dependants: dict[str, list[PlannedCall]] = {call.tool_id: [] for call in plan.tools}
         for call in plan.tools:
             for dependency in self.dependencies[call.tool_id]:
@@ -154,9 +192,12 @@ class _Run:
         if workers <= 1:
             await self._work()
             return
-        async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(self._work())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(workers):
+                    group.create_task(self._work())
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
 
     def worth_repeating(self) -> bool:
         """Whether another execution could help: something required failed, and only for a passing reason."""
@@ -166,6 +207,7 @@ class _Run:
 
     def forget_failures(self) -> None:
         self.kept = {tool_id: one for tool_id, one in self.results.items() if one.ok}
+        self.earlier = {tool_id: one for tool_id, one in self.results.items() if tool_id not in self.kept}
         self.results = {}
 
     # --- scheduling ------------------------------------------------------------------------------------
@@ -262,22 +304,33 @@ class _Run:
         for dependency in self.dependencies[call.tool_id]:
             earlier = results[dependency]
             outputs[dependency] = earlier.output if earlier.ok else None
-        longest, limit = self.owner.call_timeout, tool.timeout
+        args = call.input
+        if call.tool_id in self.marked:
+            problems: list[str] = []
+            args = substitute(args, outputs, problems)
+            if not problems and type(args) is not dict:
+                problems.append("input: the reference gives no object")
+            if problems:
+                reason = f"{tool.name}: {'; '.join(problems)}"
+                return self._without_running(call, "failed", INVALID_ARGUMENTS, reason, problems)
+        limit = self.owner.call_timeout
+        if limit is None:
+            limit = CALL_TIMEOUT if tool.timeout is None else tool.timeout
         record = Call(
             call_id=f"{self.plan.request_id}:{call.tool_id}",
             tool_id=call.tool_id,
             plan_id=self.plan.request_id,
             policy=_policy(call.retry_policy.max_retries, call.retry_policy.backoff_ms),
-            timeout=longest if limit is None or limit > longest else limit,
+            timeout=limit,
             dependencies=outputs or None,
         )
-        args = substitute(call.input, outputs) if outputs and call.input else call.input
         started = time.perf_counter()
+        if self.earlier and (before := self.earlier.get(call.tool_id)) is not None:
+            started = go_on(record, before, self.attempts.get(call.tool_id, 0), started)
         self.underway[call.tool_id] = (record, started)
-        try:
-            result = await self.owner.executor.execute(tool, args, session=self.owner.session, call=record)
-        except (PromptEvaluationError, VisibilityExpansionRequired) as error:  # in a plan they end their call
-            result = ToolResult.failed(str(error), recoverable=False)
+        result = await self.owner.executor.execute(tool, args, session=self.owner.session, call=record)
+        if not result.success:
+            self.attempts[call.tool_id] = record.attempts
         del self.underway[call.tool_id]  # a record kept for every call of a long plan is a fifth of its cost
         return call_result(call.tool_id, result, record, time.perf_counter() - started)
 
@@ -302,91 +355,31 @@ class _Run:
                 suggestions=suggestions or [],
             )
         )
-        return CallResult(
-            tool_id=call.tool_id,
-            ok=False,
-            state=state,
-            error=reason,
-            error_code=code,
-            error_source="runtime",
-            suggestions=suggestions or [],
-        )
+        return not_run(call.tool_id, state, code, reason, suggestions or [], self.earlier.get(call.tool_id))
 
     def abandon(self, state: CallState, code: str, reason: str) -> None:
         """Give every call that has no result one, so that the trace is complete."""
+        waiting = {call.tool_id for call in self.ready}
         for call in self.plan.tools:
             if call.tool_id in self.results:
                 continue
             if call.tool_id in self.kept:
                 self.results[call.tool_id] = self.kept[call.tool_id]
-            elif self._was_started(call):
-                self.results[call.tool_id] = self._cut_short(call, state, code, reason)
+            elif self.remaining.get(call.tool_id) == 0 and call.tool_id not in waiting:
+                record, started = self.underway.get(call.tool_id, (Call(), time.perf_counter()))
+                self.results[call.tool_id] = cut_short(call.tool_id, record, started, state, code, reason)
+            elif (before := self.earlier.get(call.tool_id)) is not None and before.state != "skipped":
+                self.results[call.tool_id] = before
             else:
                 self.results[call.tool_id] = self._without_running(
                     call, "skipped", SKIPPED, f"not run: {reason}"
                 )
 
-    def _cut_short(self, call: PlannedCall, state: CallState, code: str, reason: str) -> CallResult:
-        """A call that was running when the plan ended: what it had said by then is part of the trace."""
-        record, started = self.underway.get(call.tool_id, (Call(), time.perf_counter()))
-        return CallResult(
-            tool_id=call.tool_id,
-            ok=False,
-            state=state,
-            execution_time=round((time.perf_counter() - started) * 1000, 3),
-            retry_count=record.retries,
-            error=reason,
-            error_code=code,
-            error_source="runtime",
-            events=record.events,
-        )
 
-    def _was_started(self, call: PlannedCall) -> bool:
-        return self.remaining.get(call.tool_id) == 0 and call not in self.ready
-
-
-def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
-    error = result.failure
-    state: CallState = (
-        "completed" if result.success else "timeout" if error and error.verdict == TIMEOUT else "failed"
-    )
-    return CallResult(
-        tool_id=tool_id,
-        ok=result.success,
-        state=state,
-        output=output_of(record.committed, result.value) if result.success else {},
-        execution_time=round(elapsed * 1000, 3),
-        retry_count=record.retries,
-        error=error.message if error else None,
-        error_code=error.code if error else None,
-        error_source=error.source if error else None,
-        suggestions=list(error.suggestions) if error else [],
-        events=record.events,
-    )
-
-
-def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
-    """A call's output: its patches merged; the returned value of a tool that only returned one."""
-    output: JsonObject = {}
-    for event in events:
-        if type(event) is StatePatch:
-            merge_into(output, event.patch)
-    if output or value is None:
-        return output
-    dumped = writable(value)
-    return dumped if isinstance(dumped, dict) else {"value": dumped}
-
-
-def substitute(value: Any, outputs: Mapping[str, JsonObject | None]) -> Any:
-    """`value` with every `{"$from": id, "path": …}` replaced by that call's output, or null where it failed."""
-    if isinstance(value, dict):
-        if "$from" in value:
-            output = outputs.get(value["$from"])
-            return output if output is None or not value.get("path") else lookup(output, value["path"])
-        return {key: substitute(item, outputs) for key, item in value.items()}
-    if isinstance(value, list):
-        return [substitute(item, outputs) for item in value]
-    return value
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that ended a group of workers: the others were cancelled for it."""
+    one = errors.exceptions[0]
+    return _first(one) if isinstance(one, BaseExceptionGroup) else one
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from narratoria.errors import CANCELLED
+from narratoria.errors import CANCELLED, PlanRejected
 from narratoria.events import (
     CallEmitted,
     CallFinished,
@@ -25,9 +25,9 @@ from narratoria.events import (
     TurnStarted,
 )
 from narratoria.plan import CallResult, PlanDocument
-from narratoria.plan_executor import output_of
 from narratoria.session import Record
 from narratoria.session.journal import Journal
+from narratoria.trace import output_of
 from narratoria.turn import Origin
 
 
@@ -61,8 +61,11 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
         elif found is None:
             continue
         elif isinstance(event, PlanMade):
-            found.plan, found.attempt = PlanDocument.from_data(event.plan), event.attempt
-            found.narrator = event.narrator
+            found.attempt, found.narrator = event.attempt, event.narrator
+            try:
+                found.plan = PlanDocument.from_data(event.plan)
+            except PlanRejected:  # an older version was less strict: the next plan is made afresh
+                found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanRefused):
             found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanFinished):

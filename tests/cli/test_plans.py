@@ -97,6 +97,55 @@ def test_a_failing_plan_exits_1_and_a_timeout_124(narratoria, tmp_path):
     assert narratoria("run", slow, "--timeout", "0.5").returncode == 124
 
 
+def test_a_call_and_a_plan_have_time_limits_of_their_own(narratoria, tmp_path):
+    write_tool(tmp_path, "slow", "time.sleep(1.5)\n" + DONE)
+    (tmp_path / "slow.tool.json").write_text('{"name": "slow", "description": "Slow.", "timeout": 1}')
+    plan = write_plan(tmp_path, {"toolId": "a", "toolPath": "slow", "retryPolicy": {"maxRetries": 0}})
+    assert narratoria("run", plan, "--call-timeout", "20").returncode == 0
+    ended = narratoria("run", plan, "--call-timeout", "0.1", "--json")
+    (entry,) = json.loads(ended.stdout)["toolResults"]
+    assert (ended.returncode, entry["state"], entry["retryCount"]) == (124, "timeout", 2)
+    assert "within 0.1 s" in entry["error"]
+    ended = narratoria("run", plan, "--plan-timeout", "0.5", "--json")
+    assert ended.returncode == 124 and "within 0.5 s" in json.loads(ended.stdout)["toolResults"][0]["error"]
+
+
+def test_run_and_lint_name_keys_that_mean_nothing(narratoria, tmp_path):
+    write_tool(tmp_path, "fine", DONE)
+    path = write_plan(tmp_path, {"toolId": "a", "toolPath": "fine", "dependsOn": []}, paralel=True)
+    ended = narratoria("run", path, "--json")
+    assert ended.returncode == 0 and json.loads(ended.stdout)["success"], "a later version may know them"
+    assert "warning: $.paralel: unknown key; did you mean 'parallel'?" in ended.stderr
+    assert "warning: $.tools[0].dependsOn: unknown key; did you mean 'dependencies'?" in ended.stderr
+    code, report = lint(narratoria, path)
+    assert code == 0 and [one.split(":")[0] for one in report["unknownKeys"]] == [
+        "$.paralel",
+        "$.tools[0].dependsOn",
+    ]
+    assert "unknown keys\n  → $.paralel" in narratoria("lint", path).stdout
+
+
+def test_a_plan_of_ten_thousand_calls_ends_soon_after_term(narratoria, tmp_path):
+    write_tool(tmp_path, "slow", f"open({str(tmp_path / 'started')!r}, 'w').write('x')\ntime.sleep(60)")
+    calls = [{"toolId": str(n), "toolPath": "slow", "async": True} for n in range(10_000)]
+    plan = write_plan(tmp_path, *calls, parallel=True)
+    for options in ([], ["--json"]):
+        (tmp_path / "started").unlink(missing_ok=True)
+        with (tmp_path / "out").open("w") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "narratoria", "run", str(plan), *options],
+                env=narratoria.environment, stdout=out, stderr=out,
+            )  # fmt: skip
+        deadline = time.monotonic() + 30
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.01)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        assert time.monotonic() - begun < 5
+
+
 def test_an_interrupted_run_exits_130_and_leaves_no_process(narratoria, tmp_path):
     write_tool(
         tmp_path,

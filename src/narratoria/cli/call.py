@@ -29,7 +29,6 @@ from narratoria.events import (
 )
 from narratoria.executor import Call
 from narratoria.plan import CallResult
-from narratoria.plan_executor import call_result
 from narratoria.registry import ToolRegistry
 from narratoria.retry import plan_policy
 from narratoria.session import Record, Session
@@ -39,6 +38,7 @@ from narratoria.tools.custody import sweep
 from narratoria.tools.launch import LaunchRefused
 from narratoria.tools.manifest import default_name
 from narratoria.tools.process import process_tool
+from narratoria.trace import call_result
 
 
 @click.command()

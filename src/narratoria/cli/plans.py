@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from narratoria.cli.live import PlanView
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
 from narratoria.graph import mermaid, svg
-from narratoria.lint import Report, lint_plan
+from narratoria.lint import Report, keys_that_mean_nothing, lint_plan
 from narratoria.plan import ExecutionResult, PlanDocument
 from narratoria.plan_executor import PLAN_TIMEOUT, PlanExecutor
 from narratoria.registry import ToolRegistry
@@ -29,6 +30,7 @@ _tools = click.option(
     "--tools", multiple=True, type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="A folder whose tools the plan may use, besides its own.",
 )  # fmt: skip
+_seconds = click.FloatRange(min=0, min_open=True)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _grant = click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission.")
 
@@ -63,23 +65,35 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
 @_grant
 @click.option("--session", "session_id", help="Run in a saved session, and keep what the plan does there.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=PLAN_TIMEOUT, show_default=True
+    "--call-timeout",
+    type=_seconds,
+    metavar="SECONDS",
+    help="For each attempt at a call, in place of what the tools declare.",
 )
 @env_option
+@click.option(
+    "--plan-timeout", "--timeout", "plan_timeout", type=_seconds, default=PLAN_TIMEOUT, show_default=True,
+    metavar="SECONDS", help="For the whole plan.",
+)  # fmt: skip
 def run(
     plan_file: Path,
     tools: tuple[Path, ...],
     as_json: bool,
     grant: tuple[str, ...],
     session_id: str | None,
-    timeout: float,
+    call_timeout: float | None,
+    plan_timeout: float,
 ) -> int:
     """Execute a plan and print its trace."""
+    text = _read(plan_file)
+    for line in keys_that_mean_nothing(text):
+        click.echo(f"warning: {line}", err=True)
     try:
-        plan = PlanDocument.from_json(_read(plan_file))
+        plan = PlanDocument.from_json(text)
     except PlanRejected as error:
         return _rejected(error, as_json)
-    result = asyncio.run(_run(plan, _roots(plan_file, tools), as_json, grant, session_id, timeout))
+    bounds = {"call_timeout": call_timeout, "plan_timeout": plan_timeout}
+    result = asyncio.run(_run(plan, _roots(plan_file, tools), as_json, grant, session_id, bounds))
     if as_json:
         print_json(result)
     if result.success:
@@ -93,13 +107,13 @@ async def _run(
     as_json: bool,
     grant: tuple[str, ...],
     session_id: str | None,
-    timeout: float,
+    bounds: dict[str, Any],
 ) -> ExecutionResult:
     from narratoria.cli.saved import saved_session
 
     async with saved_session(session_id) as session:
         session.grant(*grant)
-        executor = PlanExecutor(ToolRegistry(), session, roots=roots, plan_timeout=timeout)
+        executor = PlanExecutor(ToolRegistry(), session, roots=roots, **bounds)
         if as_json:
             result = await executor.execute(plan)
         else:
@@ -134,6 +148,7 @@ def _show(report: Report) -> None:
     out = console()
     for title, style, lines in (
         ("problems", "bold red", report.problems),
+        ("unknown keys", "yellow", report.unknown_keys),
         ("never run", "bold red", report.never_run),
         ("missing permissions", "yellow", report.missing_permissions),
         ("conflicts", "yellow", report.conflicts),
