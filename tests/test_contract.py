@@ -898,3 +898,21 @@ def test_what_is_not_a_list_is_refused(data: Any) -> None:
         effects_from_data(data)
     with pytest.raises(ToolValidationError, match="preconditions: expected an array"):
         preconditions_from_data(data)
+
+
+async def test_a_cascade_awaits_an_async_condition() -> None:
+    async def never(result: ToolResult[Any]) -> bool:
+        return False
+
+    session = Session()
+    cascade = CascadeEffect(trigger_tool="ring", trigger_condition=never)
+    assert (await run([cascade], session, a_tool("ring"))).success
+    assert "ring" not in session.completed_tools
+
+
+def test_an_async_expectation_is_refused_since_nobody_would_await_it() -> None:
+    async def positive(value: Any) -> bool:
+        return False
+
+    with pytest.raises(ToolValidationError, match="give it as check="):
+        StatePrecondition(state="keys", expected_value=positive)

@@ -364,3 +364,11 @@ async def test_a_tool_that_itself_says_effect_failed_is_retried_like_any_other()
     with no_waiting():
         await ToolRegistry([Tool("work", "Works.", work, retry=RetryPolicy(2))]).execute("work", {})
     assert len(ran) == 3
+
+
+def test_an_async_should_retry_is_refused_since_nobody_would_await_it() -> None:
+    async def never(error: ToolError, attempt: int) -> bool:
+        return False
+
+    with pytest.raises(ToolValidationError, match="should_retry is async"):
+        RetryPolicy(3, should_retry=never)  # type: ignore[arg-type]

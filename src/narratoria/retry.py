@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import inspect
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -155,6 +156,10 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         if not isinstance(self.backoff, _Strategy):
             raise ToolValidationError(
                 f"retry: backoff must be a strategy such as FixedBackoff(1.0), got {self.backoff!r}"
+            )
+        if inspect.iscoroutinefunction(self.should_retry):
+            raise ToolValidationError(
+                "retry: should_retry is async, and is not awaited; make it a plain function"
             )
         if self.retryable_errors is not None:
             msgspec.structs.force_setattr(

@@ -13,6 +13,7 @@ from narratoria.session import Session
 from narratoria.tool import ToolContext, ToolResult
 from narratoria.tools.compose import Branch, conditional, parallel, sequence
 from narratoria.tools.function import tool
+from narratoria.tools.process import process_tool
 
 
 @dataclass(frozen=True)
@@ -354,3 +355,42 @@ async def test_compositions_nest():
     inner = parallel([adder("a"), adder("b")], name="inner")
     assert (await run(sequence([inner, adder("c")], name="outer"), {"n": 1}, session)).success
     assert session.state == {"a": 1, "b": 1, "c": 1}
+
+
+async def test_a_transform_may_be_async():
+    async def transform(value, next_tool):
+        return {"n": value.n}
+
+    session = Session()
+    await run(sequence([adder("a"), adder("b")], transform_output=transform), {"n": 5}, session)
+    assert session.state == {"a": 5, "b": 6}
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: sequence(adder("a")), "sequence: expected a list of tools"),
+        (lambda: parallel(adder("a")), "parallel: expected a list of tools"),
+        (lambda: conditional([], adder("a")), "conditional: expected a list of tools"),
+        (lambda: conditional([Branch(lambda result, context: True, adder("a"))]), r"branches\[0\].tools"),
+        (lambda: conditional([(lambda result, context: True, [adder("a")])]), r"write Branch\("),
+        (lambda: conditional([Branch(lambda result, context: True, ["a"])]), "'a' is not a Tool"),
+    ],
+)
+def test_what_is_no_list_of_tools_is_refused(make, problem):
+    with pytest.raises(ToolValidationError, match=problem):
+        make()
+
+
+async def test_no_process_starts_after_a_failed_one(tmp_path):
+    started = tmp_path / "started"
+    fails, follows = tmp_path / "fails", tmp_path / "follows"
+    for path, ok in ((fails, "false"), (follows, "true")):
+        path.write_text(
+            f'#!/bin/sh\necho {path.name} >> {started}\necho \'{{"version":"0","type":"done","ok":{ok}}}\'\n'
+        )
+        path.chmod(0o755)
+    tools = [process_tool(fails), process_tool(follows)]
+    result = await run(parallel(tools, max_concurrency=1, stop_on_error=True))
+    assert not result.success and list(result.value) == ["fails"]
+    assert started.read_text() == "fails\n"

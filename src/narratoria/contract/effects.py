@@ -275,7 +275,7 @@ class CascadeEffect(_Effect):
 
     type: ClassVar[str] = "cascade"
     trigger_tool: str
-    trigger_condition: Callable[[ToolResult[Any]], bool] | JsonObject | None = None
+    trigger_condition: Callable[[ToolResult[Any]], bool | Awaitable[bool]] | JsonObject | None = None
     input: Any = None
     reversible: bool = False
 
@@ -297,7 +297,8 @@ class CascadeEffect(_Effect):
 
     async def perform(self, a_call: _Call) -> Any:
         if callable(self.trigger_condition):
-            triggered = self.trigger_condition(a_call.result)
+            holds = self.trigger_condition(a_call.result)
+            triggered = await holds if isinstance(holds, Awaitable) else holds
         else:
             when = self._condition()
             triggered = when is None or when.holds(schema.dump(a_call.result.value))

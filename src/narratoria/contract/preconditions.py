@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -96,6 +97,10 @@ class StatePrecondition(_Precondition):
     expected_value: Any = field(default_factory=lambda: {"$exists": True})
 
     def __post_init__(self) -> None:
+        if inspect.iscoroutinefunction(self.expected_value):
+            raise ToolValidationError(
+                "state precondition: expected_value is async, and is not awaited; give it as check=, which is"
+            )
         try:
             check_expectation(self.expected_value, "expectedValue")
         except ConditionError as error:

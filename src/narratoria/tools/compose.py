@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,12 +44,15 @@ def sequence(
     name: str | None = None,
     description: str | None = None,
     stop_on_error: bool = False,
-    transform_output: Callable[[Any, AnyTool], Arguments] | None = None,
+    transform_output: Callable[[Any, AnyTool], Arguments | Awaitable[Arguments]] | None = None,
     retry: RetryPolicy = RetryPolicies.NONE,
 ) -> AnyTool:
-    """Run `tools` in order. `transform_output(value, next_tool)` makes the next one's arguments; without it each gets
-    the arguments of the whole. A failure ends the sequence with `stop_on_error`; otherwise the rest still run, with
-    the arguments as they were, and the whole fails."""
+    """Run `tools` in order.
+
+    `transform_output(value, next_tool)`, plain or async, makes the next one's arguments; without it each gets the
+    arguments of the whole. A failure ends the sequence with `stop_on_error`; otherwise the rest still run, with the
+    arguments as they were, and the whole fails.
+    """
     tools = _some(tools, "sequence")
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
@@ -61,7 +63,8 @@ def sequence(
             results.append(result)
             if result.success:
                 if transform_output is not None and index + 1 < len(tools):
-                    arguments = transform_output(result.value, tools[index + 1])
+                    made = transform_output(result.value, tools[index + 1])
+                    arguments = await made if isinstance(made, Awaitable) else made
             elif stop_on_error:
                 return result
         return _together(tools, dict(enumerate(results)), {"results": results})
@@ -169,6 +172,11 @@ def conditional(
     What the first tool of a branch not taken did is dropped again. With no match the `fallback` runs; without one
     the call fails with `NO_BRANCH_MATCHED`.
     """
+    for index, branch in enumerate(branches):
+        if not isinstance(branch, Branch):
+            raise ToolValidationError(f"conditional: branches[{index}]: write Branch(condition, tools)")
+        if isinstance(branch.tools, Tool):
+            raise ToolValidationError(f"conditional: branches[{index}].tools: expected a list of tools")
     branches = [branch for branch in branches if branch.tools]
     chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]
     for chain in chains:
@@ -179,7 +187,7 @@ def conditional(
             async with context.attempt() as trial:
                 result = await trial.call(branch.tools[0], args)
                 holds = branch.condition(result, trial)
-                if not (await holds if inspect.isawaitable(holds) else holds):
+                if not (await holds if isinstance(holds, Awaitable) else holds):
                     trial.abandon()
                     continue
             return await _in_order(branch.tools[1:], args, context, result)
@@ -239,6 +247,8 @@ def _composed(
 
 
 def _some(tools: Sequence[AnyTool], what: str) -> tuple[AnyTool, ...]:
+    if isinstance(tools, Tool):
+        raise ToolValidationError(f"{what}: expected a list of tools, got {tools!r} alone")
     if not tools:
         raise ToolValidationError(f"{what}: needs at least one tool")
     for tool in tools:
