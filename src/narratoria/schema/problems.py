@@ -12,6 +12,7 @@ import msgspec
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.schema.dumping import dump
+from narratoria.schema.texts import WORDS
 from narratoria.state import lookup
 
 Schema: TypeAlias = dict[str, Any]
@@ -295,9 +296,11 @@ def _wording(error: jsonschema_rs.ValidationError) -> str:
     if keyword == "multipleOf":
         return f"expected a multiple of {kind.multiple_of}{got}"
     if keyword == "pattern":
-        return f"expected text matching {kind.pattern}{got}"
+        return f"expected {WORDS.get(kind.pattern) or f'text matching {kind.pattern}'}{got}"
     if keyword == "format":
-        return f"expected a {kind.format}{got}"
+        return f"expected {WORDS.get(kind.format) or f'a {kind.format}'}{got}"
+    if keyword == "propertyNames":
+        return f"key {show(kind.error.instance)}: {_wording(kind.error).partition(', got ')[0]}"
     if keyword == "falseSchema":
         return f"the schema allows nothing here{got}"
     if keyword == "uniqueItems":

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, Final
 
 import jsonschema_rs
 import msgspec
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.schema.json_types import complete, object_types
 from narratoria.schema.problems import (
     KeyRules,
     Schema,
@@ -23,6 +26,12 @@ from narratoria.schema.problems import (
     of_tool,
 )
 from narratoria.schema.references import References
+
+_SIMPLE: Final = frozenset(
+    ("type", "enum", "anyOf", "default", "description", "title", "examples", "deprecated", "minLength", "maxLength",
+     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+)  # fmt: skip
+_LARGEST: Final = sys.float_info.max  # beyond are only infinity and, unlike any number, NaN; JSON has neither
 
 
 def schema_for(type_: Any, *, name: str = "") -> Schema:
@@ -39,17 +48,17 @@ def schema_for(type_: Any, *, name: str = "") -> Schema:
             f"declare a frozen dataclass, or pass parameters=<JSON Schema>"
         )
     try:
-        types = [
-            type_,
-            *(one for one in _dataclasses_in(msgspec.inspect.type_info(type_)) if one is not type_),
-        ]
-        references, components = msgspec.json.schema_components(types)
+        types = object_types(type_)
+        references, components = msgspec.json.schema_components([one.cls for one in types])
     except (TypeError, NameError, ValueError, AttributeError) as error:
-        raise ToolValidationError(f"{of_tool(name)}{_type_name(type_)} has no JSON Schema: {error}") from None
+        reason = str(error).rpartition("\n")[2]  # msgspec's own advice before it is about its own interface
+        raise ToolValidationError(
+            f"{of_tool(name)}{_type_name(type_)} has no JSON Schema: {reason}"
+        ) from None
     names = [reference["$ref"].rpartition("/")[2] for reference in references]
     for one, component_name in zip(types, names, strict=True):
-        _describe_fields(one, components[component_name])
-    _close(components)
+        _describe_fields(one.cls, components[component_name])
+        complete(one, components[component_name])
     root: Schema = dict(components[names[0]])
     if not _mentions(components, f"#/$defs/{names[0]}"):
         del components[names[0]]
@@ -69,29 +78,6 @@ def _type_name(type_: Any) -> str:
     return getattr(type_, "__qualname__", None) or repr(type_)
 
 
-def _dataclasses_in(info: Any) -> list[Any]:
-    """The dataclasses a type is made of, itself included, in the order met."""
-    found: list[Any] = []
-    waiting, seen = [info], set()
-    while waiting:
-        node = waiting.pop(0)
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, msgspec.inspect.DataclassType) and node.cls not in found:
-            found.append(node.cls)
-        waiting += _parts(node)
-    return found
-
-
-def _parts(node: Any) -> Iterator[Any]:
-    for part in getattr(node, "__struct_fields__", ()):
-        value = getattr(node, part)
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, msgspec.inspect.Type | msgspec.inspect.Field):
-                yield one
-
-
 def _describe_fields(type_: Any, component: Schema) -> None:
     origin = typing.get_origin(type_) or type_
     if not dataclasses.is_dataclass(origin):
@@ -100,17 +86,6 @@ def _describe_fields(type_: Any, component: Schema) -> None:
         described = component["properties"].get(field.name)
         if described is not None and "description" in field.metadata:
             described["description"] = field.metadata["description"]
-
-
-def _close(part: Any) -> None:
-    if isinstance(part, dict):
-        if isinstance(part.get("properties"), dict) and part.get("type") == "object":
-            part.setdefault("additionalProperties", False)
-        for value in part.values():
-            _close(value)
-    elif isinstance(part, list):
-        for value in part:
-            _close(value)
 
 
 def _mentions(part: Any, reference: str) -> bool:
@@ -154,19 +129,28 @@ def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[s
 
 
 def _deep_parser(type_: Any, schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], Any]:
-    """msgspec ignores unknown keys of dataclasses, so the schema, closed at every depth, judges those."""
+    """msgspec ignores unknown keys of dataclasses and reads more text than the schema says, so both judge."""
 
     def parse(arguments: Mapping[str, Any]) -> Any:
         given = as_object(arguments)
         try:
-            value = msgspec.convert(given, type_)
-        except msgspec.ValidationError as error:
+            value = msgspec.convert(given, type_, str_keys=True)
+        except (msgspec.ValidationError, TypeError) as error:  # TypeError: a list in a set of anything
             raise _refusal(schema, validator, given, error) from None
-        if not fits(validator, given):
+        if not fits(validator, given) and not fits(validator, given := _with_text(given)):
             raise _refusal(schema, validator, given)
         return value
 
     return parse
+
+
+def _with_text(value: Any) -> Any:
+    """Decimals of a Python caller as the text they are in JSON; the validator takes them for numbers."""
+    if isinstance(value, dict):
+        return {key: _with_text(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_with_text(one) for one in value]
+    return str(value) if isinstance(value, Decimal) else value
 
 
 def _is_plain_dataclass(type_: Any, schema: Schema) -> bool:
@@ -190,7 +174,9 @@ def _is_plain_attribute(type_: type[Any], name: str) -> bool:
 
 
 def _is_scalar(part: Schema) -> bool:
-    """Whether nothing can be inside, so that neither keys nor depth need a look."""
+    """Whether msgspec alone takes what the schema says: nothing inside, no format, no pattern."""
+    if not part.keys() <= _SIMPLE:
+        return False
     if "anyOf" in part:
         return all(map(_is_scalar, part["anyOf"]))
     return "enum" in part or part.get("type") in ("string", "integer", "number", "boolean", "null")
@@ -208,6 +194,7 @@ def _flat_parser(
     source = "\n".join(
         ["def parse(arguments):",
          *_exact_match(type_, names),
+         *_finite(schema, names),
          "    try:",
          "        parsed = convert(arguments, twin)",
          "    except ValidationError as error:",
@@ -218,7 +205,7 @@ def _flat_parser(
          "    return made"]
     )  # fmt: skip
 
-    def reparse(arguments: Any, error: Exception) -> Any:
+    def reparse(arguments: Any, error: Exception | None) -> Any:
         given = as_object(arguments)
         if type(arguments) is not dict:  # a Mapping of another kind, which msgspec does not read
             return parse(given)
@@ -226,11 +213,30 @@ def _flat_parser(
 
     scope: dict[str, Any] = {
         "convert": msgspec.convert, "twin": twin, "ValidationError": msgspec.ValidationError,
-        "reparse": reparse, "new": object.__new__, "type_": type_,
+        "reparse": reparse, "new": object.__new__, "type_": type_, "largest": _LARGEST,
     }  # fmt: skip
     exec(source, scope)  # noqa: S102 - field names are identifiers, nothing else enters the text
     parse: Callable[[Mapping[str, Any]], Any] = scope["parse"]
     return parse
+
+
+def _finite(schema: Schema, names: list[str]) -> list[str]:
+    """Source that refuses NaN and infinity, which msgspec takes for a float."""
+    floats = [name for name in names if "number" in _types_in(schema["properties"][name])]
+    if not floats:
+        return []
+    return [
+        "    if type(arguments) is dict:",
+        *(
+            f"        if type(value := arguments.get({name!r})) is float and not -largest <= value <= largest:\n"
+            f"            return reparse(arguments, None)"
+            for name in floats
+        ),
+    ]
+
+
+def _types_in(part: Schema) -> set[str]:
+    return {part.get("type", ""), *(name for one in part.get("anyOf", ()) for name in _types_in(one))}
 
 
 def _exact_match(type_: type[Any], names: list[str]) -> list[str]:
@@ -238,7 +244,11 @@ def _exact_match(type_: type[Any], names: list[str]) -> list[str]:
     hints = typing.get_type_hints(type_, include_extras=True)
     if not names or any(hints[name] not in (int, str, bool, float) for name in names):
         return []
-    same = " and ".join(f"type(value{n}) is {hints[name].__name__}" for n, name in enumerate(names))
+    same = " and ".join(
+        f"type(value{n}) is {hints[name].__name__}"
+        + (f" and -largest <= value{n} <= largest" if hints[name] is float else "")
+        for n, name in enumerate(names)
+    )
     return [
         f"    if type(arguments) is dict and len(arguments) == {len(names)}:",
         "        try:",
