@@ -92,8 +92,8 @@ def forked() -> None:
 def carriers(
     runtime: str, tag: int, seen: set[int] | None = None, rounds: int = 50
 ) -> Iterator[tuple[int, int | None]]:
-    """Processes of this user that carry a mark of a runtime, as (pid, call); the call is None where only the tag
-    is left. Nothing where /proc is missing.
+    """Processes that carry a mark of a runtime and that we may end, as (pid, call); the call is None where only the
+    tag is left. Nothing where /proc is missing.
 
     `seen` remembers who is foreign, so that looking again costs one directory listing and the newcomers. Where
     somebody vanished during the look, it may have forked first: then whoever is new is looked at too, for so many
@@ -131,32 +131,46 @@ _STARTING = object()
 def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
     """The number of the call, None for the tag alone, or why there is neither."""
     try:
-        if os.stat(f"/proc/{pid}").st_uid != user:  # noqa: PTH116
+        if not _is_ours_to_signal(pid, user):
             return _FOREIGN
         environ = _environ(pid)
         marker = f"{runtime}.".encode()
-        at = environ.find(marker)
-        if at >= 0:
+        at = -1 if environ is None else environ.find(marker)
+        if environ is not None and at >= 0:
             digits = environ[at + len(marker) : at + len(marker) + 20]
             return int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))] or b"0")
         if tag == UNTAGGED:
             # No environment: a kernel thread, or one in the middle of exec.
-            return _FOREIGN if environ else _STARTING
+            return _STARTING if environ == b"" else _FOREIGN
         if b" %d " % tag not in _contents(f"/proc/{pid}/limits"):
             return _FOREIGN
     except (FileNotFoundError, ProcessLookupError):
         return _GONE
     except PermissionError:
-        return _FOREIGN  # it changed its user, or may not be traced: nothing we could signal
+        return _FOREIGN  # /proc is mounted with hidepid, and it may not be traced
     except OSError:
         return _GONE  # it ended while being read
     relations = kin(pid)
     return None if relations is not None and relations.alive else _GONE
 
 
-def _environ(pid: int) -> bytes:
+def _is_ours_to_signal(pid: int, user: int) -> bool:
+    """Whether we may end it. The owner of its folder in /proc is not to be asked: a process that is not dumpable (an
+    agent that guards keys, a program with the setuid bit) shows root there, and hears us all the same."""
+    if user == 0 or os.stat(f"/proc/{pid}").st_uid == user:  # noqa: PTH116
+        return True
+    status = _contents(f"/proc/{pid}/status")
+    at = status.index(b"\nUid:")
+    real, _, saved, _ = map(int, status[at + 5 : status.index(b"\n", at + 1)].split())
+    return user in (real, saved) or os.getuid() in (real, saved)
+
+
+def _environ(pid: int) -> bytes | None:
+    """None where it may not be read: a process that is not dumpable has still the tag."""
     try:
         return _contents(f"/proc/{pid}/environ")
+    except PermissionError:
+        return None
     except ProcessLookupError:
         return b""  # no memory to look into: a kernel thread, or one whose first thread has ended, if not all
 
