@@ -83,8 +83,14 @@ def command(pid: int) -> str:
         return ""
 
 
-def guardians(trial: Any) -> list[int]:
+def all_guardians(trial: Any) -> list[int]:
     return [pid for pid in trial.alive() if "guardian.py" in command(pid)]
+
+
+def guardians(trial: Any) -> list[int]:
+    """Those that a runtime started; each starts a second."""
+    everyone = all_guardians(trial)
+    return [pid for pid in everyone if status(pid)[1] not in everyone]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
@@ -123,10 +129,65 @@ def test_a_guardian_killed_while_a_call_runs_is_replaced_at_once(trial: Any) -> 
         (first,) = guardians(trial)
         (tool,) = set(children_of(runtime.pid)) - {first}
         os.kill(first, signal.SIGKILL)
-        assert trial.eventually(lambda: guardians(trial) not in ([], [first]), within=2)
+
+        def replaced() -> bool:
+            new = set(children_of(runtime.pid)) - {first, tool}
+            return len(new) == 1 and guardians(trial) == list(new) and len(all_guardians(trial)) == 2
+
+        assert trial.eventually(replaced, within=5)  # the second of the first has gone: it was relieved
+        assert runs(tool)
         runtime.kill()
         runtime.wait(5)
         assert trial.eventually(lambda: not runs(tool), within=2)
+
+
+def kill_together(*pids: int) -> None:
+    """In the same instant: none of them can act on the death of another."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            os.kill(pid, number)
+
+
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_nothing_lives_after_a_guardian_and_the_runtime_were_killed_in_the_same_instant(
+    trial: Any, which: str
+) -> None:
+    with host(trial, FAMILY) as runtime:
+        assert trial.eventually(lambda: len(trial.alive()) >= 8 and len(all_guardians(trial)) == 2)
+        (first,) = guardians(trial)
+        (second,) = set(all_guardians(trial)) - {first}
+        kill_together(runtime.pid, first if which == "first" else second)
+        runtime.wait(5)
+        assert trial.eventually(lambda: not trial.alive(), within=3)
+        assert trial.eventually(lambda: not list((trial.folder / trial.mark).iterdir()), within=2)
+
+
+def test_a_second_that_was_killed_is_replaced(trial: Any) -> None:
+    with host(trial, f"{READY}; sleep 60"):
+        assert trial.eventually(lambda: len(all_guardians(trial)) == 2)
+        (first,) = guardians(trial)
+        (second,) = set(all_guardians(trial)) - {first}
+        os.kill(second, signal.SIGKILL)
+        assert trial.eventually(lambda: len(all_guardians(trial)) == 2 and second not in all_guardians(trial))
+        assert guardians(trial) == [first]
+
+
+def test_what_is_left_when_all_were_killed_together_ends_when_the_next_runtime_runs_a_tool(
+    trial: Any,
+) -> None:
+    with host(trial, FAMILY) as runtime:
+        assert trial.eventually(lambda: len(trial.alive()) >= 8 and len(all_guardians(trial)) == 2)
+        kill_together(runtime.pid, *all_guardians(trial))
+        runtime.wait(5)
+        left = [pid for pid in trial.alive() if "guardian.py" not in command(pid)]
+        assert left
+    next_one = [sys.executable, "-c", HOST, *trial.script(f"{READY}; sleep 2", "next.sh")]
+    env = {**os.environ, "TMPDIR": str(trial.folder / trial.mark)}
+    with subprocess.Popen(next_one, env=env, stdout=subprocess.DEVNULL) as process:
+        assert trial.eventually(lambda: not any(runs(pid) for pid in left), within=5)
+        assert process.wait(10) == 0  # its own tool was left alone
+    assert trial.eventually(lambda: not trial.alive(), within=3)
+    assert not list((trial.folder / trial.mark).iterdir())
 
 
 def test_scratch_folders_are_gone_after_the_runtime_was_killed(trial: Any) -> None:
@@ -174,9 +235,8 @@ def test_the_guardian_holds_none_of_our_streams(trial: Any) -> None:
         def theirs() -> set[str]:
             return {str(fd.readlink()) for fd in Path(f"/proc/{guardian}/fd").iterdir() if fd.is_symlink()}
 
-        assert trial.eventually(
-            lambda: len(theirs()) == 3
-        )  # once started: the lifeline, the ledger, /dev/null
+        # Once started: the lifeline, the ledger, /dev/null, the locked folder, and two pipes to its second.
+        assert trial.eventually(lambda: len(theirs()) == 6)
         assert not ours & theirs()
         runtime.kill()
         started = time.monotonic()

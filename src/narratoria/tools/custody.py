@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import fcntl
 import os
 import sys
 import tempfile
@@ -48,7 +49,7 @@ class Custody:
         # A tool may itself run narratoria: its tools are ours as well.
         outer = os.environ.get(marks.COOKIE)
         self.tag = marks.new_tag()
-        self.scratch = os.path.join(tempfile.gettempdir(), f"narratoria-{self.runtime}")  # noqa: PTH118
+        self.scratch = os.path.join(tempfile.gettempdir(), guardian.folder_name(self.runtime, self.tag))  # noqa: PTH118
         self._prefix = f"{outer}/{self.runtime}." if outer else f"{self.runtime}."
         self._lock = threading.Lock()
         self._last_call = 0
@@ -62,6 +63,7 @@ class Custody:
         self._guardian_watch: tuple[weakref.ref[asyncio.AbstractEventLoop], platform.Watch] | None = None
         self._lifeline = -1
         self._ledger = -1
+        self._scratch_lock = -1
         self._sweeping: weakref.ref[asyncio.AbstractEventLoop] | None = None
 
     # --- calls ----------------------------------------------------------------------------------------
@@ -169,13 +171,19 @@ class Custody:
     # --- the guardian ---------------------------------------------------------------------------------
 
     def _start_guardian(self) -> None:
-        self.forget_guardian()
+        before = self._lifeline, self._ledger
+        if self._scratch_lock < 0:
+            self._make_scratch()
         self._ledger = platform.nameless_file()
         read_end, self._lifeline = platform.pipe()
         program = str(Path(guardian.__file__).absolute())
         argv = [sys.executable, "-I", "-S", program, self.runtime, str(self.tag), self.scratch]
         try:
-            ours = {guardian.LIFELINE: read_end, guardian.LEDGER: self._ledger}
+            ours = {
+                guardian.LIFELINE: read_end,
+                guardian.LEDGER: self._ledger,
+                guardian.LOCK: self._scratch_lock,
+            }
             with marks.Tagged(marks.UNTAGGED):  # of a runtime inside a tool, it must outlive that tool's end
                 self._guardian = platform.spawn_apart(argv, standard(), ours)
         except OSError as error:
@@ -187,6 +195,7 @@ class Custody:
             os.close(read_end)
         for call, group in self._groups.items():
             self._note(self._slots[call], group)
+        _let_go(*before, guardian.RELIEVED)  # its second half may live, and must not take us for dead
 
     def _watch_guardian(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start another as soon as ours is killed, not only at the next call; one open loop listens for all."""
@@ -214,18 +223,36 @@ class Custody:
 
     def scratch_folder(self) -> str:
         """A new folder that is gone after us whatever happens: the guardian removes what lies above it."""
-        os.makedirs(self.scratch, mode=0o700, exist_ok=True)  # noqa: PTH103 - it is on the path of every launch
-        return tempfile.mkdtemp(prefix="call-", dir=self.scratch)
+        try:
+            return tempfile.mkdtemp(prefix="call-", dir=self.scratch)
+        except FileNotFoundError:  # the first, or somebody cleared the temporary files away
+            with self._lock:
+                self._make_scratch()
+            return tempfile.mkdtemp(prefix="call-", dir=self.scratch)
+
+    def _make_scratch(self) -> None:
+        """Make the folder and keep it locked, before it has the name by which guardians know it: one that nobody locks
+        is of a dead runtime."""
+        made = tempfile.mkdtemp(prefix="narratoria.")
+        lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+        with contextlib.suppress(OSError):  # not on every network disk; there guardians cannot lock either
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        try:
+            os.rename(made, self.scratch)  # noqa: PTH104
+        except OSError:  # another thread was quicker
+            os.close(lock)
+            os.rmdir(made)  # noqa: PTH106
+            return
+        if self._scratch_lock >= 0:
+            os.close(self._scratch_lock)
+        self._scratch_lock = lock
 
     def forget_guardian(self, farewell: bytes = b"") -> None:
         """Let go of the pipe, which sends the guardian on its last round."""
-        if self._lifeline >= 0:
-            if farewell:
-                with contextlib.suppress(BrokenPipeError):  # somebody killed it
-                    os.write(self._lifeline, farewell)
-            os.close(self._lifeline)
-            os.close(self._ledger)
-        self._guardian, self._lifeline, self._ledger = 0, -1, -1
+        _let_go(self._lifeline, self._ledger, farewell)
+        if self._scratch_lock >= 0:
+            os.close(self._scratch_lock)
+        self._guardian, self._lifeline, self._ledger, self._scratch_lock = 0, -1, -1, -1
 
     def leave(self) -> None:
         """The interpreter ends: the guardian looks once more and goes."""
@@ -234,6 +261,15 @@ class Custody:
         ):  # there is none, or not everything is gone: the guardian sees to it
             os.rmdir(self.scratch)  # noqa: PTH106
         self.forget_guardian(b"" if self._slots else guardian.FAREWELL)
+
+
+def _let_go(lifeline: int, ledger: int, farewell: bytes) -> None:
+    if lifeline >= 0:
+        if farewell:
+            with contextlib.suppress(BrokenPipeError):  # somebody killed it
+                os.write(lifeline, farewell)
+        os.close(lifeline)
+        os.close(ledger)
 
 
 _ours: Custody | None = None

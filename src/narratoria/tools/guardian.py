@@ -5,6 +5,9 @@ closes our end, the guardian wakes, and kills every process group in the ledger 
 that carries one of our marks (`marks.py`), daemons in their own session included. It looks again until nothing
 is left, and removes the scratch folders.
 
+There are two of it, so that nothing is left when one and the runtime are killed in the same instant. When all three
+are, the guardians of the next runtime find the folder of the dead one, which nobody locks any more, and do its work.
+
 This file is run by its path (`python -I -S guardian.py RUNTIME TAG FOLDER`), never imported by the runtime: the package
 is not importable there, and importing it would be slow. `custody.py` is the other side of the pipe.
 """
@@ -12,19 +15,25 @@ is not importable there, and importing it would be slow. `custody.py` is the oth
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
 
 TYPE_CHECKING = False  # typing takes as long to import as everything else here
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 LIFELINE = 0
 LEDGER = 3
 SLOT_BYTES = 8
+LOCK = 4
+RUNTIME_DIGITS = 16
 FAREWELL = b"."
 """Written by a runtime that leaves in order, with no call running: one look is enough then."""
+RELIEVED = b"-"
+"""Written by a runtime that has started another guardian: there is nothing to do."""
 PATIENCE = 10.0
 """Seconds to go on killing what keeps appearing; usually a third of one suffices."""
 CLEAN_LOOKS = (0.0, 0.05, 0.25)
@@ -34,12 +43,69 @@ CLEAN_LOOKS = (0.0, 0.05, 0.25)
 def main(runtime: str, tag: int, folder: str) -> None:
     platform, marks = _neighbour("platform.py"), _neighbour("marks.py")
     os.chdir("/")  # do not keep a folder busy
-    said = b""
-    while part := os.read(LIFELINE, 4096):
-        said = part
-    looks = CLEAN_LOOKS[:1] if said.endswith(FAREWELL) else CLEAN_LOOKS
-    for pgid in read_ledger(LEDGER):
-        platform.signal_group(pgid, signal.SIGKILL)
+    said, to_twin = watch(lambda: end_leftovers(os.path.dirname(folder), platform, marks))  # noqa: PTH120
+    if not said.endswith(RELIEVED):
+        for pgid in read_ledger(LEDGER):
+            platform.signal_group(pgid, signal.SIGKILL)
+        end_carriers(
+            runtime, tag, platform, marks, CLEAN_LOOKS[:1] if said.endswith(FAREWELL) else CLEAN_LOOKS
+        )
+        remove(folder)
+    _let_go(to_twin)
+
+
+def watch(errand: Callable[[], None]) -> tuple[bytes, int]:
+    """Wait for the end of the runtime, in two processes, so that nobody ends us by ending one.
+
+    The first waits for the runtime, and starts a second, which waits for the first; whichever is killed is replaced
+    by the other. The second does the errand. Returns in the first what the runtime said last, and the pipe to the
+    second.
+    """
+    said, errands = b"", [errand]
+    while True:
+        from_twin, twins_end = os.pipe()
+        from_first, to_twin = os.pipe()
+        twin = os.fork()
+        if twin == 0:
+            os.close(from_twin)
+            os.close(to_twin)
+            os.setsid()  # a signal to the group of the first must not hit the second
+            while errands:
+                errands.pop()()
+            if os.read(from_first, 1):
+                os._exit(0)  # everything is done
+            os.close(from_first)
+            os.close(twins_end)
+            continue  # the first was killed: take its place
+        os.close(from_first)
+        os.close(twins_end)
+        errands.clear()
+        poll = select.poll()
+        poll.register(LIFELINE, select.POLLIN)
+        poll.register(from_twin, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            if LIFELINE in ready:
+                part = os.read(LIFELINE, 4096)
+                if not part:
+                    return said, to_twin
+                said = part
+            elif from_twin in ready:
+                break
+        os.waitpid(twin, 0)
+        os.close(from_twin)
+        os.close(to_twin)
+
+
+def _let_go(to_twin: int) -> None:
+    try:
+        os.write(to_twin, b".")
+    except BrokenPipeError:
+        return  # somebody killed it
+
+
+def end_carriers(runtime: str, tag: int, platform: Any, marks: Any, looks: tuple[float, ...]) -> None:
+    """Kill every process with a mark of a runtime until so many looks find none."""
     until = time.monotonic() + PATIENCE
     clean = 0
     while clean < len(looks) and time.monotonic() < until:
@@ -48,7 +114,52 @@ def main(runtime: str, tag: int, folder: str) -> None:
         for pid in found:
             platform.kill(pid)
         clean = 0 if found else clean + 1
-    remove(folder)
+
+
+def end_leftovers(place: str, platform: Any, marks: Any) -> None:
+    """End what is left of runtimes that were killed together with both of their guardians.
+
+    Their folders stand in the same place and name their marks; a folder that nobody has locked is of a dead one.
+    """
+    import fcntl
+
+    try:
+        names = os.listdir(place)  # noqa: PTH208
+    except OSError:
+        return
+    for name in names:
+        marks_of = parse_folder(name)
+        if marks_of is None:
+            continue
+        path = f"{place}/{name}"
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            if os.fstat(fd).st_uid == os.geteuid():
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                end_carriers(*marks_of, platform, marks, CLEAN_LOOKS)
+                remove(path)
+        except OSError:
+            continue  # its runtime or a guardian of its lives
+        finally:
+            os.close(fd)
+
+
+def folder_name(runtime: str, tag: int) -> str:
+    """The name of a runtime's folder for scratch files, which tells its marks."""
+    return f"narratoria-{runtime}-{tag}"
+
+
+def parse_folder(name: str) -> tuple[str, int] | None:
+    """The marks that the name of a folder tells."""
+    if not name.startswith("narratoria-"):
+        return None
+    runtime, _, tag = name[len("narratoria-") :].partition("-")
+    if len(runtime) != RUNTIME_DIGITS or not tag.removeprefix("-").isdigit():
+        return None
+    return runtime, int(tag)
 
 
 def remove(folder: str) -> None:

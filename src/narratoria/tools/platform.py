@@ -165,16 +165,26 @@ def spawn_apart(argv: list[str], env: Environment, descriptors: Mapping[int, int
     Its own session, so that Ctrl-C and a closed terminal pass it by, with those signals blocked from its
     first instruction, and no standard output or error of ours held open.
     """
+    import fcntl
+
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (1, 2)
     ]
-    actions += [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in descriptors.items()]
-    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inherited() if fd not in descriptors]
     blocked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    lifted: list[int] = []
     try:
-        return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=blocked)
-    except NotImplementedError:  # no POSIX_SPAWN_SETSID: a group of its own is the next best
-        return os.posix_spawn(argv[0], argv, env, file_actions=actions, setpgroup=0, setsigmask=blocked)
+        for theirs, ours in descriptors.items():
+            # Out of the way: one of ours may have the number that another gets there.
+            lifted.append(fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, max(descriptors) + 1))
+            actions.append((os.POSIX_SPAWN_DUP2, lifted[-1], theirs))
+        actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inherited() if fd not in descriptors]
+        try:
+            return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=blocked)
+        except NotImplementedError:  # no POSIX_SPAWN_SETSID: a group of its own is the next best
+            return os.posix_spawn(argv[0], argv, env, file_actions=actions, setpgroup=0, setsigmask=blocked)
+    finally:
+        for fd in lifted:
+            os.close(fd)
 
 
 def read_now(fd: int) -> bytes | None:
