@@ -21,6 +21,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from narratoria.conformance import RULES
 from narratoria.contracts import (
     CONTRACTS,
+    _document,
     documents,
     execution_result,
     plan_json,
@@ -389,3 +390,18 @@ def test_the_protocol_page_names_the_limits_that_hold() -> None:
     assert Limits() == Limits(2 * 1024 * 1024, 200_000, 32 * 1024 * 1024, 2_000_000, 100, 64 * 1024)
     for text in ("2 MiB", "200,000 events", "32 MiB", "2,000,000 values", "100 levels", "64 KiB"):
         assert text in PAGE
+
+
+def test_a_type_that_nobody_described_is_named() -> None:
+    class Silent(msgspec.Struct):
+        level: int
+
+    class Silenced(msgspec.Struct):
+        """Says what it is."""
+
+        volume: int
+
+    with pytest.raises(LookupError, match=r"what Silent is: add it to narratoria\.\w+\.\w+, or describe it"):
+        _document("silent", Silent)
+    with pytest.raises(LookupError, match=r"what Silenced\.volume is"):
+        _document("silenced", Silenced)

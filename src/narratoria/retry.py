@@ -79,7 +79,7 @@ class NoBackoff(_Strategy, tag="none", frozen=True):
 
 
 class FixedBackoff(_Strategy, tag="fixed", frozen=True):
-    """The same wait before every retry: `FixedBackoff(1.0)`; `delay` in a manifest."""
+    """The same wait before every retry."""
 
     seconds: Seconds = msgspec.field(name="delay")
 
@@ -113,7 +113,10 @@ class ExponentialBackoff(_Strategy, tag="exponential", frozen=True):
 
 
 class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
-    """Another strategy's wait, spread evenly by ±`jitter` of it: many callers do not return at once."""
+    """Another strategy's wait, spread evenly around it.
+
+    By ±`jitter` of it, so that many callers do not return at once.
+    """
 
     base: Backoff
     jitter: Annotated[float, msgspec.Meta(ge=0, le=1, description="A share of the wait.")]

@@ -99,6 +99,11 @@ def camel_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])_([a-z])", lambda found: found[1].upper(), name)
 
 
+def snake_case(name: str) -> str:
+    """`expectedValue` as `expected_value`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
 def _names(cls: type) -> set[str]:
     """The names of the attributes of a class and of its instances."""
     fields = (*getattr(cls, "__struct_fields__", ()), *getattr(cls, "__dataclass_fields__", ()))

@@ -5,15 +5,17 @@
 values from the call; `manifest` reads all of it from the data beside an executable.
 """
 
-from narratoria.contract.effects import (
-    AppliedEffect,
+from narratoria.contract.effect_kinds import (
     CascadeEffect,
-    Compensation,
-    Effect,
-    EffectFailed,
     MemoryEffect,
     NotificationEffect,
     StateChangeEffect,
+)
+from narratoria.contract.effects import (
+    AppliedEffect,
+    Compensation,
+    Effect,
+    EffectFailed,
     apply_effects,
     rollback_effects,
 )
@@ -24,15 +26,17 @@ from narratoria.contract.manifest import (
     effects_from_data,
     preconditions_from_data,
 )
-from narratoria.contract.preconditions import (
+from narratoria.contract.precondition_kinds import (
     CustomPrecondition,
     DependencyPrecondition,
     PermissionPrecondition,
+    ResourcePrecondition,
+    StatePrecondition,
+)
+from narratoria.contract.preconditions import (
     Precondition,
     PreconditionCheck,
     PreconditionResult,
-    ResourcePrecondition,
-    StatePrecondition,
     validate,
 )
 

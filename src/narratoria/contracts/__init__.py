@@ -136,9 +136,10 @@ def _rewritten(schema: JsonObject, name: str, prefix: str) -> JsonObject:
     """A schema of msgspec's as people write them, with a description for every field."""
     made: JsonObject = _simplified(schema, prefix)
     made["title"] = name
-    made["description"] = words.TITLES[name]
+    made["description"] = words.TITLES.get(name) or _first_line(schema) or _undescribed(name)
     for field, inner in made.get("properties", {}).items():
-        said = words.FIELDS.get(f"{name}.{field}") or words.FIELDS[field]
+        said = words.FIELDS.get(f"{name}.{field}") or words.FIELDS.get(field) or inner.get("description")
+        said = said or _undescribed(f"{name}.{field}")
         made["properties"][field] = {
             "description": said,
             **{k: v for k, v in inner.items() if k != "description"},
@@ -148,6 +149,18 @@ def _rewritten(schema: JsonObject, name: str, prefix: str) -> JsonObject:
     if not made.get("required", True):
         del made["required"]
     return made
+
+
+def _first_line(schema: JsonObject) -> str:
+    """The first sentence of a class's docstring, which msgspec puts into its schema."""
+    return str(schema.get("description", "")).partition("\n")[0]
+
+
+def _undescribed(what: str) -> str:
+    raise LookupError(
+        f"the contracts do not say what {what} is: add it to {words.__name__}, or describe it where it is defined "
+        f"(a docstring, or msgspec.Meta(description=…))"
+    )
 
 
 def _simplified(node: Any, prefix: str) -> Any:

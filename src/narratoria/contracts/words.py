@@ -45,17 +45,12 @@ TITLES: Final = {
     "ManifestLimits": "Caps on what one invocation may write. Passing one fails the call with OUTPUT_LIMIT.",
     "Example": "An input to try: the conformance kit starts with the first.",
     "Retry": "When a failed call is tried again.",
-    "NoBackoff": "Try again at once.",
-    "FixedBackoff": "The same wait before every retry.",
-    "LinearBackoff": "A wait that grows by the same step.",
-    "ExponentialBackoff": "A wait that is multiplied each time.",
-    "JitteredBackoff": "Another strategy's wait, spread evenly around it.",
 }
 
 # By field, or by schema and field where the same name means different things.
 FIELDS: Final = {
     "version": 'The version of the protocol: the string "0".',
-    "type": "The kind of event.",
+    "type": "The kind it is of.",
     "requestId": "The request's id, echoed. Optional.",
     "timestamp": "When it happened, ISO 8601. Optional.",
     "Request.requestId": "The call's id: the same on every attempt, so that a tool can recognise one.",
@@ -143,7 +138,6 @@ FIELDS: Final = {
     "backoff": "How long to wait.",
     "retryableErrors": "The only codes worth another try; null: every code.",
     "nonRetryableErrors": "Codes that no other try can help.",
-    "NoBackoff.type": "The strategy.",
     "delay": "Seconds to wait.",
     "baseDelay": "Seconds before the first retry.",
     "increment": "Seconds added each time.",
@@ -151,10 +145,6 @@ FIELDS: Final = {
     "multiplier": "The factor of each further wait.",
     "base": "The strategy that is spread.",
     "jitter": "How far, as a share of the wait.",
-    **{
-        f"{name}Backoff.type": "The strategy."
-        for name in ("No", "Fixed", "Linear", "Exponential", "Jittered")
-    },
 }
 
 EXAMPLES: Final[dict[str, list[Any]]] = {
