@@ -10,8 +10,19 @@ from pathlib import Path
 import pytest
 
 from narratoria import ToolContext, ToolResult, tool
-from narratoria.errors import SessionBusy
-from narratoria.events import NarratorChosen, Notice, PlanMade, PlanRefused, TurnCommitted, TurnStarted
+from narratoria.errors import PlanRejected, PromptEvaluationError, SessionBusy, VisibilityExpansionRequired
+from narratoria.events import (
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    PlanFinished,
+    PlanMade,
+    PlanRefused,
+    SkillHealth,
+    TurnCommitted,
+    TurnStarted,
+    encode,
+)
 from narratoria.factcheck.receipts import CONTRADICTION
 from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
@@ -20,8 +31,10 @@ from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
+from narratoria.resume import from_records
 from narratoria.retry import no_waiting
-from narratoria.session import Session
+from narratoria.session import Record, Session
+from narratoria.session.sqlite import SqliteStore
 from narratoria.story import Story
 from narratoria.turn import TurnSettings, take_turn
 
@@ -281,6 +294,172 @@ async def test_wrong_arguments_are_the_plans_fault_and_cost_the_tool_this_turn_o
     assert session.health["strike"].health == "temporaryFailure"
     result = await turn(narrator, session=session, registry=registry)
     assert result.outcome == "completed" and session.health["strike"].health == "healthy"
+
+
+# --- plans that do not stand -------------------------------------------------------------------------------
+
+
+async def test_a_rejected_plan_is_the_next_ones_parent_and_the_narrator_is_told_why():
+    cyclic = PlanDocument(
+        request_id="p1", tools=[call("a", dependencies=["b1"]), call("b", dependencies=["a1"])]
+    )
+    unread = '{"requestId": "p2", "tools": 5}'
+
+    async def from_text():
+        return PlanDocument.from_json(unread)
+
+    narrator = Says(cyclic, from_text, PlanRejected(["$: not a plan at all"]), speak())
+    session = Session()
+    heard = Recorder(session)
+    result = await turn(narrator, session=session)
+    assert [one.problems for one in narrator.requests] == [
+        (),
+        ("$.tools: circular dependency: a1 → b1 → a1",),
+        ("$.tools: expected array, got integer",),
+        ("$: not a plan at all",),
+    ]
+    assert [one.plan for one in heard.of(PlanRefused)] == ["p1", "p2", None]
+    (made,) = result.plans
+    assert made.metadata.parent_plan_id == "p2", "the last that had an id"
+
+
+async def test_a_plan_that_chooses_a_disabled_skill_is_the_next_ones_parent():
+    session = Session()
+    session.health["strike"] = SkillHealth(skill="strike", health="permanentFailure")
+    chosen = PlanDocument(request_id="p1", tools=[call("strike", input={"times": 1})])
+    narrator = Says(chosen, speak())
+    result = await turn(narrator, session=session, registry=ToolRegistry([strike]))
+    assert (
+        narrator.requests[1].parent_plan.request_id == "p1" and "disabled" in narrator.requests[1].problems[0]
+    )
+    assert result.plans[0].metadata.parent_plan_id == "p1"
+
+
+async def test_a_turn_that_a_crash_left_open_knows_which_plan_it_replaces():
+    session = Session()
+    heard = Recorder(session)
+    narrator = Says(
+        PlanDocument(request_id="p1", tools=[call("nope")]), PlanDocument(request_id="p2", tools=5), speak()
+    )
+    await turn(narrator, session=session)
+    for kind, parent in ((PlanRefused, "p2"), (PlanFinished, "p1")):
+        last = next(index for index, event in enumerate(heard.events) if isinstance(event, kind))
+        records = [Record(n, 0.0, 1, event) for n, event in enumerate(heard.events[: last + 1])]
+        found = from_records(records)
+        assert (found.plan, found.parent) == (None, parent)
+    again = Session()
+    result = await take_turn(again, "look", narrator=Says(speak()), registry=ToolRegistry(), resume=found)
+    assert result.plans[0].metadata.parent_plan_id == "p1"
+
+
+async def test_can_replan_follows_the_bound_of_the_turn():
+    failing = PlanDocument(tools=[call("nope")])
+    result = await turn(Says(failing), settings=TurnSettings(generations=1, generation_timeout=1))
+    assert [one.can_replan for one in result.traces] == [False]
+    other = PlanDocument(tools=[call("other")])
+    result = await turn(Says(failing, other), settings=TurnSettings(generations=2, generation_timeout=1))
+    assert [one.can_replan for one in result.traces] == [True, False]
+    many = [PlanDocument(tools=[call(f"nope{n}")]) for n in range(7)]
+    result = await turn(Says(*many), settings=TurnSettings(generations=7, generation_timeout=1))
+    assert [one.can_replan for one in result.traces] == [True] * 6 + [False]
+
+
+@pytest.mark.parametrize("error", [PromptEvaluationError("no more"), VisibilityExpansionRequired("see all")])
+async def test_what_ends_an_evaluation_costs_a_turn_one_attempt(error):
+    @tool(description="Ends it all.", name="ends")
+    async def ends(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        raise error
+
+    narrator = Says(PlanDocument(tools=[call("ends", input={"times": 1})]), speak("It goes on."))
+    session = Session()
+    result = await turn(narrator, session=session, registry=ToolRegistry([ends]))
+    assert result.outcome == "completed" and result.narrative == "It goes on."
+    assert any(str(error) in problem for problem in result.problems) and not result.traces[0].success
+    assert session.turn is None
+
+
+def _deep(levels):
+    value = 1
+    for _ in range(levels):
+        value = {"x": value}
+    return value
+
+
+KNOT = []
+KNOT.append(KNOT)
+WIDE = [1]
+for _ in range(60):
+    WIDE = [WIDE, WIDE]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PlanDocument(tools=[call("strike", input={"times": 1}), call("a", input=_deep(493))]),
+        PlanDocument(tools=[call("a", input=_deep(100_000))]),
+        PlanDocument(tools=[call("a", input={"x": KNOT})]),
+        PlanDocument(tools=[call("a", input={"x": WIDE})]),
+        PlanDocument(tools=[call("a", input={"x": {1, 2}})]),
+        PlanDocument(tools=[call("a", input={5: 1})]),
+        PlanDocument(tools=[call("a", input={"x": "\ud800"})]),
+        PlanDocument(tools=[call("a", input={"\ud800": 1})]),
+        PlanDocument(tools=[call("a", input={"x": 10**400})]),
+        PlanDocument(tools=[call("a", input=[1])]),
+        PlanDocument(tools=[call("a", dependencies="a1")]),
+        PlanDocument(tools=[call("a", dependencies=[None])]),
+        PlanDocument(tools=[call("a", retry_policy=None)]),
+        PlanDocument(tools=[call("a", retry_policy=PlanRetry(max_retries=10**9))]),
+        PlanDocument(tools=[PlannedCall(tool_id=5, tool_path="x")]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path=None)]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="\0")]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="x" * 100_000)]),
+        PlanDocument(tools=[PlannedCall(tool_id="a" * 100_000, tool_path="/dev/null")]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="~nobody/x/../..")]),
+        PlanDocument(tools=[None]),
+        PlanDocument(tools=5),
+        PlanDocument(tools=[call(str(n)) for n in range(100_000)]),
+        PlanDocument(request_id=None),
+        PlanDocument(request_id="\ud800"),
+        PlanDocument(request_id=""),
+        PlanDocument(narrative=5),
+        PlanDocument(disabled_skills=[5]),
+        PlanDocument(disabled_skills=None),
+        PlanDocument(parallel=[]),
+        PlanDocument(narrative="x", metadata=None),
+        PlanDocument(tools=[call("a", input={"\ud800": {1}})]),
+    ],
+    ids=lambda plan: "plan",
+)
+async def test_nothing_a_narrator_writes_makes_a_turn_raise(plan, tmp_path):
+    session = Session("s")
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.create(session)
+    settings = TurnSettings(generations=2, generation_timeout=20)
+    result = await turn(Says(plan), session=session, settings=settings, registry=ToolRegistry([strike]))
+    assert result.narrative and result.unsaved is None and session.turn is None
+    await journal.close()
+    store.close()
+
+
+async def test_words_that_json_cannot_carry_are_readable_on_the_way_too():
+    async def speaks(request):
+        request.say("\ud800")
+        request.say(5)
+        request.note("\udfff")
+        return speak("\ud800")
+
+    class Odd:
+        name = "odd"
+        last_choices = ("\ud800", 5, "Go on")
+        plan = staticmethod(speaks)
+
+    session = Session()
+    heard = Recorder(session)
+    result = await turn(Odd(), session=session)
+    assert result.narrative == "?" and result.choices == ["?", "Go on"]
+    assert json.dumps([event.text for event in heard.of(NarrationDelta)])
+    for event in heard.events:
+        encode(event)
 
 
 # --- prompts ----------------------------------------------------------------------------------------------

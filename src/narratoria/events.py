@@ -151,6 +151,7 @@ class PlanRefused(RuntimeEvent, tag="plan_refused", frozen=True, kw_only=True):
     attempt: int
     problems: list[str]
     narrator: str = ""
+    plan: str | None = None  # its id, where there was a plan
 
 
 class CallStarted(RuntimeEvent, tag="call_started", frozen=True, kw_only=True):

@@ -43,6 +43,7 @@ class OpenTurn:
     disabled: set[str] = field(default_factory=set)
     attempt: int = 1
     narrator: str = ""  # who made the plan
+    parent: str | None = None  # the id of the plan before, which failed or was rejected
 
 
 def open_turn(journal: Journal) -> OpenTurn | None:
@@ -68,9 +69,10 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
                 found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanRefused):
             found.plan, found.attempt = None, event.attempt + 1
+            found.parent = event.plan or found.parent
         elif isinstance(event, PlanFinished):
             if not event.success:  # that attempt is spent; the next plan is made afresh
-                found.plan, found.attempt = None, found.attempt + 1
+                found.plan, found.attempt, found.parent = None, found.attempt + 1, event.plan
         elif isinstance(event, SkillHealth):
             (found.disabled.add if "Failure" in event.health else found.disabled.discard)(event.skill)
         elif isinstance(event, TurnCommitted):

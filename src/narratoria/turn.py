@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy
+from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy, describe
 from narratoria.events import (
     Choices,
     Done,
@@ -31,7 +31,7 @@ from narratoria.events import (
 from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.factcheck.receipts import CONTRADICTION, Receipt, audit_deeds, contradictions, judged
 from narratoria.factcheck.retelling import hold_to_state
-from narratoria.narrator.invocation import ask
+from narratoria.narrator.invocation import as_written, ask, readable
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.template import TemplateNarrator, account, narrate
 from narratoria.offering import offer_after
@@ -68,6 +68,7 @@ class Interrupted(Protocol):
     disabled: set[str]
     attempt: int
     narrator: str
+    parent: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +142,13 @@ class _Turn:
         self.resume = resume
         self.skills = Skills(session, executor.resolver, settings.disabled_skills)
         number = session.turn_count + 1 if resume is None else resume.turn
-        self.result = TurnResult(number, _cut(_readable(prompt)))
+        self.result = TurnResult(number, _cut(readable(prompt)))
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
         self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
+        self.parent: PlanDocument | None = None  # the plan before, which failed or was rejected
+        self.parent_id: str | None = resume.parent if resume is not None else None
+        self.rejected: tuple[str, ...] = ()  # why it was
 
     async def take(self) -> TurnResult:
         session, result = self.session, self.result
@@ -172,7 +176,6 @@ class _Turn:
     async def _generations(self) -> bool:
         """Plan and execute until a plan succeeds; False when the attempts are used up."""
         first = 1
-        parent: PlanDocument | None = None
         trace: ExecutionResult | None = None
         if self.resume is not None:
             self.skills.disabled |= self.resume.disabled
@@ -182,46 +185,62 @@ class _Turn:
                 trace = await self._execute(self.resume.plan, self.resume.completed)
                 if trace.success:
                     return True
-                parent, first = self.resume.plan, first + 1
+                self._replace(self.resume.plan)
+                first += 1
         for attempt in range(first, self.settings.generations + 1):
-            plan = await self._generate(attempt, parent, trace)
+            plan = await self._generate(attempt, trace)
             if plan is None:
                 continue
+            self.rejected = ()
             self._announce(plan, attempt)
             before = judged(plan.narrative or "", self.session.state)
             trace = await self._execute(plan, {})
             if trace.success:
                 await self._hold_to_state(plan, attempt, before, trace)
                 return True
-            parent = plan
+            self._replace(plan)
         return False
 
-    async def _generate(
-        self, attempt: int, parent: PlanDocument | None, trace: ExecutionResult | None
-    ) -> PlanDocument | None:
+    def _replace(self, plan: PlanDocument) -> None:
+        """The next plan is made in place of this one (000 §13.6: `parentPlanId`)."""
+        self.parent, self.parent_id = plan, plan.request_id
+
+    async def _generate(self, attempt: int, trace: ExecutionResult | None) -> PlanDocument | None:
         """Ask the narrator once. Whatever goes wrong is a problem on record, and costs this attempt."""
-        request = self._request(attempt, parent, trace)
+        request = self._request(attempt, self.parent, trace)
+        plan: PlanDocument | None = None
+        rejected: str | None = None
+        self.rejected = ()
         try:
-            plan = await ask(self.narrator, request, self.settings.generation_timeout)
+            plan = as_written(await ask(self.narrator, request, self.settings.generation_timeout))
             plan = msgspec.structs.replace(
                 plan,
                 disabled_skills=sorted({*plan.disabled_skills, *self.skills.failed}),
-                metadata=PlanMetadata(
-                    generation_attempt=attempt, parent_plan_id=parent.request_id if parent else None
-                ),
+                metadata=PlanMetadata(generation_attempt=attempt, parent_plan_id=self.parent_id),
             )
-            plan.check()
             self.skills.check(plan)
         except PlanRejected as error:
             problems = list(error.problems)
+            self.rejected = error.problems
+            rejected = plan.request_id if plan is not None else error.plan_id
         except (
             NarratoriaError
         ) as error:  # no match, or a narrator that failed: the attempt's, not the player's
             problems = [str(error)]
         else:
             return plan
+        if rejected is not None:
+            self.parent, self.parent_id = plan, readable(rejected)
+        problems = [readable(problem) for problem in problems]
         self.result.problems.extend(problems)
-        self.session.record(PlanRefused(attempt=attempt, problems=problems, narrator=self.narrator.name))
+        self.session.record(
+            PlanRefused(
+                attempt=attempt,
+                problems=problems,
+                narrator=self.narrator.name,
+                plan=rejected and self.parent_id,
+            )
+        )
         return None
 
     def _request(
@@ -230,6 +249,7 @@ class _Turn:
         self.heard = []
 
         def say(text: str) -> None:
+            text = readable(str(text))
             self.heard.append(text)
             self.session.record(NarrationDelta(text=text, attempt=attempt))
 
@@ -238,7 +258,7 @@ class _Turn:
             self.session.record(NarrationDelta(text="", attempt=attempt, anew=True))
 
         def note(text: str) -> None:
-            self.session.notice(Notice(level="info", code=NOTE, message=text))
+            self.session.notice(Notice(level="info", code=NOTE, message=readable(str(text))))
 
         return NarratorRequest(
             prompt=self.result.prompt,
@@ -249,6 +269,7 @@ class _Turn:
             attempt=attempt,
             generations=self.settings.generations,
             parent_plan=parent,
+            problems=self.rejected,
             last_trace=trace,
             memories=self.settings.memories,
             recall=lambda: (
@@ -332,13 +353,17 @@ class _Turn:
     async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:
         if plan.tools:
             await self._write_down()
-        trace = await self.executor.execute(plan, completed=completed)
+        trace, ended_by = await self.executor.settle(
+            plan, completed=completed, generations=self.settings.generations
+        )
+        if ended_by is not None:  # a turn goes on: what ends an evaluation costs it this attempt
+            self.result.problems.append(describe(ended_by))
         self.result.traces.append(trace)
         if plan not in self.result.plans:
             self.result.plans.append(plan)
             self.said = [plan.narrative] if plan.narrative else []
-        for call in plan.tools:
-            self.skills.note(call.tool_path, trace.result_of(call.tool_id))
+        for call, result in zip(plan.tools, trace.tool_results, strict=True):
+            self.skills.note(call.tool_path, result)
         return trace
 
     # --- ending --------------------------------------------------------------------------------------------
@@ -364,8 +389,8 @@ class _Turn:
             # Rules that share a plan with it name their tools by path, and have told of them.
             own = [one for one in completed if not _summary(one.events) and "/" not in self._path_of(one)]
             self.said.append(self._account(own))
-        result.narrative = _readable("\n\n".join(text for text in self.said if text.strip()))
-        hints = getattr(self.narrator, "last_choices", ())
+        result.narrative = readable("\n\n".join(text for text in self.said if text.strip()))
+        hints = [readable(one) for one in getattr(self.narrator, "last_choices", ()) if isinstance(one, str)]
         offer = offer_after(session, result.prompt, completed, hints, settled=result.outcome == "completed")
         if ending_of(session.state) is not None:
             offer = Choices(choices=[])  # the story is over: there is nothing left to choose
@@ -405,11 +430,6 @@ def card(tool: Tool[Any, Any]) -> ToolCard:
     """What a narrator is told of a tool."""
     examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
     return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
-
-
-def _readable(text: str) -> str:
-    """What a keyboard or a model may send and JSON cannot carry, lone surrogates, as question marks."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _cut(prompt: str) -> str:

@@ -10,12 +10,35 @@ import asyncio
 import dataclasses
 from typing import Any, Final
 
+import msgspec
+
 from narratoria.errors import NarratoriaError, PlanRejected, describe
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
-from narratoria.plan import PlanDocument
+from narratoria.plan import PlanDocument, PlanMetadata
 
 GRACE: Final = 0.5
 _left_behind: set[asyncio.Task[Any]] = set()  # a task nobody refers to could vanish in mid-flight
+
+
+def readable(text: str) -> str:
+    """What a keyboard or a model may send and JSON cannot carry, lone surrogates, as question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def as_written(plan: PlanDocument) -> PlanDocument:
+    """The plan as its JSON has it, checked whole: a narrator in Python may put anything into one.
+
+    Raises `PlanRejected`. What its metadata say is the turn's to decide.
+    """
+    named = plan.request_id if isinstance(plan.request_id, str) else None
+    try:
+        plan.check()  # first, since what is nested too deeply cannot be written
+        told = readable(plan.narrative) if isinstance(plan.narrative, str) else plan.narrative
+        return PlanDocument.from_json(
+            msgspec.structs.replace(plan, narrative=told, metadata=PlanMetadata()).to_json()
+        )
+    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        raise PlanRejected([f"$: not JSON data: {describe(error)}"], plan_id=named) from None
 
 
 class NarratorFailed(NarratoriaError):

@@ -54,7 +54,10 @@ class NarratorRequest:
     generations: int = (
         1  # how many attempts there are; asked only once, a chain does not wait for a better one
     )
-    parent_plan: PlanDocument | None = None
+    parent_plan: PlanDocument | None = (
+        None  # the one before, which failed or was rejected, if it could be read
+    )
+    problems: Sequence[str] = ()  # why the plan before was rejected; empty where it ran
     last_trace: ExecutionResult | None = None
     memories: Sequence[str] = ()  # for a narrator with `reads_memories`, which always gets them
     recall: Callable[[], Sequence[str]] = lambda: ()  # the same for one that seldom wants them; it may block

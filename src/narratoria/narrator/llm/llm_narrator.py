@@ -183,7 +183,10 @@ class LLMNarrator:
     def _messages(self, request: NarratorRequest, problems: Sequence[str] = ()) -> list[dict[str, Any]]:
         return self.prompting.messages(
             request,
-            problems=[*self._problems.get(request.prompt, ()), *problems],
+            problems=[
+                *dict.fromkeys([*self._problems.get(request.prompt, ()), *request.problems]),
+                *problems,
+            ],
             smaller=self._smaller,
         )
 
