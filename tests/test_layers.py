@@ -20,7 +20,8 @@ LAYERS = [
     {"plan_executor", "trace"},
     {
         "prompt", "adapters", "narrator", "planning", "skills", "story", "turn", "game", "history", "resume", "lint",
-        "compensation", "graph", "replay", "cassette", "conformance", "contracts", "offering",
+        "compensation", "resource_undo", "undo_outcomes", "graph", "replay", "cassette", "conformance", "contracts",
+        "offering",
         "factcheck", "lore", "evals",
     },
     {"web", "cli", "testing", "__main__"},

@@ -68,11 +68,11 @@ def weigh(
     """
     done = journal.timeline.taken_back.get(turn, ())
     standing = [one for one in effects_of(records) if (one.call, one.effect) not in done]
-    sharing = _sharing(journal, turn) if any(one.reversible for one in standing) else None
+    sharing = sharing_of(journal, turn) if any(one.reversible for one in standing) else None
     return [(one, _obstacle(one, sharing, registry, imported)) for one in standing]
 
 
-def _sharing(journal: Journal, turn: int) -> str | None:
+def sharing_of(journal: Journal, turn: int) -> str | None:
     """Who else stands on a turn."""
     for other, timeline in journal.store.sharing(journal.session.id, turn).items():
         if turn in timeline.turns:
@@ -167,9 +167,7 @@ async def compensate(
         return StayingEffect(applied.tool, applied.description, str(error), tried=True)
     finally:
         journal.session.turn = None
-    draft.operations.clear()  # the session itself goes back by the turn's inverses; only resources are kept
-    draft.effects.clear()
-    draft.commit(applied.call)
+    draft.commit_resources()  # the session itself goes back by the turn's inverses
     journal.session.record(
         EffectTakenBack(turn=turn, call=applied.call, effect=applied.effect, description=applied.description)
     )

@@ -273,6 +273,15 @@ class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     imported: bool = False
 
 
+class ResourceChange(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What a call changed in a resource, a file say; what a later undo needs to put it back."""
+
+    resource: str
+    description: str
+    receipt: Any
+    imported: bool = False
+
+
 class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
     """What a call did is now part of the session.
 
@@ -286,6 +295,7 @@ class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
     changes: list[int | Change]
     inverse: list[Change] = msgspec.field(default_factory=list)
     effects: list[EffectApplied] = msgspec.field(default_factory=list)
+    resources: list[ResourceChange] = msgspec.field(default_factory=list)
     completed: list[str] = msgspec.field(default_factory=list)
 
 

@@ -16,83 +16,31 @@ they taken back by what it says.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
-from typing import Final
 
-import msgspec
-
-from narratoria.compensation import (
-    SentNotification,
-    Staying,
-    StayingEffect,
-    Weighed,
-    compensate,
-    effects_of,
-    weigh,
-)
+from narratoria.compensation import compensate, effects_of, weigh
 from narratoria.errors import JournalError
 from narratoria.events import (
     AnyRuntimeEvent,
     Checkpoint,
-    EffectApplied,
     Notice,
-    Notification,
     TurnCommitted,
     TurnRedone,
-    TurnStarted,
     TurnUndone,
     UndoStarted,
 )
 from narratoria.registry import ToolRegistry
+from narratoria.resource_undo import changes_of, put_back, weigh_changes
 from narratoria.session import Record
 from narratoria.session.journal import Journal
 from narratoria.session.restoration import FetchTurn
+from narratoria.undo_outcomes import Undone, UndoPreview, previewed, prompt_of
+
+__all__ = [
+    "UndoPreview", "Undone", "abandon", "checkpoint", "finish_undo", "preview_return", "preview_undo",
+    "preview_undo_to", "redo", "redo_to", "retry", "return_to", "undo", "undo_to",
+]  # fmt: skip
 
 logger = logging.getLogger("narratoria")
-RECEIPT_SHOWN: Final = 300
-
-
-@dataclass(slots=True)
-class UndoPreview:
-    """What an undo of `turn` would do outside the session, and what it cannot do."""
-
-    turn: int
-    prompt: str = ""
-    staying: list[Staying] = field(default_factory=list)
-    compensated: list[str] = field(default_factory=list)
-    asked_by_a_file: list[str] = field(default_factory=list)  # of those compensated, with what the file says
-
-    @property
-    def imported(self) -> bool:
-        """Whether more would be taken back if a person asked for what an imported file says."""
-        return any(isinstance(one, StayingEffect) and one.of_a_file for one in self.staying)
-
-    @property
-    def irreversible(self) -> list[str]:
-        """What stays, a line each."""
-        return [str(one) for one in self.staying]
-
-    @property
-    def tools_missing(self) -> bool:
-        """Whether more could be taken back with the story's tools at hand."""
-        return any(isinstance(one, StayingEffect) and one.lacks_tool for one in self.staying)
-
-
-@dataclass(slots=True)
-class Undone:
-    turn: int
-    prompt: str
-    staying: list[Staying] = field(default_factory=list)  # as it is, outside the session
-    compensated: list[str] = field(default_factory=list)
-    not_taken_back: list[StayingEffect] = field(default_factory=list)  # by a compensation that did not work
-
-    @property
-    def irreversible(self) -> list[str]:
-        return [str(one) for one in self.staying]
-
-    @property
-    def failed(self) -> list[str]:
-        return [str(one) for one in self.not_taken_back]
 
 
 class _Reader:
@@ -145,24 +93,8 @@ async def _preview(
 ) -> UndoPreview:
     await journal.flush()
     records = read(turn)
-    return _previewed(turn, records, weigh(journal, turn, records, registry, imported=imported))
-
-
-def _previewed(turn: int, records: list[Record], weighed: list[Weighed]) -> UndoPreview:
-    sent = [SentNotification(one.event.event) for one in records if isinstance(one.event, Notification)]
-    return UndoPreview(
-        turn,
-        _prompt(records),
-        staying=[*(stays for _, stays in weighed if stays is not None), *sent],
-        compensated=[applied.description for applied, stays in weighed if stays is None],
-        asked_by_a_file=[_with_receipt(one) for one, stays in weighed if stays is None and one.imported],
-    )
-
-
-def _with_receipt(applied: EffectApplied) -> str:
-    receipt = msgspec.json.encode(applied.receipt).decode()
-    shown = receipt if len(receipt) <= RECEIPT_SHOWN else f"{receipt[:RECEIPT_SHOWN]}…"
-    return f"{applied.tool}: {applied.description} {shown}"
+    weighed = weigh(journal, turn, records, registry, imported=imported)
+    return previewed(turn, records, weighed, weigh_changes(journal, turn, records, imported=imported))
 
 
 async def undo(journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False) -> Undone:
@@ -205,14 +137,17 @@ async def _undo(
 async def _take_back_outside(
     journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None, imported: bool
 ) -> Undone:
-    """The newest effect first. Those that an undo cut short had taken back already are told of too."""
+    """The newest effect first, then the resources as a whole. Those that an undo cut short had taken back already are
+    told of too."""
     weighed = weigh(journal, turn, records, registry, imported=imported)
-    preview = _previewed(turn, records, weighed)
+    changes = weigh_changes(journal, turn, records, imported=imported)
+    preview = previewed(turn, records, weighed, changes)
     outcome = Undone(turn, preview.prompt, preview.staying)
     if journal.timeline.undoing == turn:
-        standing = [applied for applied, _ in weighed]
-        done = [one.description for one in effects_of(records) if one not in standing]
-        outcome.compensated += reversed(done)
+        taken_back = journal.timeline.taken_back.get(turn, ())
+        done = [(one.call, one.effect, one.description) for one in effects_of(records)]
+        done += [(one.call, one.number, one.description) for one in changes_of(records)]
+        outcome.compensated += [what for call, number, what in done[::-1] if (call, number) in taken_back]
     elif preview.compensated:
         await _keep(journal, UndoStarted(turn=turn))
     for applied, stays in reversed(weighed):
@@ -223,6 +158,11 @@ async def _take_back_outside(
             outcome.compensated.append(applied.description)
         else:
             outcome.not_taken_back.append(failed)
+    for one in await put_back(journal, turn, changes):
+        if one.stays is None:
+            outcome.compensated.append(one.description)
+        else:
+            outcome.not_taken_back.append(one.stays)
     return outcome
 
 
@@ -287,11 +227,15 @@ async def _refuse_what_was_taken_back(journal: Journal, turn: int) -> None:
     timelines = [journal.timeline, *journal.store.sharing(journal.session.id, turn).values()]
     gone = {effect for timeline in timelines for effect in timeline.taken_back.get(turn, ())}
     outside = [one for one in effects_of(records) if (one.call, one.effect) in gone]
-    if outside:
-        done = "; ".join(f"{one.tool}: {one.description}" for one in outside)
+    changed = [one for one in changes_of(records) if (one.call, one.number) in gone]
+    if outside or changed:
+        done = "; ".join(
+            [f"{one.tool}: {one.description}" for one in outside]
+            + [f"{one.tool}: {one.description}" for one in changed]
+        )
         raise JournalError(
             f"turn {turn} also acted outside the session ({done}); that was taken back, and a redo, which runs no "
-            f"tool, cannot do it again: say {_prompt(records)!r} again instead"
+            f"tool, cannot do it again: say {prompt_of(records)!r} again instead"
         )
 
 
@@ -386,7 +330,3 @@ def _from(journal: Journal, turn: int) -> list[int]:
     if turn <= 0 or turn not in there:
         raise JournalError(f"turn {turn} cannot be undone: it is not a turn of the story as it stands")
     return [one for one in reversed(there) if one >= turn]
-
-
-def _prompt(records: list[Record]) -> str:
-    return next((record.event.prompt for record in records if isinstance(record.event, TurnStarted)), "")

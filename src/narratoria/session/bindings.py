@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
 from weakref import WeakSet
@@ -38,6 +38,17 @@ class Draftable(Protocol):
     def draft(self) -> Draftable: ...
     def commit(self) -> Any: ...
     def discard(self) -> Any: ...
+
+
+class Undoable(Protocol):
+    """What a draft of a resource offers whose changes an undo of the turn takes back, in a later run too.
+
+    `changes` gives what the draft changed, before it is committed: structs, which become JSON, with a `description`.
+    `take_back` puts that back, and gives for each receipt the reason why it was left, or None.
+    """
+
+    def changes(self) -> Sequence[Any]: ...
+    def take_back(self, receipts: Sequence[Any], *, try_only: bool = False) -> Sequence[str | None]: ...
 
 
 class Binding:
@@ -121,6 +132,10 @@ class ResourceRegistry:
 
     def has(self, key: ResourceKey) -> bool:
         return key in self._bindings
+
+    def key_named(self, name: str) -> ResourceKey | None:
+        """The key of the resource that messages and records call so."""
+        return next((key for key, binding in self._bindings.items() if binding.name == name), None)
 
     def close(self) -> None:
         """Close every shared resource made here; all are tried before a failure of one is raised."""

@@ -24,6 +24,7 @@ from narratoria.events import (
     JsonObject,
     MemoryChange,
     Notice,
+    ResourceChange,
     StatePatch,
     ToolEvent,
 )
@@ -385,14 +386,25 @@ class Draft(msgspec.Struct, eq=False):
 
     def commit(self, call_id: str) -> None:
         """Make what this draft holds part of the session, or of the enclosing call's draft."""
-        if self.operations or self._effects or self._applied or self._completed:
+        changed = () if self._resources is None else self._changed(self._resources)
+        if self.operations or self._effects or self._applied or self._completed or changed:
             if isinstance(self.parent, Draft):
                 self._hand_up(self.parent)
             else:
-                self.root.commit(call_id, self.operations, self.effects, self._completed or ())
+                self.root.commit(call_id, self.operations, self.effects, self._completed or (), changed)
         if self._resources is not None:
-            for problem in self._resources.commit():
-                self.report(problem)
+            self.commit_resources()
+
+    def commit_resources(self) -> None:
+        """Keep what was done to resources, and nothing else."""
+        for problem in self.resources.commit():
+            self.report(problem)
+
+    def _changed(self, resources: ResourceContext) -> Sequence[ResourceChange]:
+        """What the journal keeps of resources, once the outermost call is committed."""
+        if isinstance(self.parent, Draft) or not self.root.recording:
+            return ()
+        return resources.changes(self._effects or ())
 
     def discard(self) -> None:
         """Forget everything. Only resources need an act; operations are simply dropped."""

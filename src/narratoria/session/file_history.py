@@ -10,8 +10,9 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from narratoria.session.file_changes import DIRECTORY
 from narratoria.session.host_folder import HostFolder, Stamp, stamp_of
 
 Parts: TypeAlias = tuple[str, ...]
@@ -24,19 +25,17 @@ class Kept(NamedTuple):
     mode: int
 
 
-DIRECTORY: Final = "directory"
-
-
 class Write:
-    """One owner's change to one path: what was there, and what it left (None: nothing)."""
+    """One owner's change to one path: what was there, and what it left (None: nothing) with the hash of its content."""
 
-    __slots__ = ("before", "left", "owner", "parts")
+    __slots__ = ("before", "digest", "left", "owner", "parts")
 
     def __init__(self, owner: object, parts: Parts, before: Kept | None, left: Stamp | str | None) -> None:
         self.owner = owner
         self.parts = parts
         self.before = before
         self.left = left
+        self.digest: str | None = None
 
 
 class FileHistory:
@@ -64,7 +63,7 @@ class FileHistory:
                 continue
             index = chain.index(write)
             if index and chain[index - 1].owner is owner:
-                chain[index - 1].left = write.left
+                chain[index - 1].left, chain[index - 1].digest = write.left, write.digest
                 del chain[index]
             else:
                 to.append(write)

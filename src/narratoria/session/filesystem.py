@@ -4,6 +4,8 @@ Paths are text, relative to the root, with `/` between their parts; writing make
 Both kinds can be drafted: what a call writes is taken back when the call fails, and the files of calls
 beside it stay as they are. A host folder is written at once, as processes look at it too, and undone from a
 history; in memory a draft is an overlay that nobody else sees before it is committed.
+
+Both can tell what a call changed (`changes`) and put it back later (`take_back`): so files are part of a turn.
 """
 
 from __future__ import annotations
@@ -14,12 +16,17 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
-from narratoria.session.file_history import DIRECTORY, FileHistory, Write
+import msgspec
+
+from narratoria.session.file_changes import DIRECTORY, FileChange, changes_of, digest_of, take_back
+from narratoria.session.file_history import FileHistory, Write
 from narratoria.session.host_folder import HostFolder, PathRefusedError, parts_of
 
 Names: TypeAlias = list[str]
+Reasons: TypeAlias = list[str | None]
+Changes: TypeAlias = list[FileChange]
 
 __all__ = ["Filesystem", "HostFilesystem", "MemoryFilesystem", "PathRefusedError"]
 
@@ -44,6 +51,14 @@ class _Texts:
     """What both kinds do the same way."""
 
     __slots__ = ()
+
+    def _put(self: Filesystem, path: str, content: bytes, mode: int | None) -> None:
+        self.write_bytes(path, content)
+
+    def take_back(self: Any, receipts: Sequence[Any], *, try_only: bool = False) -> Reasons:
+        """Put back what calls changed, by what `changes` told of them; for each the reason why not, or None."""
+        changes = [msgspec.convert(receipt, FileChange) for receipt in receipts]
+        return take_back(self, changes, self._put, try_only=try_only)
 
     def read_text(self: Filesystem, path: str, encoding: str = "utf-8") -> str:
         return self.read_bytes(path).decode(encoding)
@@ -86,6 +101,10 @@ class HostFilesystem(_Texts):
         return self._folder.names(parts_of(path))
 
     def write_bytes(self, path: str, data: bytes) -> None:
+        self._put(path, data, None)
+
+    def _put(self, path: str, content: bytes, mode: int | None) -> None:
+        """Write a file; without `mode` it keeps the one it has."""
         parts = _inside(path)
         with self._history.lock:
             self._make_directories(parts[:-1])
@@ -93,9 +112,10 @@ class HostFilesystem(_Texts):
             if found is not None and not stat.S_ISREG(found.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "it is not a file", path)
             write = self._begin(parts)
-            write.left = self._folder.replace(
-                parts, data, None if found is None else stat.S_IMODE(found.st_mode)
-            )
+            if mode is None and found is not None:
+                mode = stat.S_IMODE(found.st_mode)
+            write.left = self._folder.replace(parts, content, mode)
+            write.digest = digest_of(content)
             self._end(write)
 
     def delete(self, path: str) -> None:
@@ -148,6 +168,19 @@ class HostFilesystem(_Texts):
         child._writes = []
         child._over = False
         return child
+
+    def changes(self) -> Changes:
+        """What this draft has changed so far, for an undo after its commit."""
+        with self._history.lock:
+            befores: dict[tuple[str, ...], Write] = {}
+            lefts: dict[tuple[str, ...], str | None] = {}
+            for write in self._writes:
+                if isinstance(write.left, str | None) or write.digest is not None:
+                    befores.setdefault(write.parts, write)
+                    lefts[write.parts] = write.left if isinstance(write.left, str | None) else write.digest
+            return changes_of(
+                ("/".join(parts), *_before(befores[parts]), left) for parts, left in lefts.items()
+            )
 
     def commit(self) -> None:
         with self._history.lock:
@@ -245,6 +278,15 @@ class MemoryFilesystem(_Texts):
         child._base = self
         return child
 
+    def changes(self) -> Changes:
+        """What this draft has changed so far, for an undo after its commit."""
+        base = self._base
+        if base is None:
+            return []
+        return changes_of(
+            (name, _told(base._node(name)), None, _left(node)) for name, node in self._nodes.items()
+        )
+
     def commit(self) -> Sequence[str]:
         base, nodes = self._base, self._nodes
         if base is None:
@@ -290,6 +332,20 @@ class MemoryFilesystem(_Texts):
         while layer is not None:
             yield from tuple(layer._nodes)
             layer = layer._base
+
+
+def _before(write: Write) -> tuple[bytes | str | None, int | None]:
+    if write.before is None:
+        return None, None
+    return (DIRECTORY if write.before.data is None else write.before.data), write.before.mode
+
+
+def _told(node: object) -> bytes | str | None:
+    return node if isinstance(node, bytes) else DIRECTORY if node is _DIRECTORY else None
+
+
+def _left(node: object) -> str | None:
+    return digest_of(node) if isinstance(node, bytes) else DIRECTORY if node is _DIRECTORY else None
 
 
 def _inside(path: str) -> tuple[str, ...]:

@@ -269,6 +269,7 @@ def inert(record: Record) -> Record:
             changes=[one if isinstance(one, int) else _claimed(one) for one in event.changes],
             inverse=[_claimed(one) for one in event.inverse],
             effects=[msgspec.structs.replace(one, imported=True) for one in event.effects],
+            resources=[msgspec.structs.replace(one, imported=True) for one in event.resources],
         )
     elif isinstance(event, RecordsLost) and event.resumed is not None:
         snapshot = _snapshot(event.resumed, f"record {record.seq}")

@@ -5,6 +5,7 @@ A session has one `ResourceRegistry`, which says how each resource is made. Each
 A resource may help, by one of two protocols:
 
 * `Draftable`: `draft()` gives a child to work on. Calls that run at once do not disturb each other.
+  A draft that is `Undoable` too tells what it changed, so that an undo of the turn can put it back.
 * `Snapshotable`: `snapshot()` before the first use, `restore()` when the call fails. It restores the whole
   resource, so what a call beside it did in the meantime is lost too; `discard` detects that and says so.
 
@@ -14,12 +15,15 @@ A resource first made inside a failing call is closed and forgotten, unless a ca
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast, overload
 
+import msgspec
+
+from narratoria.events import EffectApplied, ResourceChange
 from narratoria.session.bindings import (
     NOTHING,
     Binding,
@@ -29,6 +33,7 @@ from narratoria.session.bindings import (
     ResourceRegistry,
     ResourceScope,
     Snapshotable,
+    Undoable,
     close_resource,
 )
 from narratoria.session.filesystem import Filesystem
@@ -41,6 +46,7 @@ __all__ = [
     "ResourceRegistry",
     "ResourceScope",
     "Snapshotable",
+    "Undoable",
 ]
 
 T = TypeVar("T")
@@ -104,6 +110,28 @@ class ResourceContext:
     def filesystem(self) -> Filesystem:
         """002: shorthand for `get(Filesystem)`."""
         return cast(Filesystem, self.get(cast(Any, Filesystem)))
+
+    def changes(self, effects: Sequence[EffectApplied] = ()) -> list[ResourceChange]:
+        """What the call changed in resources that can take it back later. Asked before the commit.
+
+        What the receipt of an effect names, as `path` or among `made`, is left to the rollback of that effect.
+        """
+        found: list[ResourceChange] = []
+        if self._held is not None:
+            for binding, draft in self._drafts:
+                if _is_undoable(draft):
+                    found += [
+                        ResourceChange(binding.name, one.description, msgspec.to_builtins(one))
+                        for one in draft.changes()
+                    ]
+        own = [path for one in effects if found for path in _named_in(one.receipt)]
+        return [one for one in found if one.receipt.get("path") not in own]
+
+    def undoable(self, name: str) -> Undoable | None:
+        """The resource that records call so, to take changes back in; None where there is none here that can."""
+        key = self._registry.key_named(name)
+        resource = None if key is None else self.get(key)
+        return resource if _is_undoable(resource) else None
 
     def commit(self) -> tuple[str, ...]:
         """Keep what the call did: in the call around it, or for good. Returns what failed, in words."""
@@ -281,6 +309,18 @@ def _is_draftable(resource: Any) -> TypeGuard[Draftable]:
     # isinstance() with a protocol takes 10 µs; this is asked at each call's first use.
     kind = type(resource)
     return hasattr(kind, "draft") and hasattr(kind, "commit") and hasattr(kind, "discard")
+
+
+def _named_in(receipt: Any) -> list[Any]:
+    if not isinstance(receipt, dict):
+        return []
+    made = receipt.get("made")
+    return [receipt.get("path"), *(made if isinstance(made, list) else ())]
+
+
+def _is_undoable(resource: Any) -> TypeGuard[Undoable]:
+    kind = type(resource)
+    return hasattr(kind, "changes") and hasattr(kind, "take_back")
 
 
 def _is_snapshotable(resource: Any) -> TypeGuard[Snapshotable]:

@@ -24,6 +24,7 @@ from narratoria.events import (
     Notification,
     PatchChange,
     PermissionChange,
+    ResourceChange,
     SkillHealth,
     SliceChange,
     ToolEvent,
@@ -282,9 +283,10 @@ class Session:
         operations: list[Operation],
         effects: list[EffectApplied] | None = None,
         completed: Collection[str] = (),
+        resources: Sequence[ResourceChange] = (),
     ) -> None:
         """Make a draft's operations part of the session: all of them, in order, or none. `completed` are the tools
-        of the calls within it."""
+        of the calls within it, `resources` what they changed there."""
         recording = bool(self._sinks)
         changes: list[int | Change] = []
         inverse: list[Change] = []
@@ -333,7 +335,7 @@ class Session:
                 self.asset_records.discard(seq)
             raise
         self.completed_tools.update(completed)
-        if recording and (changes or effects or completed):
+        if recording and (changes or effects or completed or resources):
             inverse.reverse()
             if before:
                 inverse.append(PatchChange(before))
@@ -344,6 +346,7 @@ class Session:
                     inverse=inverse,
                     effects=effects or [],
                     completed=sorted(completed),
+                    resources=list(resources),
                 )
             )
         for event in published:
