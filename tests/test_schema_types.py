@@ -6,6 +6,7 @@ import datetime
 import decimal
 import enum
 import math
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, make_dataclass
@@ -299,3 +300,15 @@ def test_a_wrong_key_is_named() -> None:
     assert parse({"v": {"1": "x"}}).v == {1: "x"}
     with pytest.raises(ArgumentsInvalid, match='v: key "one": expected a whole number as text'):
         parse({"v": {"one": "x"}})
+
+
+@pytest.mark.parametrize("type_", [str, list[str], str | None])
+def test_a_pattern_of_a_type_cannot_hang_the_runtime(type_: Any) -> None:
+    slow = Annotated[str, msgspec.Meta(pattern="^(a|a)*$")]
+    held: Any = {str: slow, list[str]: list[slow], str | None: slow | None}[type_]  # type: ignore[index]
+    parse = parser_for(make_dataclass("P", [("v", held)]))
+    long = "a" * 40 + "b"
+    began = time.process_time()
+    with pytest.raises(ArgumentsInvalid, match="text matching"):
+        parse({"v": [long] if type_ == list[str] else long})
+    assert time.process_time() - began < 2

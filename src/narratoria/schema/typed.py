@@ -88,6 +88,12 @@ def _describe_fields(type_: Any, component: Schema) -> None:
             described["description"] = field.metadata["description"]
 
 
+def _mentions_key(part: Any, key: str) -> bool:
+    if isinstance(part, dict):
+        return key in part or any(_mentions_key(value, key) for value in part.values())
+    return isinstance(part, list) and any(_mentions_key(value, key) for value in part)
+
+
 def _mentions(part: Any, reference: str) -> bool:
     if isinstance(part, dict):
         return part.get("$ref") == reference or any(_mentions(value, reference) for value in part.values())
@@ -112,6 +118,7 @@ def _refusal(
     schema: Schema, validator: Validator, arguments: dict[str, Any], error: Exception | None = None
 ) -> ArgumentsInvalid:
     references = References(schema)
+    arguments = _with_text(arguments)
 
     def known(refused: jsonschema_rs.ValidationError) -> KeyRules:
         place = references.at(refused.evaluation_path[:-1], references.top)
@@ -131,17 +138,26 @@ def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[s
 def _deep_parser(type_: Any, schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], Any]:
     """msgspec ignores unknown keys of dataclasses and reads more text than the schema says, so both judge."""
 
+    patterned = _mentions_key(schema, "pattern")
+
     def parse(arguments: Mapping[str, Any]) -> Any:
         given = as_object(arguments)
+        if patterned and not _fits(validator, given):
+            # before msgspec, whose patterns can take for ever on a text that does not match
+            raise _refusal(schema, validator, given)
         try:
             value = msgspec.convert(given, type_, str_keys=True)
         except (msgspec.ValidationError, TypeError) as error:  # TypeError: a list in a set of anything
             raise _refusal(schema, validator, given, error) from None
-        if not fits(validator, given) and not fits(validator, given := _with_text(given)):
+        if not patterned and not _fits(validator, given):
             raise _refusal(schema, validator, given)
         return value
 
     return parse
+
+
+def _fits(validator: Validator, given: dict[str, Any]) -> bool:
+    return fits(validator, given) or fits(validator, _with_text(given))
 
 
 def _with_text(value: Any) -> Any:
