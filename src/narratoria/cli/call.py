@@ -34,7 +34,7 @@ from narratoria.retry import plan_policy
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
 from narratoria.session.store import data_home
-from narratoria.tools.custody import sweep
+from narratoria.tools.custody import custody, sweep
 from narratoria.tools.launch import LaunchRefused
 from narratoria.tools.manifest import default_name
 from narratoria.tools.process import process_tool
@@ -70,6 +70,7 @@ def call(
     """Run one TOOL through the whole pipeline and show what it did."""
     if as_json and events:
         raise click.UsageError("--json and --events exclude each other")
+    custody().adopt_orphans()
     arguments = read_object("--input", input_)
     logging.getLogger("narratoria").addHandler(logging.NullHandler())  # notices are shown, once, by us
     session = Session(permissions=grant, assets=AssetStore(keep or data_home() / "assets"))

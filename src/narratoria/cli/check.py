@@ -12,6 +12,7 @@ from narratoria.cli import FAILED
 from narratoria.cli.environment import env_option
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.conformance import Judgement, Report, check_tool
+from narratoria.tools.custody import custody
 
 _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("·", "dim")}
 
@@ -30,6 +31,7 @@ def check(tool: Path, input_: str | None, timeout: float | None, as_json: bool) 
     Each rule of the protocol is passed, failed (with the line and the fix) or not exercised. The exit code is 0 when it
     conforms: no MUST is broken.
     """
+    custody().adopt_orphans()
     given = None if input_ is None else read_object("--input", input_)
     report = check_tool(tool, input=given, timeout=timeout)
     if as_json:

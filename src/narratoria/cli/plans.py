@@ -20,7 +20,7 @@ from narratoria.plan import ExecutionResult, PlanDocument
 from narratoria.plan_executor import PLAN_TIMEOUT, PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.tools.custody import sweep
+from narratoria.tools.custody import custody, sweep
 from narratoria.tools.resolve import ToolResolver
 
 _plan_file = click.argument(
@@ -93,6 +93,7 @@ def run(
     except PlanRejected as error:
         return _rejected(error, as_json)
     bounds = {"call_timeout": call_timeout, "plan_timeout": plan_timeout}
+    custody().adopt_orphans()
     result = asyncio.run(_run(plan, _roots(plan_file, tools), as_json, grant, session_id, bounds))
     if as_json:
         print_json(result)

@@ -24,7 +24,7 @@ from narratoria.session import Record, Session
 from narratoria.session.journal import Journal
 from narratoria.session.store import Store, default_store
 from narratoria.story import open_story
-from narratoria.tools.custody import sweep
+from narratoria.tools.custody import custody, sweep
 from narratoria.turn import TurnResult
 
 DEFAULT_STORY = "lighthouse"
@@ -103,6 +103,7 @@ async def open_game(
 
 
 async def _play(story: str | None, session_id: str | None, narrators: tuple[str, ...], as_json: bool) -> int:
+    custody().adopt_orphans()
     store = await asyncio.to_thread(default_store)
     parent: str | None = None
     try:

@@ -6,10 +6,10 @@ its leader; a daemon that left the group still has its marks, and a sweep of `/p
 within a moment, finds it. If we die ourselves, the guardian does it.
 
 The tag tells the runtime, not the call. A daemon that has nothing else left, having cleared or overwritten its
-environment, is killed once no call runs that could have started it.
+environment, is killed once no call runs that could have started it. One that has neither mark is known where we adopt
+orphans, which the command line does.
 
-What escapes: a process that resets that limit on purpose, one that became another user's, and, on systems
-without `/proc`, any that left its group. Only a container would hold those.
+What escapes is listed in `docs/protocol.md`; only a container would hold that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from narratoria.tools import guardian, marks, platform
+from narratoria.tools import guardian, marks, orphans, platform
 from narratoria.tools.environment import standard
 from narratoria.tools.launch import LaunchRefused
 
@@ -59,6 +59,7 @@ class Custody:
         self._free: list[int] = []
         self._unreaped: list[int] = []
         self._seen: set[int] = set()
+        self._adopting = False
         self._guardian = 0
         self._guardian_watch: tuple[weakref.ref[asyncio.AbstractEventLoop], platform.Watch] | None = None
         self._lifeline = -1
@@ -113,13 +114,39 @@ class Custody:
             if thorough:
                 self._seen.clear()
             self._unreaped = [pid for pid in self._unreaped if platform.reap(pid) is None]
-            strays = [
+            strays = self._adopted() if self._adopting else []
+            strays += [
                 pid
                 for pid, call in marks.carriers(self.runtime, self.tag, self._seen, 50 if thorough else 1)
                 if not (self._may_run(pid) if call is None else call in self._slots)
             ]
         for pid in strays:
             platform.kill(pid)
+        return strays
+
+    def adopt_orphans(self) -> None:
+        """Become the parent of every daemon our tools leave, and end also those without a mark (`orphans.py`).
+
+        For a process that is the runtime's alone: what else it starts must stay in its process group, or it is taken
+        for a tool's. The command line does this; a server that opens a browser does not.
+        """
+        self._adopting = orphans.adopt()
+
+    def _adopted(self) -> list[int]:
+        """Children that we did not start and that no running call can have started. Those that ended are reaped."""
+        known = {self._guardian, *self._groups.values(), *self._unreaped}
+        strays = []
+        for pid in orphans.children():
+            this = marks.kin(pid)
+            if pid in known or this is None or this.group == os.getpgrp():
+                continue
+            if not this.alive:
+                platform.reap(pid)
+                continue
+            call = marks.call_of(pid, self.runtime)
+            running = self._may_run(pid) if call is None else call in self._slots
+            if not running and not marks.is_named(pid, self.runtime.encode()):  # else half of a guardian
+                strays.append(pid)
         return strays
 
     def belonging_to(self, call: int) -> list[int]:

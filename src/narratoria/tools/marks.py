@@ -154,6 +154,20 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
     return None if relations is not None and relations.alive else _GONE
 
 
+def call_of(pid: int, runtime: str) -> int | None:
+    """The number of the call that a process of a runtime is of; None where it does not tell."""
+    found = _mark_of(pid, 0, runtime, UNTAGGED)
+    return found if isinstance(found, int) else None
+
+
+def is_named(pid: int, words: bytes) -> bool:
+    """Whether its command line holds these words."""
+    try:
+        return words in _contents(f"/proc/{pid}/cmdline")
+    except OSError:
+        return False
+
+
 def _is_ours_to_signal(pid: int, user: int) -> bool:
     """Whether we may end it. The owner of its folder in /proc is not to be asked: a process that is not dumpable (an
     agent that guards keys, a program with the setuid bit) shows root there, and hears us all the same."""
