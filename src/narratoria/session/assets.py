@@ -22,6 +22,7 @@ from typing import Final
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
 from narratoria.session.media import HEAD_BYTES, contradiction, is_media_type
+from narratoria.session.private_files import make_folder
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 DEFAULT_CAP: Final = 256 * 1024 * 1024
@@ -173,14 +174,14 @@ class AssetStore:
     def _incoming(self) -> Path:
         folder = self.root / "incoming"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise self._unkept(error) from None
         return folder
 
     def _settle(self, copy: Path, digest: str) -> None:
         target = self.root / digest[:2] / digest
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         copy.replace(target)  # atomic: a reader sees the whole file or none
 
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from narratoria.errors import JournalError, SessionBusy
+from narratoria.session.private_files import make_folder
 from narratoria.session.sqlite_database import reason
 from narratoria.session.store import is_plain_id, unwritable
 
@@ -35,7 +36,7 @@ class FileLease:
 
     def __init__(self, folder: Path, session_id: str) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             path = folder / lock_name(session_id)
             self._descriptor: int | None = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

@@ -26,6 +26,7 @@ from narratoria.events import AssetStored
 from narratoria.session import chunks
 from narratoria.session.assets import AssetStore
 from narratoria.session.incoming import MAX_LINE, Incoming, Unfit, check_story, check_time
+from narratoria.session.private_files import make_file
 from narratoria.session.session import Record
 from narratoria.session.store import SessionMeta, Store
 
@@ -69,6 +70,7 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
             return
         partial = target.with_name(target.name + ".part")
         try:
+            make_file(partial)
             with partial.open("wb") as file:
                 yield file
             partial.replace(target)
@@ -270,6 +272,7 @@ class _Import:
     def unpack(self, stored: AssetStored, target: Path) -> None:
         hasher = hashlib.sha256()
         most = min(stored.size, self.store.assets.cap)
+        make_file(target)
         with target.open("wb") as copy:
             for block in self.blocks(f"assets/{stored.hash}", most):
                 hasher.update(block)

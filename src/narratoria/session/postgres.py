@@ -18,6 +18,7 @@ from typing import Any, Final
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
+from narratoria.session.private_files import make_file
 from narratoria.session.store import SCHEMA_VERSION
 from narratoria.session.tables import SqlStore
 from narratoria.session.versions import SCHEMA, upgrade
@@ -141,6 +142,7 @@ class SharedAssets(AssetStore):
     def add_content(self, content: bytes) -> None:
         digest = hashlib.sha256(content).hexdigest()
         copy = self._incoming() / digest
+        make_file(copy)
         copy.write_bytes(content)
         self._settle(copy, digest)
 

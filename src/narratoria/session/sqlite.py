@@ -12,6 +12,7 @@ from narratoria.errors import JournalError
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
 from narratoria.session.file_lease import FileLease, lock_name
+from narratoria.session.private_files import make_file, make_folder
 from narratoria.session.reading import Rows, SqlReader
 from narratoria.session.sqlite_database import (
     BUSY_MS,
@@ -58,7 +59,7 @@ class SqliteStore(SqlStore):
 
     def _connect(self) -> Database:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
         except OSError as error:
             raise JournalError(unwritable(self.path.parent, error)) from None
         if not self.path.exists():
@@ -71,6 +72,7 @@ class SqliteStore(SqlStore):
         """A new file appears with its tables in it, so that one without tables has lost them."""
         draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         try:
+            make_file(draft)
             database = self._connection(readonly=False, path=draft)
             try:
                 _migrate(database, 0)

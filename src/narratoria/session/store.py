@@ -15,6 +15,7 @@ import platformdirs
 from narratoria.errors import JournalError
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
+from narratoria.session.private_files import close_home
 from narratoria.session.resources import ResourceRegistry
 from narratoria.session.session import Record, Session
 
@@ -167,6 +168,7 @@ def unwritable(path: Path, why: OSError | str) -> str:
 def default_store(home: Path | None = None) -> Store:
     """The store this environment asks for: `NARRATORIA_STORE=postgresql://…`, else a file in the home."""
     home = home or data_home()
+    close_home(home)
     shared = os.environ.get("NARRATORIA_STORE", "")
     if shared.startswith(("postgres://", "postgresql://")):
         from narratoria.session.postgres import PostgresStore  # needs the extra `postgres`

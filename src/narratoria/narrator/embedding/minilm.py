@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 
 from narratoria.errors import NarratoriaError
 from narratoria.narrator.embedding.vectors import Vectors, np
+from narratoria.session.private_files import make_file, make_folder
 
 DIMENSIONS: Final = 384
 MAX_TOKENS: Final = 512
@@ -259,7 +260,8 @@ class CachedEmbedder:
         return None
 
     def _connect(self) -> sqlite3.Connection:
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._file.parent)
+        make_file(self._file)
         database = sqlite3.connect(self._file, timeout=1.0)  # to embed anew is quicker than to wait for long
         try:
             database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)")

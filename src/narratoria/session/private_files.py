@@ -1,0 +1,52 @@
+"""Folders and files that only their owner may open, whatever the umask.
+
+What a player says, and what tools have made of it, is nobody else's: a home is 0700, a file in it 0600. SQLite gives
+its journals the mode of the database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = 0o700
+FILE: Final = 0o600
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing. One that is there stays as it is."""
+    for folder in reversed((path, *path.parents)):
+        if not folder.exists():
+            with contextlib.suppress(FileExistsError):  # another process was first
+                folder.mkdir(FOLDER)
+                folder.chmod(FOLDER)
+    path.mkdir(FOLDER, exist_ok=True)  # says what is wrong if something else is there
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file. One that is there stays as it is."""
+    with contextlib.suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)
+        try:
+            os.fchmod(descriptor, FILE)
+        finally:
+            os.close(descriptor)
+
+
+def close_home(home: Path) -> None:
+    """Take from others what an earlier version, or another umask, has given them in a home of ours."""
+    if not (home / "sessions.db").is_file():
+        return  # perhaps no home at all: a folder of somebody else's things keeps its mode
+    _take_from_others(home)
+    for ending in ("", "-wal", "-shm"):
+        _take_from_others(home / f"sessions.db{ending}")
+
+
+def _take_from_others(path: Path) -> None:
+    with contextlib.suppress(OSError):  # not ours, or not there
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            path.chmod(mode & ~0o077)
