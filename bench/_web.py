@@ -137,7 +137,8 @@ class OurServer:
         return str(self.ask("POST", "/sessions", {"story": "room"})["id"])
 
     def page(self, session: str, port: int | None = None, view: str = "narrative") -> str:
-        return f"http://127.0.0.1:{port or self.port}/play/{session}?token={self.token}#{view}"
+        token = self.ask("POST", "/tokens")["token"]  # it lets one browser in
+        return f"http://127.0.0.1:{port or self.port}/play/{session}?token={token}#{view}"
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()

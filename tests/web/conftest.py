@@ -43,7 +43,7 @@ class RunningServer:
 
     home: Path
     process: subprocess.Popen[bytes] = field(init=False)
-    address: str = field(init=False)
+    printed: str = field(init=False)
     port: int = 0
     limits: dict[str, float] | None = None  # other than the usual ones
     files: int | None = None  # that it may have open
@@ -63,9 +63,9 @@ class RunningServer:
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 30)
         assert ready, "the server did not say its address within 30 s"
-        self.address = self.process.stdout.readline().decode().strip()
-        assert self.address, "the server ended before it said its address"
-        self.port = urlsplit(self.address).port or 0
+        self.printed = self.process.stdout.readline().decode().strip()
+        assert self.printed, "the server ended before it said its address"
+        self.port = urlsplit(self.printed).port or 0
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -95,10 +95,19 @@ class RunningServer:
 
     @property
     def token(self) -> str:
-        return parse_qs(urlsplit(self.address).query)["token"][0]
+        """The token that was printed, which is for the program that these tests are."""
+        return parse_qs(urlsplit(self.printed).query)["token"][0]
+
+    @property
+    def address(self) -> str:
+        """An address for one more browser."""
+        return self.at("/")
 
     def at(self, path: str, fragment: str = "") -> str:
-        return f"{self.origin}{path}?token={self.token}{fragment}"
+        """The address of a page for one more browser."""
+        with self.client() as client:
+            token = client.post("/tokens").raise_for_status().json()["token"]
+        return f"{self.origin}{path}?token={token}{fragment}"
 
     def client(self) -> httpx.Client:
         return httpx.Client(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from conftest import RunningServer
-from narratoria.web.access import load_key
+from narratoria.web.opening import signpost
+from narratoria.web.sign_ins import THIRTY_DAYS, TOKEN_SECONDS, SignIns
 
 
 def test_nothing_is_told_without_a_token(server: RunningServer) -> None:
@@ -34,20 +37,121 @@ def test_the_token_is_exchanged_for_a_cookie_and_leaves_the_address(server: Runn
 
 
 def test_the_exchange_never_leads_to_another_host(server: RunningServer) -> None:
-    answer = httpx.get(f"{server.origin}//evil.example/?token={server.token}")
+    answer = httpx.get(server.at("//evil.example/"))
     assert answer.headers["location"].startswith("/evil.example")
 
 
-def test_a_cookie_outlives_a_restart_and_the_old_token_does_not(server: RunningServer) -> None:
-    with httpx.Client() as client:
-        client.get(server.address)
-        old = server.address
-        server.kill()
-        server.start()
-        assert client.get(server.origin + "/stories").status_code == 200
-        assert httpx.get(old).status_code == 401
-        answer = client.get(f"{old}&view=wide")  # somebody known is let in by an old address too
-        assert (answer.status_code, answer.headers["location"]) == (303, "/?view=wide")
+def test_a_token_lets_one_browser_in_once(server: RunningServer) -> None:
+    address = server.at("/play/x")
+    with httpx.Client() as first, httpx.Client() as second:
+        assert first.get(address).status_code == 303
+        answer = second.get(address)
+        assert (answer.status_code, answer.json()["error"]) == (401, "wrong_token")
+        assert second.get(server.origin + "/stories").status_code == 401
+        again = first.get(f"{address}&view=wide")  # somebody known is let in by a used address too
+        assert (again.status_code, again.headers["location"]) == (303, "/play/x?view=wide")
+
+
+def test_the_printed_token_is_a_browsers_or_a_programs_and_another_is_printed(
+    fresh_server: RunningServer,
+) -> None:
+    printed = fresh_server.printed
+    with fresh_server.client() as program:
+        assert program.get("/stories").status_code == 200
+        assert httpx.get(printed).status_code == 401  # the program has it
+    line = fresh_server.log.read_text().strip()
+    assert "For another browser: " in line
+    following = line.rpartition(" ")[2]
+    with httpx.Client() as browser:
+        assert browser.get(following).status_code == 303
+        token = following.partition("token=")[2]
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert httpx.get(fresh_server.origin + "/stories", headers=bearer).status_code == 401
+
+
+def test_each_browser_has_a_secret_of_its_own_that_is_kept_as_a_hash(server: RunningServer) -> None:
+    cookies = []
+    for _ in range(2):
+        with httpx.Client() as browser:
+            browser.get(server.address)
+            cookies.append(browser.cookies[f"narratoria-{server.port}"])
+    assert cookies[0] != cookies[1]
+    kept = server.home / "sign-ins" / f"{server.port}.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert not any(cookie in kept.read_text() for cookie in cookies)
+
+
+def test_a_cookie_works_at_its_own_port_only(make_server: Callable[..., RunningServer]) -> None:
+    first = make_server()
+    with httpx.Client() as browser:
+        browser.get(first.address)
+        secret = browser.cookies[f"narratoria-{first.port}"]
+    first.stop()
+    first.port = 0  # the same home, and another port
+    first.start()
+    stolen = {"Cookie": f"narratoria-{first.port}={secret}"}
+    assert httpx.get(first.origin + "/stories", headers=stolen).status_code == 401
+
+
+def test_a_cookie_outlives_a_restart_as_another(fresh_server: RunningServer) -> None:
+    name = f"narratoria-{fresh_server.port}"
+    with httpx.Client() as browser:
+        browser.get(fresh_server.address)
+        old = browser.cookies[name]
+        fresh_server.kill()
+        fresh_server.start()
+        with httpx.Client(headers={"Cookie": f"{name}={old}"}) as window:  # two of one browser come at once
+            answers = [window.get(fresh_server.origin + "/stories") for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        renewed = {answer.headers["set-cookie"].partition(";")[0] for answer in answers}
+        assert len(renewed) == 1 and f"{name}={old}" not in renewed
+        assert browser.get(fresh_server.origin + "/stories").status_code == 200
+        assert browser.cookies[name] != old
+        assert "set-cookie" not in browser.get(fresh_server.origin + "/stories").headers
+        fresh_server.kill()
+        fresh_server.start()
+        assert httpx.get(fresh_server.origin, headers={"Cookie": f"{name}={old}"}).status_code == 401
+        assert browser.get(fresh_server.origin + "/stories").status_code == 200
+
+
+def test_signing_out_ends_the_cookie_and_its_streams(fresh_server: RunningServer) -> None:
+    session = fresh_server.new_session()
+    name = f"narratoria-{fresh_server.port}"
+    with httpx.Client(base_url=fresh_server.origin, timeout=30) as browser:
+        browser.get(fresh_server.address)
+        secret = browser.cookies[name]
+        with browser.stream("GET", f"/sessions/{session}/events") as stream:
+            chunks = stream.iter_raw()
+            next(chunks)
+            answer = browser.post("/sign-out")
+            assert answer.status_code == 204
+            assert "max-age=0" in answer.headers["set-cookie"].lower()
+            with fresh_server.client() as program:
+                program.post(f"/sessions/{session}/prompt", json={"prompt": "paint"}).raise_for_status()
+            assert b"turn_started" not in b"".join(chunks)  # it has ended, and told nothing more
+        assert name not in browser.cookies
+        assert httpx.get(fresh_server.origin, headers={"Cookie": f"{name}={secret}"}).status_code == 401
+        fresh_server.kill()
+        fresh_server.start()
+        assert httpx.get(fresh_server.origin, headers={"Cookie": f"{name}={secret}"}).status_code == 401
+
+
+def test_a_token_for_another_browser_is_not_given_to_strangers(server: RunningServer) -> None:
+    assert httpx.post(server.origin + "/tokens").status_code == 401
+    assert httpx.post(server.origin + "/sign-out").status_code == 401
+
+
+def test_a_token_that_was_asked_for_does_not_wait_for_ever() -> None:
+    now = [0.0]
+    sign_ins = SignIns(clock=lambda: now[0])
+    late, printed = sign_ins.new_token(), sign_ins.print_token()
+    now[0] = TOKEN_SECONDS + 1
+    assert sign_ins.exchange(late) is None
+    secret = sign_ins.exchange(printed)
+    assert secret is not None
+    assert sign_ins.of_browser(secret) is not None
+    now[0] += THIRTY_DAYS + 1
+    assert sign_ins.of_browser(secret) is None
 
 
 @pytest.mark.parametrize(
@@ -147,9 +251,12 @@ def test_static_paths_reach_nothing_else(server: RunningServer) -> None:
         assert httpx.get(server.origin + path).status_code in {401, 404}, path
 
 
-def test_the_key_is_for_its_owner_only_and_stays(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "web.key"
-    key = load_key(path)
-    assert len(key) == 32
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert load_key(path) == key
+def test_a_browser_is_opened_by_a_file_that_only_its_owner_may_read(tmp_path: Path) -> None:
+    address = "http://127.0.0.1:8321/play/x?token=secret"
+    with signpost(tmp_path / "home", address) as place:
+        assert place.startswith("file:///")
+        assert "secret" not in place
+        file = Path(urlsplit(place).path)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert f"url={address}" in file.read_text()
+    assert not file.exists()

@@ -107,7 +107,8 @@ def test_a_body_that_does_not_come_is_given_up(make_server: MakeServer, pause: f
                     one.sendall(b" ")
                 except OSError:
                     break
-    assert server.log.stat().st_size == 0, server.log.read_text()[:2_000]
+    assert "Traceback" not in server.log.read_text()
+    assert server.log.stat().st_size < 500
 
 
 def test_an_answer_nobody_reads_is_given_up(make_server: MakeServer) -> None:

@@ -2,20 +2,14 @@
 
 A loopback port is open to every program and, through a browser, to every web site. So each request must name
 a host we serve (DNS rebinding), a browser's request must come from our own pages (CSRF), and everything but
-the page's own code needs a cookie. The token in the printed address is made anew at each start and exchanged
-for that cookie; the key behind the cookie is kept, so that an open page goes on after a restart.
+the page's own code needs a sign-in: a cookie, for which the token in an address is exchanged, or that token as a
+program sends it (`sign_ins.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
-import os
-import secrets
 from collections.abc import Collection, Mapping
-from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -24,11 +18,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from narratoria.web.refusals import refusal
+from narratoria.web.sign_ins import THIRTY_DAYS, SignIn, SignIns
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OPEN_PATHS: Final = ("/static/",)
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-THIRTY_DAYS: Final = 30 * 24 * 3600
+SIGN_IN: Final = "narratoria.sign_in"  # in the scope of a request that was let in
 
 PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; "
@@ -48,37 +43,14 @@ ISOLATED: Final = {"Cross-Origin-Opener-Policy": "same-origin"}
 OPENED_BY_NOBODY: Final = frozenset({"none", "same-origin"})
 
 
-def load_key(path: Path) -> bytes:
-    """The key cookies are made with: kept in a file only its owner may read, made on first use."""
-    try:
-        key = path.read_bytes()
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        key = secrets.token_bytes(32)
-        fresh = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(key)
-        try:
-            os.link(fresh, path)  # of two servers that start at once, one makes the key
-        except FileExistsError:
-            key = path.read_bytes()
-        finally:
-            fresh.unlink()
-    return key
-
-
 class Access:
     """Lets a request through, or answers it with what is missing."""
 
-    def __init__(
-        self, app: ASGIApp, *, token: str, key: bytes, port: int, hosts: Collection[str] = ()
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, sign_ins: SignIns, cookie: str, hosts: Collection[str] = ()) -> None:
         self.app = app
-        self.token = token
+        self.sign_ins = sign_ins
+        self.cookie = cookie
         self.hosts = LOOPBACK | {host.lower() for host in hosts}
-        # Cookies know no ports: two servers on one machine must not overwrite each other's.
-        self.cookie_name = f"narratoria-{port}"
-        self.cookie = hmac.new(key, b"narratoria web cookie", hashlib.sha256).hexdigest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -87,7 +59,11 @@ class Access:
         refusal = self._refusal(scope)
         app = self.app if refusal is None else refusal
         alone = Headers(scope=scope).get("sec-fetch-site") in OPENED_BY_NOBODY
-        await app(scope, receive, _with_headers(send, HEADERS if alone else HEADERS | ISOLATED))
+        added = dict(HEADERS if alone else HEADERS | ISOLATED)
+        known: SignIn | None = scope.get(SIGN_IN)
+        if refusal is None and known is not None and (secret := self.sign_ins.renewed(known)):
+            added["Set-Cookie"] = _set_cookie(self.cookie, secret)
+        await app(scope, receive, _with_headers(send, added))
 
     def _refusal(self, scope: Scope) -> Response | None:
         """The answer to a request that may not pass, or None."""
@@ -105,9 +81,12 @@ class Access:
         query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
         if "token" in query and scope["method"] == "GET":
             return self._exchange(scope, headers, query)
-        if self._is_known(headers):
+        known = scope[SIGN_IN] = self._known(headers)
+        if known is not None:
             return None
-        answer = "Not signed in. Open the address that `narratoria play` printed: it carries the key."
+        answer = (
+            "Not signed in. Open the address that `narratoria play` printed last: it lets one browser in."
+        )
         return refusal(headers, 401, "not_signed_in", answer)
 
     def _is_own_page(self, method: str, headers: Headers, host: str) -> bool:
@@ -120,29 +99,45 @@ class Access:
             return method in SAFE_METHODS and headers.get("sec-fetch-mode") == "navigate"
         return True
 
-    def _is_known(self, headers: Headers) -> bool:
+    def _known(self, headers: Headers) -> SignIn | None:
         bearer = headers.get("authorization", "")
-        if bearer.startswith("Bearer ") and _same(bearer.removeprefix("Bearer "), self.token):
-            return True
-        return _same(_cookie(headers.get("cookie", ""), self.cookie_name), self.cookie)
+        if bearer.startswith("Bearer "):
+            return self.sign_ins.of_program(bearer.removeprefix("Bearer "))
+        return self.sign_ins.of_browser(_cookie(headers.get("cookie", ""), self.cookie))
 
     def _exchange(self, scope: Scope, headers: Headers, query: dict[str, str]) -> Response:
-        """To the same address without the token, which an old one does not hinder for someone already known."""
-        if not _same(query.pop("token"), self.token) and not self._is_known(headers):
-            answer = (
-                "This address is from an earlier start. Open the one that `narratoria play` printed last."
-            )
-            return refusal(headers, 401, "wrong_token", answer)
+        """To the same address without the token, which a used one does not hinder for someone already known."""
+        token = query.pop("token")
+        secret = None
+        if self._known(headers) is not None:
+            self.sign_ins.spend(token)  # it stands in a history now
+        else:
+            secret = self.sign_ins.exchange(token)
+            if secret is None:
+                answer = (
+                    "This address has been used, or is from an earlier start. "
+                    "Open the one that `narratoria play` printed last: each lets one browser in."
+                )
+                return refusal(headers, 401, "wrong_token", answer)
         rest = f"?{urlencode(query)}" if query else ""
         response = RedirectResponse(_local_path(scope["path"]) + rest, status_code=303)
-        response.set_cookie(
-            self.cookie_name, self.cookie, max_age=THIRTY_DAYS, httponly=True, samesite="lax", path="/"
-        )
+        if secret is not None:
+            response.headers["Set-Cookie"] = _set_cookie(self.cookie, secret)
         return response
 
 
-def _same(given: str, wanted: str) -> bool:
-    return hmac.compare_digest(given.encode(), wanted.encode())
+def cookie_name(port: int) -> str:
+    """Cookies know no ports: two servers on one machine must not overwrite each other's."""
+    return f"narratoria-{port}"
+
+
+def _set_cookie(name: str, value: str, seconds: int = THIRTY_DAYS) -> str:
+    return f"{name}={value}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax"
+
+
+def signed_out(name: str) -> str:
+    """The header that takes a cookie away."""
+    return _set_cookie(name, "", 0)
 
 
 def _host_of(origin: str) -> str | None:
@@ -174,11 +169,11 @@ def _local_path(path: str) -> str:
 
 
 def _cookie(header: str, name: str) -> str:
-    try:
-        morsel = SimpleCookie(header).get(name)
-    except CookieError:
-        return ""
-    return morsel.value if morsel else ""
+    for pair in header.split(";"):
+        key, _, value = pair.partition("=")
+        if key.strip() == name:
+            return value.strip()
+    return ""
 
 
 def _with_headers(send: Send, added: Mapping[str, str]) -> Send:

@@ -19,6 +19,7 @@ from narratoria.session.portable import SUFFIX
 from narratoria.session.store import SessionUnknown
 from narratoria.strict_json import check_whole
 from narratoria.web import documents, moves, openapi
+from narratoria.web.access import SIGN_IN, signed_out
 from narratoria.web.assets import asset_response
 from narratoria.web.cards import LONGEST_TITLE
 from narratoria.web.documents import Problem
@@ -26,6 +27,7 @@ from narratoria.web.feed import Feed
 from narratoria.web.games import Games, NotFound
 from narratoria.web.moves import NoCheckpoint, Refused
 from narratoria.web.openapi import BINARY, STREAM, Operation
+from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
 from narratoria.web.windows import MAX_STREAMS, Windows
 
 MAX_BODY: Final = 1024 * 1024
@@ -43,8 +45,10 @@ class BadRequest(NarratoriaError):
 class Api:
     """The operations, over the games of this server."""
 
-    def __init__(self, games: Games, streams: int = MAX_STREAMS) -> None:
+    def __init__(self, games: Games, sign_ins: SignIns, cookie: str, streams: int = MAX_STREAMS) -> None:
         self.games = games
+        self._sign_ins = sign_ins
+        self._cookie = cookie
         self._windows = Windows(streams)
 
     # --- library -------------------------------------------------------------------------------------------
@@ -178,13 +182,16 @@ class Api:
         after = None if seen is None else _number("after", seen)
         given = request.query_params.get("turns")
         turns = None if given is None else max(1, _number("turns", given))
-        return _EventStream(self._watch(seat.feed, after, turns, request.query_params))
+        known: SignIn = request.scope[SIGN_IN]
+        return _EventStream(self._watch(seat.feed, after, turns, request.query_params, known))
 
     async def _watch(
-        self, feed: Feed, after: int | None, turns: int | None, asked: Mapping[str, str]
+        self, feed: Feed, after: int | None, turns: int | None, asked: Mapping[str, str], known: SignIn
     ) -> AsyncIterator[bytes]:
         with self._windows.seat(asked.get("browser")) as lasting:
             async for chunk in feed.follow(after, turns, once="once" in asked or not lasting):
+                if known.ended:  # signed out, here or in another window
+                    return
                 yield chunk
 
     async def asset(self, request: HttpRequest) -> Response:
@@ -200,6 +207,16 @@ class Api:
     async def change_settings(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.SettingsChange)
         return _json(await self.games.change_settings(_id(request), asked))
+
+    # --- who is here ---------------------------------------------------------------------------------------
+
+    async def make_token(self, request: HttpRequest) -> Response:
+        token = documents.Token(token=self._sign_ins.new_token(), seconds=int(TOKEN_SECONDS))
+        return _json(token, 201)
+
+    async def sign_out(self, request: HttpRequest) -> Response:
+        self._sign_ins.end(request.scope[SIGN_IN])
+        return Response(status_code=204, headers={"Set-Cookie": signed_out(self._cookie)})
 
     # --- itself --------------------------------------------------------------------------------------------
 
@@ -373,4 +390,9 @@ OPERATIONS: Final = (
     Operation("GET", "/sessions/{id}/export", "export_session", "The session as one file", answer=BINARY),
     Operation("POST", "/import", "import_session", "Take such a file in", BINARY, documents.Made, 201),
     Operation("GET", "/assets/{hash}", "asset", "A file a tool has made", answer=BINARY),
+    Operation(
+        "POST", "/tokens", "make_token", "A token that lets one more browser in: open any page with ?token=",
+        answer=documents.Token, status=201,
+    ),
+    Operation("POST", "/sign-out", "sign_out", "End the sign-in this request came with", status=204),
 )  # fmt: skip

@@ -14,25 +14,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from narratoria.errors import NarratoriaError
-from narratoria.web.access import Access
+from narratoria.web.access import Access, cookie_name
 from narratoria.web.api import OPERATIONS, Api, explain
 from narratoria.web.games import Games
 from narratoria.web.refusals import explain_route
+from narratoria.web.sign_ins import SignIns
 from narratoria.web.static_files import StaticFiles
 from narratoria.web.windows import MAX_STREAMS
 
 
 def create_app(
-    games: Games,
-    *,
-    token: str,
-    key: bytes,
-    port: int,
-    hosts: Collection[str] = (),
-    streams: int = MAX_STREAMS,
+    games: Games, *, sign_ins: SignIns, port: int, hosts: Collection[str] = (), streams: int = MAX_STREAMS
 ) -> Starlette:
     """Everything under one origin. `hosts` are names it may be called by besides those of the loopback."""
-    api = Api(games, streams)
+    cookie = cookie_name(port)
+    api = Api(games, sign_ins, cookie, streams)
     files = StaticFiles()
 
     @contextlib.asynccontextmanager
@@ -57,7 +53,7 @@ def create_app(
             Route("/openapi.json", api.describe),
             Route("/api", api.reference),
         ],
-        middleware=[Middleware(Access, token=token, key=key, port=port, hosts=hosts)],
+        middleware=[Middleware(Access, sign_ins=sign_ins, cookie=cookie, hosts=hosts)],
         exception_handlers={
             NarratoriaError: explain,
             HTTPException: explain_route,

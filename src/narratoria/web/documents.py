@@ -123,6 +123,13 @@ class Made(Document, frozen=True, kw_only=True):
     id: str
 
 
+class Token(Document, frozen=True, kw_only=True):
+    """What lets one browser in, once, as `?token=` of any page."""
+
+    token: str
+    seconds: int
+
+
 class TurnNumber(Document, frozen=True, kw_only=True):
     """The turn this is about; what comes of it is on the stream."""
 

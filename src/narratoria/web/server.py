@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
-import secrets
 import socket
-import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,16 +19,20 @@ from narratoria.errors import NarratoriaError
 from narratoria.session.store import Store, data_home, default_store
 from narratoria.story import Story, open_story
 from narratoria.tools.custody import sweep
-from narratoria.web.access import LOOPBACK, load_key
+from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
 from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Limits
 from narratoria.web.games import Games
+from narratoria.web.opening import has_display, open_browser, signpost
 from narratoria.web.repeated_records import keep_short
+from narratoria.web.sign_ins import SignIns
 
 DEFAULT_STORY: Final = "lighthouse"
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
 PORTS: Final = (*range(8321, 8341), 0)  # where nobody says which: the first that is free
 GRACE_SECONDS: Final = 3
+OPENING_SECONDS: Final = 60
+SLOW_SECONDS: Final = 10
 
 
 def serve(
@@ -66,10 +67,14 @@ async def _serve(
             f"{tale.title if tale else 'Narratoria'} is open at this address; Ctrl+C ends it.", err=True
         )
         click.echo(server.address(path))
-        if browser and _has_display():
-            await asyncio.to_thread(webbrowser.open, server.address(path))
         resumed = (await asyncio.to_thread(store.find, session_id)).id if session_id is not None else None
-        await server.serve(listener, resumed=resumed)
+        opening = asyncio.create_task(_open(server, path)) if browser and has_display() else None
+        try:
+            await server.serve(listener, resumed=resumed)
+        finally:
+            if opening is not None:
+                opening.cancel()
+                await asyncio.gather(opening, return_exceptions=True)
     finally:
         store.close()
     await sweep()
@@ -89,13 +94,21 @@ async def first_page(store: Store, story: Story | None, session_id: str | None, 
     return f"/play/{quote(session_id)}"
 
 
-def _has_display() -> bool:
-    """On a machine without a desktop `webbrowser` would start a text browser in this terminal."""
-    return (
-        os.name == "nt"
-        or os.uname().sysname == "Darwin"
-        or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    )
+async def _open(server: Server, path: str) -> None:
+    """Open the browser, with a token of its own, and keep what leads it here until it has come."""
+    token = server.sign_ins.new_token(OPENING_SECONDS)
+    with signpost(server.home, server.address(path, token)) as place:
+        await asyncio.to_thread(open_browser, place)
+        for waited in range(OPENING_SECONDS):
+            if not server.sign_ins.waits(token):
+                return
+            if waited == SLOW_SECONDS:
+                click.echo("No browser has come yet; paste the address above into one.", err=True)
+            await asyncio.sleep(1)
+
+
+def _show_next(address: str) -> None:
+    click.echo(f"Somebody has signed in with that address. For another browser: {address}", err=True)
 
 
 class PortTaken(NarratoriaError):
@@ -131,8 +144,9 @@ class Server:
     home: Path
     host: str = "127.0.0.1"
     port: int | None = 0
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    announce: Callable[[str], None] = _show_next  # an address that takes the place of one that was used
     limits: Limits = field(default_factory=Limits.of_this_process)
+    sign_ins: SignIns = field(default_factory=SignIns)
 
     def bind(self) -> socket.socket:
         """Listen on the port asked for; 0 asks for any that is free, None for the usual one or a near one."""
@@ -161,7 +175,13 @@ class Server:
                 "or name another (under make: ARGS=--port=8400)"
             ) from None
         self.port = listener.getsockname()[1]
+        self.sign_ins = SignIns(self.home / "sign-ins" / f"{self.port}.json", used=self._print_again)
+        self.sign_ins.print_token()
         return listener
+
+    def _print_again(self) -> None:
+        self.sign_ins.print_token()
+        self.announce(self.address())
 
     @property
     def name(self) -> str:
@@ -169,8 +189,9 @@ class Server:
         host = socket.gethostname() if self.host in EVERY_INTERFACE else self.host
         return f"[{host}]" if ":" in host else host
 
-    def address(self, path: str = "/") -> str:
-        return f"http://{self.name}:{self.port}{path}?token={self.token}"
+    def address(self, path: str = "/", token: str | None = None) -> str:
+        """An address that lets one browser in."""
+        return f"http://{self.name}:{self.port}{path}?token={token or self.sign_ins.printed}"
 
     async def serve(self, listener: socket.socket, *, resumed: str | None = None) -> None:
         """Serve until cancelled or until the process is asked to end.
@@ -178,10 +199,11 @@ class Server:
         What a crash left open in the session `resumed` is finished whether a page asks for it or not.
         """
         hosts = {self.name.lower()} - LOOPBACK
-        key = await asyncio.to_thread(load_key, self.home / "web.key")
+        with contextlib.suppress(OSError):  # the key that earlier versions made every cookie with
+            (self.home / "web.key").unlink(missing_ok=True)
         port = listener.getsockname()[1]
         app = create_app(
-            self.games, token=self.token, key=key, port=port, hosts=hosts, streams=self.limits.streams
+            self.games, sign_ins=self.sign_ins, port=port, hosts=hosts, streams=self.limits.streams
         )
         config = uvicorn.Config(
             app,

@@ -28,6 +28,7 @@ async function call(method, path, body, headers = {}) {
 const at = (id) => `/sessions/${encodeURIComponent(id)}`;
 
 export const api = {
+  signOut: () => call("POST", "/sign-out"),
   stories: () => call("GET", "/stories"),
   sessions: () => call("GET", "/sessions"),
   create: (story) => call("POST", "/sessions", { story }),

@@ -30,7 +30,7 @@ export function openSettings(game) {
   const note = new Note();
   const story = h("div", { class: "settings-story" });
   const dialog = h("dialog", { class: "dialog settings", "aria-labelledby": "settings-title" },
-    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), story);
+    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), story, thisBrowser(note));
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
@@ -82,6 +82,24 @@ function choice(label, name, value, options) {
     group.append(input, h("label", { for: `pref-${name}-${key}`, text }));
   }
   return h("div", { class: "setting" }, h("span", { "aria-hidden": "true", text: label }), group);
+}
+
+/** Who is signed in: this browser, until it says otherwise. */
+function thisBrowser(note) {
+  const out = h("button", { class: "button tonal", text: "Sign out" });
+  out.addEventListener("click", async () => {
+    out.disabled = true;
+    try {
+      await api.signOut();
+      location.assign("/"); // which says how to come back
+    } catch (error) {
+      out.disabled = false;
+      note.fail(error);
+    }
+  });
+  return h("section", {}, h("h3", { text: "This browser" }),
+    h("div", { class: "setting" }, h("span", { text: "Signed in" }), out),
+    h("p", { class: "quiet", text: "Signing out ends it for every window of this browser. To come back, open the address that narratoria play printed last." }));
 }
 
 async function showSessionSettings(game, place, note) {

@@ -1,0 +1,60 @@
+"""Opening the player's browser without showing the token to others.
+
+A command line can be read by everybody on a machine, and a browser's holds the address it was started with. So the
+browser is sent to a file only its owner may read, which sends it on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import os
+import secrets
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+
+from narratoria.session.private_files import make_file, make_folder
+
+
+def has_display() -> bool:
+    """On a machine without a desktop `webbrowser` would start a text browser in this terminal."""
+    return os.uname().sysname == "Darwin" or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+
+
+def is_in_windows() -> bool:
+    """Under WSL the browser is another system's, which knows no path of ours; its list of processes is the player's."""
+    return "microsoft" in os.uname().release.lower()
+
+
+@contextlib.contextmanager
+def signpost(home: Path, address: str) -> Iterator[str]:
+    """The address of a file that leads to `address`; the file is gone when the block ends."""
+    if is_in_windows():
+        yield address
+        return
+    make_folder(home)
+    file = home / f"open-{secrets.token_hex(8)}.html"
+    make_file(file)
+    try:
+        file.write_text(page(address), encoding="utf-8")
+        yield file.resolve().as_uri()
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def page(address: str) -> str:
+    to = html.escape(address, quote=True)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Narratoria</title>'
+        '<meta name="referrer" content="no-referrer">'
+        f'<meta http-equiv="refresh" content="0;url={to}"></head>'
+        f'<body><p><a href="{to}">To the story</a></p></body></html>'
+    )
+
+
+def open_browser(address: str) -> bool:
+    """Start the browser; False where there is none."""
+    return webbrowser.open(address)
