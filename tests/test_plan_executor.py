@@ -16,13 +16,14 @@ import pytest
 
 from narratoria.cores import cgroup_quota, usable_cores
 from narratoria.errors import PlanRejected, PromptEvaluationError, VisibilityExpansionRequired
-from narratoria.events import CallEmitted, CallFinished, CallStarted, Log, PlanFinished
+from narratoria.events import CallEmitted, CallFinished, CallStarted, Committed, Log, PlanFinished, UiEvent
 from narratoria.executor import Call
 from narratoria.plan import CallResult, PlanDocument
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.retry import no_waiting
 from narratoria.session import Session
+from narratoria.session.assets import AssetStore
 from narratoria.tool import ToolContext, ToolResult
 from narratoria.tools.compose import parallel, sequence
 from narratoria.tools.function import tool
@@ -746,6 +747,97 @@ async def test_outputs_that_make_an_input_too_deep_fail_their_call_only():
     result = await run(shop, plan(call("a", patch=deep), call("b", value=inner), call("c")))
     assert states(result) == {"a": "completed", "b": "failed", "c": "completed"}
     assert "nested more than 100 deep" in result.result_of("b").error
+
+
+# --- what a failed call leaves ------------------------------------------------------------------------------
+
+
+FAILING = """
+    import json, os, sys, tempfile
+    def say(**event):
+        print(json.dumps({{"version": "0", **event}}), flush=True)
+    mark = {mark!r}
+    tries = int(open(mark).read()) if os.path.exists(mark) else 0
+    open(mark, "w").write(str(tries + 1))
+    path = os.path.join(tempfile.gettempdir(), "note.txt")
+    open(path, "w").write("try " + str(tries))
+    say(type="asset", assetId="note", kind="text", mediaType="text/plain", path=path)
+    say(type="state_patch", patch={{"tried": True}})
+    say(type="ui_event", event="narrative_choice", payload={{"choices": ["Try again", "Leave"]}})
+    {ending}
+"""
+ENDINGS = {
+    "ok: false": 'say(type="done", ok=False)',
+    "exit 3": "sys.exit(3)",
+    "no done": "",
+    "protocol": 'print("noise")',
+    "timeout": "import time; time.sleep(60)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_a_call_that_fails_keeps_its_assets_and_drops_its_patches(tmp_path, ending):
+    script(tmp_path / "fails", FAILING.format(mark=str(tmp_path / "mark"), ending=ENDINGS[ending]))
+    session = Session(assets=AssetStore(tmp_path / "assets"))
+    heard = Heard(session)
+    document = plan({"toolId": "a", "toolPath": "fails", "retryPolicy": {"maxRetries": 1}})
+    with no_waiting():
+        result = await run(Workshop(), document, session, roots=[tmp_path], call_timeout=3, max_executions=1)
+    assert not result.success and session.state == {}
+    (kept,) = session.asset_records.values()
+    assert session.assets.path_of(kept.hash).read_text() == "try 1", "of the last attempt, and of no other"
+    (commit,) = heard.of(Committed)
+    assert commit.failed and len(commit.changes) == 1
+
+
+async def test_a_call_that_succeeds_after_all_leaves_nothing_of_its_failed_attempt(tmp_path):
+    ending = 'say(type="done", ok=bool(tries))'
+    script(tmp_path / "fails", FAILING.format(mark=str(tmp_path / "mark"), ending=ending))
+    session = Session(assets=AssetStore(tmp_path / "assets"))
+    with no_waiting():
+        result = await run(Workshop(), plan({"toolId": "a", "toolPath": "fails"}), session, roots=[tmp_path])
+    assert result.success and session.state == {"tried": True}
+    (kept,) = session.asset_records.values()
+    assert session.assets.path_of(kept.hash).read_text() == "try 1"
+
+
+@pytest.mark.parametrize("cut", ["plan_timeout", "cancelled"])
+async def test_a_call_that_is_cut_short_keeps_its_assets(tmp_path, cut):
+    script(tmp_path / "fails", FAILING.format(mark=str(tmp_path / "mark"), ending=ENDINGS["timeout"]))
+    session = Session(assets=AssetStore(tmp_path / "assets"))
+    heard = Heard(session)
+    executor = PlanExecutor(
+        ToolRegistry(), session, roots=[tmp_path], plan_timeout=3 if cut == "plan_timeout" else 60
+    )
+    running = asyncio.create_task(executor.execute(plan({"toolId": "a", "toolPath": "fails"})))
+    if cut == "cancelled":
+        while not any(isinstance(one.event, UiEvent) for one in heard.of(CallEmitted)):
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    else:
+        assert not (await running).success
+    assert len(session.asset_records) == 1 and session.state == {}
+
+
+async def test_the_parts_of_a_composed_call_that_fails_keep_their_assets(tmp_path):
+    painted = []
+
+    @tool(description="Paints.", name="paint")
+    async def paint(params: Job, *, context: ToolContext) -> ToolResult[Any]:
+        file = tmp_path / "picture.txt"
+        file.write_text("a picture")
+        painted.append(f"picture {len(painted)}")
+        context.asset(file, media_type="text/plain", kind="text", asset_id=painted[-1])
+        context.patch({"painted": True})
+        return ToolResult.ok(None) if len(painted) == 1 else ToolResult.error("no")
+
+    session = Session(assets=AssetStore(tmp_path / "assets"))
+    whole = sequence([paint, paint], name="whole")
+    result = await ToolRegistry([whole]).execute("whole", {}, session=session)
+    assert not result.success and session.state == {}
+    assert sorted(one.asset_id for one in session.asset_records.values()) == painted
 
 
 # --- what is handed on ----------------------------------------------------------------------------------------

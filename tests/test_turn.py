@@ -552,6 +552,19 @@ async def test_what_a_tool_tells_is_traced_to_its_patch_and_flagged_where_it_is_
     assert len(result.plans) == 1
 
 
+async def test_the_choices_of_a_call_that_failed_are_offered():
+    @tool(description="Offers, and fails.", name="offers")
+    async def offers(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        context.ui("narrative_choice", {"choices": ["Try again", "Leave"]})
+        context.patch({"open": True})
+        return ToolResult.error("jammed")
+
+    narrator = Says(PlanDocument(tools=[call("offers", input={"times": 1})]), speak("It is jammed."))
+    session = Session()
+    result = await turn(narrator, session=session, registry=ToolRegistry([offers]))
+    assert result.choices == session.choices == ["Try again", "Leave"] and session.state == {}
+
+
 async def test_choices_stand_until_others_are_offered():
     session = Session()
     session.choices = ["Wait"]

@@ -288,7 +288,8 @@ class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
     A number stands for the record of that sequence number: a `call_emitted` whose `state_patch`, or an
     `asset_stored` whose asset, is committed here. So a patch is written once, and a failed attempt's patches are
     in the journal but never in the fold. `inverse` takes the changes back, applied in its order. `completed` names
-    the tools of the calls within this one that were not dropped again.
+    the tools of the calls within this one that were not dropped again. With `failed`, the call itself failed: these are
+    the assets it leaves.
     """
 
     call: str
@@ -297,6 +298,7 @@ class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
     effects: list[EffectApplied] = msgspec.field(default_factory=list)
     resources: list[ResourceChange] = msgspec.field(default_factory=list)
     completed: list[str] = msgspec.field(default_factory=list)
+    failed: bool = False
 
 
 class PlanFinished(RuntimeEvent, tag="plan_finished", frozen=True, kw_only=True):

@@ -125,7 +125,10 @@ class ToolExecutor:
         try:
             ran = self._attempt(tool, args, params, session, call_id, call, attempt)
             result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]  # else it is awaitable
-            while not result.success and await self._may_retry(tool, result, root, call_id, call, attempt):
+            while not result.success:
+                if not await self._may_retry(tool, result, root, call_id, call, attempt):
+                    outcomes.keep_assets(result, call_id)
+                    break
                 attempt += 1
                 ran = self._attempt(tool, args, params, session, call_id, call, attempt)
                 result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]
@@ -250,10 +253,15 @@ class ToolExecutor:
                 draft.parent.complete(tool.name)
             else:
                 await self.drop(draft)
+                result = outcomes.dropped(result, draft)
         except BaseException as error:
             context.cancelled = True
             await self.drop(draft)
-            result = outcomes.as_result(tool, error, timeout)
+            try:
+                result = outcomes.dropped(outcomes.as_result(tool, error, timeout), draft)
+            except BaseException:
+                draft.keep(context.call_id)  # the error passes through: no other attempt follows
+                raise
         finally:
             if call is not None:  # also when the error passes through: a trace tells what was said by then
                 call.note(draft)

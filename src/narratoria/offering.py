@@ -14,12 +14,20 @@ MAX_CHOICES: Final = 12
 
 
 def offer_after(
-    session: Session, prompt: str, completed: Collection[CallResult], hints: Sequence[str], *, settled: bool
+    session: Session,
+    prompt: str,
+    completed: Collection[CallResult],
+    hints: Sequence[str],
+    *,
+    settled: bool,
+    failed: Collection[CallResult] = (),
 ) -> Choices:
     """What tools offer stands until others are offered, so that nobody is stranded; only the choice that was taken and
     did its work is gone. What a narrator offers, in a refusal above all, is for this moment and passes with it, unless
     the next turn came to nothing (not `settled`)."""
-    if offered := choices_of(completed):
+    if offered := choices_of(
+        [*completed, *failed]
+    ):  # 000 §13.4 rule 7: of all tools, whatever became of them
         return Choices(choices=offered)
     standing = session.choices if session.standing is None else session.standing
     if any(isinstance(event, StatePatch) for one in completed for event in one.events):
@@ -32,10 +40,10 @@ def offer_after(
     return Choices(choices=list(standing))
 
 
-def choices_of(completed: Collection[CallResult]) -> list[str]:
+def choices_of(results: Collection[CallResult]) -> list[str]:
     """000 §4.4: the choices tools offered, in order, each once; malformed ones are left out."""
     found: dict[str, None] = {}
-    for result in completed:
+    for result in results:
         for event in result.events:
             if isinstance(event, UiEvent) and event.event == "narrative_choice":
                 offered = (event.payload or {}).get("choices")

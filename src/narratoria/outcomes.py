@@ -48,6 +48,24 @@ def failure(
     return ToolResult(message, None, False, False, error)
 
 
+class Dropped(ToolResult[Any], frozen=True):
+    """A failed attempt whose draft has assets left, which stay if no other attempt follows."""
+
+    draft: Draft | None = None
+
+
+def dropped(result: ToolResult[Any], draft: Draft) -> ToolResult[Any]:
+    if not draft.operations:
+        return result
+    return Dropped(result.message, result.value, False, False, result.failure, None, draft)
+
+
+def keep_assets(result: ToolResult[Any], call_id: str) -> None:
+    """A call has failed for good: its assets are kept, and only its patches dropped."""
+    if isinstance(result, Dropped) and result.draft is not None:
+        result.draft.keep(call_id)
+
+
 def unknown_tool(name: str, known: Iterable[str]) -> ToolResult[Any]:
     known = list(known)
     near = difflib.get_close_matches(name[:64], known, n=3)

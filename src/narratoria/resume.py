@@ -135,7 +135,7 @@ def _note(calls: dict[str, _Call], event: Any) -> None:
         call = calls.setdefault(event.call, _Call())
         call.events.append(event.event)
         call.attempt.append(event.event)
-    elif isinstance(event, Committed):
+    elif isinstance(event, Committed) and not event.failed:
         calls.setdefault(event.call, _Call()).committed = True
     elif isinstance(event, CallFinished):
         calls.setdefault(event.call, _Call()).finished = event

@@ -391,7 +391,9 @@ class _Turn:
             self.said.append(self._account(own))
         result.narrative = readable("\n\n".join(text for text in self.said if text.strip()))
         hints = [readable(one) for one in getattr(self.narrator, "last_choices", ()) if isinstance(one, str)]
-        offer = offer_after(session, result.prompt, completed, hints, settled=result.outcome == "completed")
+        failed = [one for trace in result.traces for one in trace.tool_results if not one.ok]
+        settled = result.outcome == "completed"
+        offer = offer_after(session, result.prompt, completed, hints, settled=settled, failed=failed)
         if ending_of(session.state) is not None:
             offer = Choices(choices=[])  # the story is over: there is nothing left to choose
         result.choices = offer.choices

@@ -407,10 +407,18 @@ class Draft(msgspec.Struct, eq=False):
         return resources.changes(self._effects or ())
 
     def discard(self) -> None:
-        """Forget everything. Only resources need an act; operations are simply dropped."""
-        self.operations = []
+        """Forget everything but the assets, which `keep` may yet save. Only resources need an act."""
+        self.operations = [one for one in self.operations if type(one) is AssetMade]
         self._slices = None
         self._completed = None
         if self._resources is not None:
             for problem in self._resources.discard():
                 self.report(problem)
+
+    def keep(self, call_id: str) -> None:
+        """Keep the assets of a call that failed, after `discard`: only its patches are dropped (000 §13.4 rule 7)."""
+        if isinstance(self.parent, Draft):
+            self.parent.operations.extend(self.operations)
+        elif self.operations:
+            self.root.commit(call_id, self.operations, failed=True)
+        self.operations = []

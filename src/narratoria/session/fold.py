@@ -281,7 +281,7 @@ class Fold:
                 (self.view.other_assets if self._turn is None else self._turn.assets).append(asset)
                 if asset.call in self._calls:
                     self._calls[asset.call].assets.append(asset)
-        if event.call in self._calls:
+        if event.call in self._calls and not event.failed:
             self._calls[event.call].committed = True
 
     def _finished(self, record: Record, event: CallFinished) -> None:

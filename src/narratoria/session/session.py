@@ -284,6 +284,8 @@ class Session:
         effects: list[EffectApplied] | None = None,
         completed: Collection[str] = (),
         resources: Sequence[ResourceChange] = (),
+        *,
+        failed: bool = False,
     ) -> None:
         """Make a draft's operations part of the session: all of them, in order, or none. `completed` are the tools
         of the calls within it, `resources` what they changed there."""
@@ -345,6 +347,7 @@ class Session:
                     changes=changes,
                     inverse=inverse,
                     effects=effects or [],
+                    failed=failed,
                     completed=sorted(completed),
                     resources=list(resources),
                 )

@@ -157,18 +157,25 @@ function callOf(world, id, record) {
   return call;
 }
 
-/** 002: every failure path restores. What a failed attempt showed is taken back. */
-function discard(world, id) {
+/** 002: every failure path restores. A failed call keeps its assets and what it asked to be shown; only its patches go. */
+function dropPatches(world, id) {
   const gone = new Set([id]);
   for (const call of world.calls.values()) if (gone.has(call.parent)) gone.add(call.id);
   for (const [seq, pending] of world.pending) if (gone.has(pending.call)) world.pending.delete(seq);
+  world.stateRev = world.rev;
+  return gone;
+}
+
+/** Another attempt follows: all that the failed one showed is taken back. */
+function discard(world, id) {
+  const gone = dropPatches(world, id);
   for (const [key, asset] of world.assets) if (gone.has(asset.call)) world.assets.delete(key);
   const turn = world.turns.get(world.calls.get(id)?.turn);
   if (turn) {
     turn.items = turn.items.filter((item) => item.kind === "failure" || !gone.has(item.call));
     if (gone.has(turn.choicesOf)) turn.choices = [];
   }
-  world.stateRev = world.assetsRev = world.rev;
+  world.assetsRev = world.rev;
 }
 
 function closeAttempt(call, ts, outcome, error) {
@@ -307,7 +314,7 @@ const handlers = {
     if (event.ok) call.progress = call.progress === null ? null : 1;
     closeAttempt(call, record.ts, event.state, event.error);
     if (event.ok) return;
-    discard(world, event.call);
+    dropPatches(world, event.call);
     if (event.state === "skipped" || call.parent) return;
     addItem(world, record, { kind: "failure", id: `failure-${event.call}`, call: event.call });
   },
