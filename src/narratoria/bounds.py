@@ -1,4 +1,4 @@
-"""Limits on JSON that somebody else wrote, checked on its bytes before a decoder builds anything of it.
+"""Limits on documents that somebody else wrote: JSON is checked on its bytes, before a decoder builds anything of it.
 
 Three bytes, `[],`, make a list of sixty: a small file of them fills the memory, and one that nests deeply ends the
 reader's stack. Both are seen by counting.
@@ -7,6 +7,8 @@ reader's stack. Both are seen by counting.
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +17,12 @@ MAX_DEPTH: Final = 100
 """Levels of objects and arrays."""
 MAX_VALUES: Final = 2_000_000
 """Members of objects and elements of arrays."""
+MAX_FILE: Final = 16 * 1024 * 1024
+"""Bytes of a file that people write: a manifest, a story's rules, a page of lore."""
 
+_DOTTED: Final = re.compile(  # a key begins a line, a table or a member
+    r"(?m)(?:^|[\[{,])[ \t]*+(?:[\"']?[\w-]++[\"']?[ \t]*+\.[ \t]*+){" + f"{MAX_DEPTH}}}"
+)
 _STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -51,6 +58,43 @@ def check(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH)
     if not text.isascii():
         text.decode()  # msgspec does not look into the fields it ignores
     return values
+
+
+def read_file(path: Path, most: int = MAX_FILE) -> bytes:
+    """The content of a file. `OutOfBounds` if it has more bytes than that, `OSError` if it cannot be read."""
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OutOfBounds(f"it has more than the {most:,} bytes allowed")
+    return content
+
+
+def check_depth(value: Any, depth: int = MAX_DEPTH) -> None:
+    """Raise `OutOfBounds` if a decoded document has more levels of objects and arrays than that."""
+    level = [value]
+    for _ in range(depth):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise OutOfBounds(f"it is nested deeper than {depth} levels")
+
+
+def decode_toml(text: str, depth: int = MAX_DEPTH) -> dict[str, Any]:
+    """A TOML document that somebody else wrote. What is wrong with it is a `ValueError`."""
+    if _DOTTED.search(text):  # its reader takes the square of that in time
+        raise OutOfBounds(f"it has a key of more than {MAX_DEPTH} parts")
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise OutOfBounds(f"it is nested deeper than {depth} levels") from None
+    check_depth(data, depth)
+    return data
 
 
 def decode_json(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH) -> Any:

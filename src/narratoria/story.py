@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from narratoria import bounds
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.narrator.rules.rule_file import Rules, read_toml, unknown_key
@@ -364,7 +365,9 @@ def _tools(folder: Path) -> Iterator[StoryTool]:
 
 def _manifest(path: Path) -> JsonObject:
     try:
-        data = decode(path.read_bytes())
+        content = bounds.read_file(path)
+        bounds.check(content)
+        data = decode(content)
     except (OSError, ValueError, RecursionError) as error:
         raise StoryInvalid(f"{path}: not JSON: {error}") from None
     if not isinstance(data, dict):
@@ -393,9 +396,11 @@ def _texts(folder: Path) -> tuple[dict[str, str], list[str]]:
     unread: list[str] = []
     for path in sorted(folder.glob("*.md")):
         try:
-            found[path.stem] = path.read_text(encoding="utf-8")
+            found[path.stem] = bounds.read_file(path).decode().replace("\r\n", "\n")
         except UnicodeDecodeError as error:
             unread.append(f"{path.name} is not UTF-8 (byte {error.start}); save it as UTF-8")
+        except bounds.OutOfBounds as error:
+            unread.append(f"{path.name}: {error}")
         except OSError as error:
             unread.append(f"{path.name} cannot be read: {error.strerror or error}")
     return found, unread

@@ -135,7 +135,7 @@ def test_files_of_every_kind_are_told_apart(tmp_path: Path) -> None:
     files = {
         "world.json": WORLD,
         "card.json": card("chara_card_v2"),
-        "old.json": {"name": "Ines", "description": "Keeps the light."},
+        "old.json": {"name": "Ines", "description": "Keeps the light.", "first_mes": ""},
         "book.json": {"spec": "lorebook_v3", "data": card("chara_card_v3")["data"]["character_book"]},
     }
     for name, document in files.items():
@@ -154,7 +154,15 @@ def test_files_of_every_kind_are_told_apart(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n" + b"\x00\x00\xff\xfftEXtchara\x00", "cut off"),
         (b"\x89PNG\r\n\x1a\n", "without a character card"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\x09tEXtchara\x00!!!\x00\x00\x00\x00", "holds no card"),
-        (b'{"a":' * 100_000, "neither a PNG nor JSON"),
+        (b'{"a":' * 100_000, "nested deeper"),
+        (b'{"entries": [' + b"[]," * 3_000_000 + b"[]]}", "values"),
+        (b'{"entries": [' + b"{}," * 30_000 + b"{}]}", "30,001 entries"),
+        (b'{"entries": [1, 2, 3]}', "none of its 'entries' is an object"),
+        (b'{"name": "left-pad", "description": "Pads.", "version": "1.3.0"}', "no world info"),
+        (b'{"spec": "chara_card_v9", "name": "A", "description": "B", "first_mes": ""}', "no world info"),
+        (b'{"name": "A", "first_mes": "\xff"}', "neither a PNG nor JSON"),
+        (b'{"entries": [{"key": ["a"], "content": "b", "order": Infinity}]}', "neither a PNG nor JSON"),
+        (b'{"name": "A", "first_mes": "\\ud800"}', "neither a PNG nor JSON"),
     ],
 )
 def test_a_file_that_is_neither_says_what_it_looked_like(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
+from narratoria import bounds
 from narratoria.contract.conditions import Condition, condition
 from narratoria.contract.expectations import ConditionError
 from narratoria.errors import NarratoriaError
@@ -93,12 +94,14 @@ def front_matter(name: str, text: str) -> tuple[LoreEntry | None, str]:
 
 def _entry(name: str, header: str) -> LoreEntry:
     try:
-        table = tomllib.loads(header)
+        table = bounds.decode_toml(header)
         when = condition(table.pop("when", {}))
     except tomllib.TOMLDecodeError as error:
         raise LoreInvalid(f"lore {name!r}: the lines between +++ are not TOML: {error}") from None
     except ConditionError as error:
         raise LoreInvalid(f"lore {name!r}: key 'when': {error}") from None
+    except bounds.OutOfBounds as error:
+        raise LoreInvalid(f"lore {name!r}: the lines between +++: {error}") from None
     kinds: dict[str, type] = {"keywords": list, "also": list, "logic": str, "always": bool, "order": int}
     for key, value in table.items():
         if key not in kinds:

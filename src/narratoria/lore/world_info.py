@@ -7,19 +7,20 @@ expression is never run: one bad pattern could hang a turn.
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from narratoria import bounds
 from narratoria.errors import NarratoriaError
 from narratoria.lore.entries import Logic, LoreEntry
 
 SUFFIXES: Final = (".json", ".png")
 MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_ENTRIES: Final = 20_000
+_BOM: Final = b"\xef\xbb\xbf"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _LOGIC: Final[Mapping[int, Logic]] = {0: "any", 1: "not_all", 2: "not_any", 3: "all"}
 _AS_REGEX: Final = re.compile(r"\A/(.+)/([a-z]*)\Z", re.DOTALL)
@@ -29,6 +30,7 @@ _MACRO: Final = re.compile(r"\{\{(char|user)\}\}|<(char|user)>", re.IGNORECASE)
 # World info belongs to no character: whoever it is played with is meant, and no name is known here.
 _OF_NOBODY: Final = {"char": "the character", "user": "you"}
 _CARD_TEXTS: Final = ("name", "nickname", "description", "personality", "scenario", "first_mes")
+_ONLY_IN_CARDS: Final = ("first_mes", "mes_example", "personality", "scenario")
 _DECORATOR: Final = re.compile(r"\A(?:\s*@@@?\w+[^\n]*(?:\n|\Z))+")
 
 
@@ -54,18 +56,20 @@ class ImportedLore:
 def import_file(path: Path) -> ImportedLore:
     """Read a world-info file or a character card, whichever it is."""
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ImportRejected(f"{path}: {size} bytes is more than the {MAX_BYTES} allowed")
-        data = path.read_bytes()
+        data = bounds.read_file(path, MAX_BYTES)
     except OSError as error:
         raise ImportRejected(f"{path}: cannot be read: {error.strerror or error}") from None
+    except bounds.OutOfBounds as error:
+        raise ImportRejected(f"{path}: {error}") from None
     if data.startswith(_PNG):
         return import_data(_card_in_png(data, str(path)), path.stem, str(path))
     try:
-        return import_data(json.loads(data.decode("utf-8-sig")), path.stem, str(path))
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
+        document = bounds.decode_json(data.removeprefix(_BOM))
+    except bounds.OutOfBounds as error:
+        raise ImportRejected(f"{path}: {error}") from None
+    except (ValueError, RecursionError) as error:
         raise ImportRejected(f"{path}: neither a PNG nor JSON: {error}") from None
+    return import_data(document, path.stem, str(path))
 
 
 def import_folder(folder: Path) -> tuple[list[ImportedLore], list[str]]:
@@ -94,10 +98,15 @@ def import_data(data: Any, name: str, where: str = "data") -> ImportedLore:
         return _card(inner, name)
     if spec == "lorebook_v3" and isinstance(inner, Mapping):
         return _book(inner, _text(inner.get("name")) or name, _OF_NOBODY)
-    if isinstance(data.get("entries"), Mapping | list):
+    if spec is None and isinstance(data.get("entries"), Mapping | list):
         return _book(data, _text(data.get("name")) or name, _OF_NOBODY)
-    if _text(data.get("name")) and _text(data.get("description")):
-        return _card(data, name)  # V1: the fields stand at the root
+    # V1: the fields stand at the root. Half of all JSON has a name and a description; a card says how somebody speaks.
+    if (
+        spec is None
+        and _text(data.get("name"))
+        and any(isinstance(data.get(key), str) for key in _ONLY_IN_CARDS)
+    ):
+        return _card(data, name)
     raise ImportRejected(f"{where}: no world info (no 'entries') and no character card (no known 'spec')")
 
 
@@ -110,8 +119,8 @@ def _card_in_png(data: bytes, where: str) -> Any:
     for keyword in ("ccv3", "chara"):
         if keyword in texts:
             try:
-                return json.loads(base64.b64decode(texts[keyword], validate=True).decode("utf-8"))
-            except (binascii.Error, UnicodeDecodeError, ValueError, RecursionError) as error:
+                return bounds.decode_json(base64.b64decode(texts[keyword], validate=True))
+            except (ValueError, RecursionError) as error:  # of base64, UTF-8, JSON and its bounds
                 raise ImportRejected(f"{where}: the chunk {keyword!r} holds no card: {error}") from None
     raise ImportRejected(f"{where}: a picture without a character card (no tEXt chunk 'ccv3' or 'chara')")
 
@@ -158,6 +167,10 @@ def _book(book: Mapping[str, Any], name: str, macros: Mapping[str, str]) -> Impo
     lore = ImportedLore(name)
     entries = book.get("entries")
     items = entries.values() if isinstance(entries, Mapping) else entries if isinstance(entries, list) else ()
+    if len(items) > MAX_ENTRIES:
+        raise ImportRejected(f"{name}: {len(items):,} entries are more than the {MAX_ENTRIES:,} allowed")
+    if items and not any(isinstance(item, Mapping) for item in items):
+        raise ImportRejected(f"{name}: no world info: none of its 'entries' is an object")
     for number, item in enumerate(items):
         if not isinstance(item, Mapping):
             lore.skipped.append(f"entry {number}: expected an object")

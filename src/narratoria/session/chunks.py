@@ -91,12 +91,12 @@ def _unpack(data: bytes, what: str) -> tuple[bytes, bytes]:
 def read_records(data: bytes, what: str) -> list[Record]:
     try:
         return from_lines(unpack(data, what))
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:  # of JSON and of UTF-8
         raise JournalError(f"{what} is damaged ({error})") from None
 
 
 def read_as(kind: type[Any], content: bytes, what: str) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:
         raise JournalError(f"{what} is damaged ({error})") from None

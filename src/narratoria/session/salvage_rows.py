@@ -35,6 +35,8 @@ DAMAGE: Final = (
     TypeError,
     LookupError,
     MemoryError,
+    RecursionError,
+    ArithmeticError,
 )  # what reading damaged rows may end in
 _MANY: Final = 64
 _ENDS: Final = -(1 << 62), 1 << 62

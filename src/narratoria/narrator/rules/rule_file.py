@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from narratoria import bounds
 from narratoria.contract.conditions import Condition, condition
 from narratoria.contract.expectations import ConditionError
 from narratoria.errors import StoryInvalid
@@ -180,13 +181,15 @@ class Rules:
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file of a story, or `StoryInvalid` with the line."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return bounds.decode_toml(bounds.read_file(path).decode())
     except FileNotFoundError:
         raise StoryInvalid(f"{path}: there is no such file; a story needs it") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StoryInvalid(f"{path}: cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise StoryInvalid(f"{path}: not TOML: {error}") from None
+    except bounds.OutOfBounds as error:
+        raise StoryInvalid(f"{path}: {error}") from None
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
