@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.narrator.english.corrections import corrected, with_apostrophes
+from narratoria.narrator.english.normalise import with_apostrophes
+from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.story import Story
 

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 
 from narratoria.contract.conditions import Condition
-from narratoria.narrator.english.corrections import corrected
 from narratoria.narrator.english.mood import Mood, mood
+from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name, word_set
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, PastTurn
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful

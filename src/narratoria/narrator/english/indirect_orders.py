@@ -7,7 +7,7 @@ from typing import Final
 
 from narratoria.narrator.english.prohibitions import after_outcome
 from narratoria.narrator.english.tokens import Token
-from narratoria.narrator.english.verb_families import families
+from narratoria.narrator.english.verbs import families
 from narratoria.narrator.english.words import (
     DETERMINERS,
     FILLERS,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Final
 
-from narratoria.narrator.english.verb_families import families_of
+from narratoria.narrator.english.verbs import families_of
 from narratoria.narrator.english.words import OPPOSITES, VERB_STEMS, stem, stem_set, word_set
 
 

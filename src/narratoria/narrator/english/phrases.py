@@ -11,7 +11,7 @@ from narratoria.narrator.english.dictation import TO_SOMEBODY
 from narratoria.narrator.english.named_things import EntityFinder, Mention, is_being
 from narratoria.narrator.english.numerals import Quantity, quantities
 from narratoria.narrator.english.tokens import Token, join, tokenize
-from narratoria.narrator.english.verb_families import families
+from narratoria.narrator.english.verbs import families
 from narratoria.narrator.english.words import (
     AUXILIARIES,
     DETERMINERS,

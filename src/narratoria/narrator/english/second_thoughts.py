@@ -1,15 +1,19 @@
-"""What a prompt takes back in the same breath: "set it to 80, no wait, make that 50" asks for 50.
+"""The reader of second thoughts: "set it to 80, no wait, make that 50" asks for 50.
 
-`correction` does so for the rules of a story, among letters. A catalogue needs a way of its own: only its verbs tell
-whether a second thought is a new deed or a new object, number or place in the old one; and what is taken back with
-nothing in its place asks for nothing.
+`amended` reads tokens, for the tools of a catalogue: its verbs tell if a second thought is a new action, or another
+object, number or place in the old one. `corrected` reads the text as typed, for the rules of a story: a word by itself
+("up") is a whole request to them, and what is taken back with nothing in its place is a wish to wait, which a story may
+answer. Both know the same phrases.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
+from narratoria.narrator.english.lexicon import phrases, words
+from narratoria.narrator.english.normalise import visible, with_apostrophes
 from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.words import (
     DETERMINERS,
@@ -21,89 +25,93 @@ from narratoria.narrator.english.words import (
     word_set,
 )
 
-_TAKES_BACK: Final = frozenset(
-    tuple(phrase.split())
-    for phrase in (
-        "no wait", "wait no", "no sorry", "sorry no", "sorry i mean", "i mean", "i meant", "no make that",
-        "make that", "scratch that", "strike that", "belay that", "no rather", "or rather", "actually no",
-        "no actually", "on second thought", "on second thoughts", "correction", "no hang on", "no hold on",
-        "sorry make that", "sorry make it", "no make it", "wait make that", "wait make it", "hang on no", "no not that",
-    )
-)  # fmt: skip
-_SMALL: Final = word_set("no wait sorry actually oops er um oh that it make")
+IsVerb: TypeAlias = Callable[[str], bool]
+
+_CORRECTS: Final = phrases("second_thoughts.corrects")
+_CANCELS: Final = phrases("second_thoughts.cancels")
+_DECLINES: Final = phrases("second_thoughts.declines")
+_JESTS: Final = phrases("second_thoughts.jests")
+_BETWEEN: Final = words("second_thoughts.between")
+_DENIALS: Final = words("second_thoughts.denials")
+_SCORN: Final = words("second_thoughts.scorn")
+_BEFORE_DECLINING: Final = words("second_thoughts.before_declining")
+_DECLINING: Final = words("second_thoughts.declining_verbs")
 _MARKS: Final = frozenset(",.!;:-—–…?")
+_SENTENCE_ENDS: Final = frozenset(".!?")
 _CLAUSE_ENDS: Final = frozenset({".", "!", "?", ";", "then"})
-_LONGEST: Final = 3
+_TURNS: Final = word_set("but though yet then and")
+_LONGEST: Final = max(map(len, _CORRECTS))
+_LONG_ANSWER: Final = 6  # words
 _MOST: Final = 4  # corrections in one prompt
 
-IsVerb = Callable[[str], bool]
+
+def takes_back(clause: Sequence[str]) -> bool:
+    """Tells if a clause by itself takes back the one before it: "never mind", "no way"."""
+    return tuple(clause) in _CANCELS
+
+
+# --- among tokens -------------------------------------------------------------------------------------------
 
 
 def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
-    """The tokens as if what was taken back had never been said."""
-    rest = _without_what_is_denied(tokens, is_verb)
+    """The tokens as if what was taken back had never been said; `is_verb` knows the catalogue's verbs."""
+    rest = _without_denied_questions(tokens, is_verb)
     for _ in range(_MOST):
-        at, end = _second_thought(rest)
+        at, end = _correction(rest)
         if not at:
             break
         before, after = rest[:at], rest[end:]
-        start = _clause_start(before, is_verb)
-        wrong, stop = before[start:], _fragment_end(after, is_verb)
-        fragment = after[:stop]
-        if not fragment:
-            rest = before[:start] + after[stop:]
-        elif _is_verb(fragment, is_verb):
-            rest = before[:start] + after
-        else:
-            rest = before[:start] + _replaced(wrong, fragment, is_verb) + after[stop:]
-    return _without_what_is_let_be(rest)
+        start, stop = _clause_start(before, is_verb), _clause_end(after, is_verb)
+        wrong, right = before[start:], after[:stop]
+        if right and not _opens_clause(right, is_verb):
+            right = _replaced(wrong, right, is_verb)
+        rest = [*before[:start], *right, *after[stop:]]
+    return _without_cancelled(rest)
 
 
-def _without_what_is_denied(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
-    """ "Light the lamp? No way." asks and answers: nothing of the question is left."""
+def _without_denied_questions(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
+    """Leaves out a question that is answered with no: "Light the lamp? No way."."""
     start = 0
     for at, token in enumerate(tokens):
-        if token.low in (".", "!", "?") and not token.quoted:
+        if token.low in _SENTENCE_ENDS and not token.quoted:
             end = _next_mark(tokens, at + 1)
-            words = _plain_words(tokens[at + 1 : end])
-            if token.low == "?" and words and (tuple(words) in _LET_BE or _denies(words, is_verb)):
-                return _without_what_is_denied([*tokens[:start], *tokens[end:]], is_verb)
+            answer = _plain_words(tokens[at + 1 : end])
+            if token.low == "?" and answer and (takes_back(answer) or _denies(answer, is_verb)):
+                return _without_denied_questions([*tokens[:start], *tokens[end:]], is_verb)
             start = at + 1
     return list(tokens)
 
 
-def _without_what_is_let_be(tokens: Sequence[Token]) -> list[Token]:
-    """ "Light the lamp. Oh, never mind." and "Light the lamp - just kidding" ask for nothing."""
+def _denies(answer: Sequence[str], is_verb: IsVerb) -> bool:
+    """Tells an answer such as "not a chance" or "are you mad" from an order of its own."""
+    if len(answer) < _LONG_ANSWER and (answer[-1] in _DENIALS or not _SCORN.isdisjoint(answer)):
+        return True
+    acts = any(is_verb(word) or (word in VERBS and word not in NOUNISH) for word in answer[1:])
+    return answer[0] in _DENIALS and not acts
+
+
+def _without_cancelled(tokens: Sequence[Token]) -> list[Token]:
+    """Leaves out a sentence that is called off: "Light the lamp. Oh, never mind."; all of it where it was a jest."""
     start = 0  # of the last sentence that says anything
     for at, token in enumerate(tokens):
-        turns = token.low in _TURNS and bool(at)
-        if token.quoted or (token.low not in _MARKS and not turns) or token.low == ":":
+        turns = token.low in _TURNS
+        if not at or token.quoted or token.low == ":" or (token.low not in _MARKS and not turns):
             continue
         end = _next_mark(tokens, at + 1)
-        words = tuple(_plain_words(tokens[at + 1 : end]))
-        if turns and not _declines(words):
-            continue
-        if at and (words in _JESTS or words in _LET_BE or _declines(words)):
-            return _without_what_is_let_be([*tokens[: 0 if words in _JESTS else start], *tokens[end:]])
-        if token.low in (".", "!", "?") and not all(word in _SMALL for word in words):
+        clause = _plain_words(tokens[at + 1 : end])
+        jests = not turns and tuple(clause) in _JESTS
+        if jests or _declines(clause) or (not turns and takes_back(clause)):
+            return _without_cancelled([*tokens[: 0 if jests else start], *tokens[end:]])
+        if token.low in _SENTENCE_ENDS and not _BETWEEN.issuperset(clause):
             start = at + 1
     return list(tokens)
 
 
-def _declines(words: Sequence[str]) -> bool:
-    """ "but I'm not going to", "no I don't", "then I changed my mind": of a deed that was spoken of before."""
-    at = 0
-    while at < len(words) and words[at] in _BEFORE_DECLINING:
-        at += 1
-    own = bool({"i", "we"} & set(words[:at])) or bool(_BY_ITSELF & set(words[at : at + 1]))
-    return own and tuple(words[at:]) in _DECLINED
-
-
-_TURNS: Final = word_set("but though yet then and")
-_BY_ITSELF: Final = word_set("changed change thought think decided decide refused declined")
-_BEFORE_DECLINING: Final = word_set(
-    "but though yet and then no nope well actually oh i we have had just really simply honestly so now"
-)
+def _declines(clause: Sequence[str]) -> bool:
+    """Tells if a clause declines what was spoken of: "but I'm not going to", "then I changed my mind"."""
+    at = next((at for at, word in enumerate(clause) if word not in _BEFORE_DECLINING), len(clause))
+    own = not {"i", "we"}.isdisjoint(clause[:at]) or not _DECLINING.isdisjoint(clause[at : at + 1])
+    return own and tuple(clause[at:]) in _DECLINES
 
 
 def _plain_words(tokens: Sequence[Token]) -> list[str]:
@@ -114,66 +122,18 @@ def _next_mark(tokens: Sequence[Token], at: int) -> int:
     return next((end for end in range(at, len(tokens)) if tokens[end].low in _MARKS), len(tokens))
 
 
-def _denies(words: Sequence[str], is_verb: IsVerb) -> bool:
-    """ "no way", "not a chance", "absolutely not": an answer, and no order of its own."""
-    if len(words) < _LONG_ANSWER and (words[-1] in _DENIALS or any(word in _SCORN for word in words)):
-        return True
-    acts = any(is_verb(word) or (word in VERBS and word not in NOUNISH) for word in words[1:])
-    return words[0] in _DENIALS and not acts
-
-
-_LONG_ANSWER: Final = 6  # words
-_SCORN: Final = word_set(
-    "mad crazy insane joking kidding stupid ridiculous nonsense absurd silly foolish rubbish"
-)
-_DENIALS: Final = word_set("no nope nah never not")
-
-
-def _phrases(text: str) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(part.split()) for part in text.split("/"))
-
-
-# Said by themselves, these take back the sentence before them, a jest all that was said.
-_LET_BE: Final = _phrases(
-    "no/nope/nah/not/no no/no do not/do not/please do not/actually do not/actually not/better not/rather not/"
-    "i would rather not/never mind/nevermind/oh never mind/actually never mind/forget it/forget that/oh forget it/"
-    "actually forget it/forget about it/i take it back/i take that back/not really/on second thought do not/"
-    "no thanks/no thank you/no way/not a chance/no chance/fat chance/as if/over my dead body/out of the question/"
-    "that is out of the question/i do not think so/i think not/dream on/i changed my mind/i have changed my mind/"
-    "he said/she said/they said/he says/she says/they say"
-)
-_DECLINED: Final = _phrases(
-    "do not/did not/will not/would not/shall not/am not/are not/can not/could not/am not going to/are not going to/"
-    "will not do it/will not do that/will not do so/am not doing that/am not doing it/do not do it/do not want to/"
-    "did not want to/do not dare/do not dare to/can not be bothered/could not be bothered/do not feel like it/refuse/"
-    "refused/refuse to/decline/declined/changed my mind/changed our minds/change my mind/thought better of it/"
-    "think better of it/decided against it/decide against it/decided not to/decide not to/would rather not/"
-    "better not/am not so sure/am not sure/will not be doing that/am not about to/never did/did not do it"
-)
-_JESTS: Final = _phrases(
-    "kidding/just kidding/only kidding/i am kidding/i am just kidding/i am only kidding/i was kidding/"
-    "i was just kidding/i was only kidding/joking/just joking/only joking/i am joking/i am just joking/"
-    "i am only joking/i was joking/i was only joking/i was just joking/jk/lol jk/just a joke/only a joke/"
-    "that was a joke/it was a joke/that is a joke/not seriously/just messing with you/forget i said that/"
-    "forget i said anything/forget what i said/forget all that/forget everything/forget all of that"
-)
-
-
-def _second_thought(tokens: Sequence[Token]) -> tuple[int, int]:
-    """Where the words that take something back begin and end, marks included; (0, 0) where there are none."""
+def _correction(tokens: Sequence[Token]) -> tuple[int, int]:
+    """The place of the words that take something back, marks included; (0, 0) where there are none."""
     for at in range(1, len(tokens)):
-        opens = tokens[at - 1].low in _MARKS or tokens[at].low == "or"
-        if not opens or tokens[at].quoted:
+        if tokens[at].quoted or (tokens[at - 1].low not in _MARKS and tokens[at].low != "or"):
             continue
         end, found = at, False
         while end < len(tokens) and not tokens[end].quoted:
-            width = _takes_back(tokens, end)
-            if width:
-                found, end = True, end + width
-            elif tokens[end].low in _SMALL or (tokens[end].low in _MARKS and end > at):
-                end += 1
-            else:
+            width = _correcting_width(tokens, end)
+            if not width and tokens[end].low not in _BETWEEN and (end == at or tokens[end].low not in _MARKS):
                 break
+            found |= bool(width)
+            end += width or 1
         if found:
             while at > 1 and tokens[at - 1].low in _MARKS:
                 at -= 1
@@ -181,39 +141,37 @@ def _second_thought(tokens: Sequence[Token]) -> tuple[int, int]:
     return 0, 0
 
 
-def _takes_back(tokens: Sequence[Token], at: int) -> int:
-    """How many tokens one of the phrases takes up at `at`, commas within it included; 0 where none stands there."""
-    words: list[str] = []
+def _correcting_width(tokens: Sequence[Token], at: int) -> int:
+    """The number of tokens that a correcting phrase takes up at `at`, commas within it included; 0 for none."""
+    said: list[str] = []
     for width, token in enumerate(tokens[at : at + 2 * _LONGEST], 1):
         if token.quoted:
             return 0
         if token.low in _MARKS:
             continue
-        words.append(token.low)
-        if tuple(words) in _TAKES_BACK:
+        said.append(token.low)
+        if tuple(said) in _CORRECTS:
             return width
     return 0
 
 
 def _clause_start(tokens: Sequence[Token], is_verb: IsVerb) -> int:
-    for at in range(len(tokens) - 1, 0, -1):
-        if tokens[at].quoted:
-            continue
-        joins = tokens[at].low in ("and", ",") and at + 1 < len(tokens)
-        if tokens[at].low in _CLAUSE_ENDS or (joins and _is_verb(tokens[at + 1 :], is_verb)):
-            return at + 1
-    return 0
+    places = range(len(tokens) - 1, 0, -1)
+    return next((at + 1 for at in places if _ends_clause(tokens, at, is_verb)), 0)
 
 
-def _fragment_end(tokens: Sequence[Token], is_verb: IsVerb) -> int:
-    for at, token in enumerate(tokens):
-        joins = token.low in ("and", ",") and at + 1 < len(tokens) and _is_verb(tokens[at + 1 :], is_verb)
-        if not token.quoted and (token.low in _CLAUSE_ENDS or joins):
-            return at
-    return len(tokens)
+def _clause_end(tokens: Sequence[Token], is_verb: IsVerb) -> int:
+    return next((at for at in range(len(tokens)) if _ends_clause(tokens, at, is_verb)), len(tokens))
 
 
-def _is_verb(tokens: Sequence[Token], is_verb: IsVerb) -> bool:
+def _ends_clause(tokens: Sequence[Token], at: int, is_verb: IsVerb) -> bool:
+    if tokens[at].quoted:
+        return False
+    joins = tokens[at].low in ("and", ",") and at + 1 < len(tokens)
+    return tokens[at].low in _CLAUSE_ENDS or (joins and _opens_clause(tokens[at + 1 :], is_verb))
+
+
+def _opens_clause(tokens: Sequence[Token], is_verb: IsVerb) -> bool:
     word = tokens[0].low
     if tokens[0].quoted or word in NUMBERS or word in PREPOSITIONS:
         return False
@@ -223,26 +181,69 @@ def _is_verb(tokens: Sequence[Token], is_verb: IsVerb) -> bool:
     return word in VERBS or word in ("do", "let", "please", "i", "we", "just")
 
 
-def _replaced(wrong: list[Token], fragment: list[Token], is_verb: IsVerb) -> list[Token]:
-    """The clause with `fragment` in the place of what it corrects: the same preposition, the number, the last thing."""
-    first = fragment[0].low
+def _replaced(wrong: list[Token], right: list[Token], is_verb: IsVerb) -> list[Token]:
+    """The wrong clause with `right` in its place: of the same preposition, of the number, of the last thing."""
+    first = right[0].low
     places = range(len(wrong) - 1, 0, -1)
     if first in PREPOSITIONS:
         at = next((at for at in places if wrong[at].low == first), len(wrong))
-        return [*wrong[:at], *fragment]
-    if first[:1].isdecimal() or first in NUMBERS:
-        at = next(
-            (at for at in places if wrong[at].low[:1].isdecimal() or wrong[at].low in NUMBERS), len(wrong)
-        )
-        return [*wrong[:at], *fragment, *(wrong[at + 1 :] if len(fragment) == 1 else [])]
+        return [*wrong[:at], *right]
+    if _is_number(first):
+        at = next((at for at in places if _is_number(wrong[at].low)), len(wrong))
+        return [*wrong[:at], *right, *(wrong[at + 1 :] if len(right) == 1 else [])]
     at = len(wrong)
-    while at > 1 and wrong[at - 1].low not in PREPOSITIONS | PRONOUNS and not _opens(wrong, at - 1, is_verb):
+    while (
+        at > 1 and wrong[at - 1].low not in PREPOSITIONS | PRONOUNS and (at > 2 or wrong[1].low not in VERBS)
+    ):
         at -= 1
         if wrong[at].low in DETERMINERS:
             break
-    thing = wrong[-1:] if fragment[-1].low in ("one", "ones") and len(fragment) > 1 else []
-    return [*wrong[:at], *(fragment[:-1] if thing else fragment), *thing]
+    thing = wrong[-1:] if right[-1].low in ("one", "ones") and len(right) > 1 else []
+    return [*wrong[:at], *(right[:-1] if thing else right), *thing]
 
 
-def _opens(tokens: Sequence[Token], at: int, is_verb: IsVerb) -> bool:
-    return at == 0 or (tokens[at].low in VERBS and at < 2)
+def _is_number(word: str) -> bool:
+    return word[:1].isdecimal() or word in NUMBERS
+
+
+# --- in the text as typed -----------------------------------------------------------------------------------
+
+_CORRECTION: Final = re.compile(
+    r"\s*[,.;:!…—–-]+\s*(?:(?:oh|er|um),?\s+)?(?:"
+    + "|".join(r",?\s+".join(phrase) for phrase in sorted(_CORRECTS, key=lambda one: (-len(one), one)))
+    + r")\b[\s,.;:!…—–-]*",
+    re.IGNORECASE,
+)
+# "Can't I go up?" asks what "can I go up?" asks; nothing is ruled out by it.
+_DOUBTING: Final = re.compile(
+    r"^(\s*(?:(?:but|and|so|oh|well|hey)\s*,?\s+)?)"
+    r"(can|could|would|should|did|do|does|is|are|was|were|have|has|had|wo)n?'t\s+(?=(?:i|we|you|he|she|it|they|there|the|that|this)\b.*\?)",
+    re.IGNORECASE,
+)
+_JOINT: Final = re.compile(r"[,.;:!\n]+|\b(?:and\s+then|then|and)\b", re.IGNORECASE)
+_THING: Final = re.compile(r"\b(?:the|a|an|my|that|this|to|into|onto|with|at)\b", re.IGNORECASE)
+_SPEECH: Final = re.compile(r"[\"“”«»]")
+_WAIT: Final = "wait"  # "take the oil, no wait": nothing is to be done yet
+_LONGEST_REQUEST: Final = 1_000  # characters; what is longer is a text
+
+
+def corrected(prompt: str) -> str:
+    """The prompt without what the player took back; a thing in its place gets the verb that stood before."""
+    prompt = _DOUBTING.sub(_undoubted, with_apostrophes(visible(prompt)))
+    if len(prompt) > _LONGEST_REQUEST:
+        return prompt
+    for _ in range(_MOST):
+        match = _CORRECTION.search(prompt)
+        if match is None or not match.start() or _SPEECH.search(prompt):
+            return prompt
+        start = max((joint.end() for joint in _JOINT.finditer(prompt, 0, match.start())), default=0)
+        wrong, right = prompt[start : match.start()].strip(), prompt[match.end() :].strip()
+        thing = _THING.search(wrong)
+        if right and thing is not None and thing.start() and _THING.match(right):
+            right = wrong[: thing.start()] + right
+        prompt = f"{prompt[:start].rstrip()} {right or _WAIT}".strip()
+    return prompt
+
+
+def _undoubted(match: re.Match[str]) -> str:
+    return f"{match[1]}{'will' if match[2].lower() == 'wo' else match[2]} "

@@ -99,9 +99,9 @@ _JOINTS: Final = word_set("and but or so because since as yes no oh ah alas appa
 _OPINION: Final = stem_set("think believe suppose guess assume presume suspect reckon figure")
 _FEELING: Final = stem_set(
     "fear dread worry doubt hope dream imagine fantasise fantasize remember recall know hate loathe detest "
-    "dislike despise love adore like enjoy miss regret envy pretend thought knew dreamt dreamed heard "
-    "believed hoped feared hated loved"
+    "dislike despise love adore like enjoy miss regret envy pretend"
 )
+_FELT: Final = word_set("thought heard")
 _MOODS: Final = word_set(
     "afraid scared frightened terrified worried concerned anxious nervous sorry sad ashamed proud aware convinced "
     "surprised shocked angry annoyed upset tired sick bored jealous sure certain glad happy pleased relieved amazed "
@@ -138,7 +138,7 @@ def _thought(words: Sequence[str], is_verb: IsVerb) -> Sequence[str] | None:
         return rest if rest and not willing else None
     if verb in _OPINION and any(word in AUXILIARIES or is_past(word) for word in rest):
         return rest  # "I think two croissants" orders two
-    return rest if verb in _FEELING and words[at].isalpha() else None
+    return rest if (verb in _FEELING or words[at] in _FELT) and words[at].isalpha() else None
 
 
 def _end_of_subject(words: Sequence[str], is_verb: IsVerb) -> int:

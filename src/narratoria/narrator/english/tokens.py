@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from narratoria.narrator.english.corrections import with_apostrophes
-from narratoria.narrator.english.verb_families import families
+from narratoria.narrator.english.normalise import in_plain_verbs, spelled_out, with_apostrophes
+from narratoria.narrator.english.verbs import families
 from narratoria.narrator.english.words import (
     DETERMINERS,
     NOUNISH,
@@ -35,49 +35,6 @@ def join(tokens: Iterable[Token]) -> str:
     return re.sub(r" (?=[,.!?;:])", "", text)
 
 
-_CONTRACTIONS: Final = (
-    (r"\bwon't\b", "will not"),
-    (r"\bcan't\b|\bcannot\b", "can not"),
-    (r"\bshan't\b", "shall not"),
-    (r"n't\b", " not"),
-    (r"\blet's\b", "let us"),
-    (r"\b(what|who|where|how|when|it|that|there|he|she)'s\b", r"\1 is"),
-    (r"'m\b", " am"),
-    (r"'re\b", " are"),
-    (r"'ll\b", " will"),
-    (r"'d\b", " would"),
-    (r"'ve\b", " have"),
-    (r"(\w)'s\b", r"\1"),  # a possessive adds nothing to "the lantern wick"
-    (r"\b(turn|switch|shut|power) of (?=the\b|my\b|all\b)", r"\1 off "),
-    # Fixed expressions whose words say something else one by one.
-    (r"\bget(ting)? (?:in touch with|hold of|on the line with)\b", "contact"),
-    (r"\b(?:get|getting) rid of\b|\bdo(?:ing)? away with\b", "discard"),
-    (r"\btak(?:e|ing) stock of\b", "survey"),
-    (r"\bkeep(?:ing)? an eye on\b", "watch"),
-    (r"\bmak(?:e|ing) use of\b", "use"),
-    (r"\blet (?!me\b|us\b)((?:\w+ ){1,3}?)know\b", r"tell \1"),
-    (r"\beverybody\b|\beveryone\b", "everything"),
-    (r"\b(\d{1,2}) (?:in the (?:afternoon|evening)|at night)\b", r"\1 pm"),
-    (r"\b(\d{1,2}) in the morning\b", r"\1 am"),
-    (r"\b(?:both|all|each|every one) of (them|these|those)\b", r"\1"),
-    (r"\bthem (?:both|all)\b", "them"),
-    (r"\btwice\b", "two times"),
-    (r"\bthrice\b", "three times"),
-    (r"\bset(?:ting)? fire to\b", "burn"),
-    (r"\bput(?:ting)? an end to\b", "stop"),
-    (r"\b(?:i|we)(?: would|'d)? (?:like|love|want|fancy|need) (?=an? |some )", "have "),
-    (r"\bfor (?:a (?:while|bit|moment|minute)|now|me|us)(?=\s*(?:[,.;!?]|$|and\b|then\b))", ""),
-    # What is said beside the deeds: reasons, and that one deed is done before the next.
-    (r"\bwhile you are (?:at it|there)\b", ""),
-    (r"(?:^|(?<=[,.;!] ))(?:since|because|as) (?:it|he|she|they|we|i|there|the \w+) [^,.;!?]{2,60}, ?", ""),
-    (r"\b(?:since|because) (?:it|he|she|they) \w+ \w+,? (?=(?:i|we) )", ""),
-    (
-        r"(?:, )?\b(?:and,? )?once (?:it|that|this) is (?:all )?(?:done|finished|over|complete|completed),?",
-        ", then",
-    ),
-    (r"\b(gonna)\b", "going to"),
-    (r"\b(wanna)\b", "want to"),
-)
 _QUOTES: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)')
 _TOKEN: Final = re.compile(
     r"""
@@ -102,9 +59,7 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
         return f" \x00{len(quotations) - 1}\x00 "
 
     text = _QUOTES.sub(hide, with_apostrophes(prompt.replace("\x00", " ")))
-    text = _lines_as_sentences(text)
-    for pattern, plain in _CONTRACTIONS:
-        text = re.sub(pattern, plain, text, flags=re.IGNORECASE)
+    text = in_plain_verbs(spelled_out(_lines_as_sentences(text)))
     tokens: list[Token] = []
     for raw in _TOKEN.findall(text):
         if raw[0] == "\x00":

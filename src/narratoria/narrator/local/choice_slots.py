@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.tokens import tokenize
-from narratoria.narrator.english.verb_families import families, families_of
+from narratoria.narrator.english.verbs import families, families_of
 from narratoria.narrator.english.words import (
     DETERMINERS,
     OPPOSITES,

@@ -8,7 +8,7 @@ from typing import Final
 from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.statements import is_small_talk
 from narratoria.narrator.english.tokens import Token
-from narratoria.narrator.english.verb_families import families, says_enough
+from narratoria.narrator.english.verbs import families, says_enough
 from narratoria.narrator.english.words import (
     FILLERS,
     NUMBERS,

@@ -11,7 +11,7 @@ from narratoria.narrator.english.beings import names_somebody
 from narratoria.narrator.english.dictation import is_telling
 from narratoria.narrator.english.numerals import SECONDS
 from narratoria.narrator.english.phrases import EVERYTHING, Phrase, Reading
-from narratoria.narrator.english.verb_families import families
+from narratoria.narrator.english.verbs import families
 from narratoria.narrator.english.words import AUXILIARIES, STOPWORDS, stem, word_set
 from narratoria.narrator.local.filled_slots import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.local.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together

@@ -11,7 +11,7 @@ from narratoria.narrator.embedding.minilm import Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.english.mood import Mood, undoes
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.verb_families import families, families_of, says_enough
+from narratoria.narrator.english.verbs import families, families_of, says_enough
 from narratoria.narrator.english.words import HARMFUL, split_name, stem, stem_set
 from narratoria.narrator.local.clause_features import (
     LIGHTEST,

@@ -14,7 +14,7 @@ from narratoria.narrator.english.clauses import split_clauses, tokenize
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import Reading, read
-from narratoria.narrator.english.verb_families import families, families_of
+from narratoria.narrator.english.verbs import families, families_of
 from narratoria.narrator.english.words import (
     PREPOSITIONS,
     STOPWORDS,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.narrator.embedding.minilm import Embedder
-from narratoria.narrator.english.corrections import corrected
+from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.local.suggestions import Reminder
 from narratoria.narrator.paraphrase.rule_meanings import Meanings
 from narratoria.narrator.paraphrase.rule_phrases import readable

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Final
 
 from narratoria.events import JsonObject
-from narratoria.narrator.english.broad_verbs import LIGHT_VERBS, akin, is_known, kin_of, pocketed, tells
 from narratoria.narrator.english.clauses import Clause, Token, mender, split_clauses, tokenize
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import Reading, read
+from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known, kin_of, pocketed, tells
 from narratoria.narrator.english.words import (
     AUXILIARIES,
     DETERMINERS,

@@ -16,8 +16,9 @@ import msgspec
 
 from narratoria.contract.conditions import SAID
 from narratoria.events import JsonObject
-from narratoria.narrator.english.corrections import corrected, with_apostrophes
 from narratoria.narrator.english.mood import Mood, mood
+from narratoria.narrator.english.normalise import with_apostrophes
+from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful, readings, with_verb

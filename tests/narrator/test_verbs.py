@@ -1,11 +1,10 @@
-"""Two tables of verbs: a loose one that weighs tools, a narrow one that decides about rules."""
+"""The families of verbs: loose for tools, narrow for rules."""
 
 from __future__ import annotations
 
 import pytest
 
-from narratoria.narrator.english.broad_verbs import akin, is_known, kin_of
-from narratoria.narrator.english.verb_families import families, says_enough
+from narratoria.narrator.english.verbs import akin, families, is_known, kin_of, says_enough
 from narratoria.narrator.english.words import stem
 
 

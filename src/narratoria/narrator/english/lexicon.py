@@ -1,0 +1,58 @@
+"""Reads `lexicon.toml`, the words of English that the narrators know.
+
+An entry is named by its section and its key: `words("classes.determiners")`, `phrases("lead_ins.plain")`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from itertools import product
+from typing import Any, Final, TypeAlias
+
+Phrases: TypeAlias = frozenset[tuple[str, ...]]
+
+_CHOICE: Final = re.compile(r"\(([^)]*)\)")
+
+
+@cache
+def _lexicon() -> Mapping[str, Any]:
+    return tomllib.loads(resources.files(__package__).joinpath("lexicon.toml").read_text("utf-8"))
+
+
+def entry(name: str) -> Any:
+    """An entry as the file has it."""
+    found: Any = _lexicon()
+    for key in name.split("."):
+        found = found[key]
+    return found
+
+
+def words(name: str) -> frozenset[str]:
+    """The words of an entry."""
+    return frozenset(entry(name).split())
+
+
+def phrases(name: str) -> Phrases:
+    """The phrases of an entry, each as its words."""
+    return phrases_in(entry(name))
+
+
+def phrases_in(text: str) -> Phrases:
+    """The phrases of a text: "(good|bad) idea / no" is two phrases of two words and one of one."""
+    return frozenset(tuple(one.split()) for part in text.split("/") for one in _expanded(part))
+
+
+def _expanded(phrase: str) -> Iterator[str]:
+    """A phrase with each of its choices: "(good|bad) idea" as "good idea" and "bad idea"."""
+    parts = _CHOICE.split(phrase)  # plain text and choices in turn
+    ways = [part.split("|") if at % 2 else [part] for at, part in enumerate(parts)]
+    return map("".join, product(*ways))
+
+
+def rows(name: str) -> list[list[str]]:
+    """The phrases of an entry in order, for tables whose rows are words."""
+    return [row.split() for row in entry(name).split("/")]

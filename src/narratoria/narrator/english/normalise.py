@@ -1,0 +1,53 @@
+"""The normaliser: one kind of apostrophe, none left out, nothing invisible, contractions spelled out."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Final
+
+from narratoria.narrator.english.lexicon import entry
+
+# Keyboards and phones have many apostrophes, and players leave them out: "dont" must not be read as "do".
+_APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
+_LEFT_OUT: Final = re.compile(
+    r"\b(?:(?:do|does|did|is|are|was|were|could|would|should|have|has|had|must|need|might|ca|wo|sha|ai)n(?=t\b)"
+    r"|i(?=(?:m|ve)\b)|(?:you|they)(?=(?:re|ve)\b)|(?:that|what|there|where|who|how)(?=s\b))",
+    re.IGNORECASE,
+)
+
+
+def visible(text: str) -> str:
+    """The text in composed letters, without invisible marks inside words."""
+    return unicodedata.normalize("NFC", "".join(c for c in text if unicodedata.category(c) != "Cf"))
+
+
+def with_apostrophes(text: str) -> str:
+    """The text with one kind of apostrophe, and with those that were left out: "dont" is "don't"."""
+    return _LEFT_OUT.sub(lambda match: match[0] + "'", _APOSTROPHE.sub("'", text))
+
+
+def spelled_out(text: str) -> str:
+    """The text without contractions, apostrophes first put in: "don't" and "dont" are "do not"."""
+    return _rewriter("contractions")(with_apostrophes(text))
+
+
+def in_plain_verbs(text: str) -> str:
+    """The text with fixed expressions as the verb they stand for: "get rid of" is "discard"."""
+    return _rewriter("expressions")(text)
+
+
+@cache
+def _rewriter(name: str) -> Callable[[str], str]:
+    """Applies the patterns of an entry of the lexicon, one after the other."""
+    rules: Iterable[tuple[str, str]] = entry(f"rewriting.{name}")
+    compiled = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in rules]
+
+    def rewrite(text: str) -> str:
+        for pattern, plain in compiled:
+            text = pattern.sub(plain, text)
+        return text
+
+    return rewrite
