@@ -28,7 +28,9 @@ LAYERS = [
 ]  # fmt: skip
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(
-    path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py" and "stories" not in path.parts
+    path
+    for path in PACKAGE.rglob("*.py")
+    if path != PACKAGE / "__init__.py" and "stories" not in path.relative_to(PACKAGE).parts
 )
 
 
@@ -70,6 +72,33 @@ def test_imports_go_downwards(path):
         if parts[0] != "narratoria" or len(parts) == 1 or parts[1] == "__version__":
             continue
         assert LEVEL[parts[1]] <= own, f"{path.name} imports {name}, which is above it"
+
+
+READS_ENGLISH = (
+    "narrator.english",
+    "narrator.rules",
+    "narrator.paraphrase",
+    "narrator.local",
+    "factcheck",
+    "lore",
+)
+
+
+@pytest.mark.parametrize("name", ["turn", "offering", "executor", "plan_executor", "session"])
+def test_the_core_imports_nothing_that_reads_english(name):
+    waiting, found = [f"narratoria.{name}"], set()
+    while waiting:
+        module = waiting.pop()
+        place = PACKAGE.joinpath(*module.split(".")[1:])
+        path = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        if module in found or module == "narratoria" or not path.is_file():
+            continue
+        found.add(module)
+        waiting += [
+            one for one in imports(ast.parse(path.read_text(encoding="utf-8"))) if "narratoria" in one
+        ]
+    reached = {one for one in found if one.removeprefix("narratoria.").startswith(READS_ENGLISH)}
+    assert not reached, f"{name} leads to {sorted(reached)}"
 
 
 def test_the_public_names_are_what_they_were():

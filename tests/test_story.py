@@ -28,10 +28,11 @@ from narratoria.errors import StoryInvalid
 from narratoria.events import Asset, Done, StatePatch, ToolEvent, UiEvent, decode_tool_event
 from narratoria.game import Game
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn
+from narratoria.offering import ending_of
 from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.session import Session
 from narratoria.state import merge
-from narratoria.story import Story, ending_of, find_stories, open_story
+from narratoria.story import Story, find_stories, open_story
 
 ROOT = Path(__file__).parents[1]
 LIGHTHOUSE = ROOT / "stories" / "lighthouse"

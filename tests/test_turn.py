@@ -23,10 +23,11 @@ from narratoria.events import (
     TurnStarted,
     encode,
 )
-from narratoria.factcheck.receipts import CONTRADICTION
+from narratoria.factcheck.fact_checked import CONTRADICTION, FactChecked
 from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.rules.patterns import same_request
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.plan_executor import PlanExecutor
@@ -40,6 +41,7 @@ from narratoria.turn import TurnSettings, take_turn
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = TurnSettings(generation_timeout=0.1)
+ENGLISH = TurnSettings(takes_choice=same_request)
 
 
 class Recorder:
@@ -450,8 +452,10 @@ async def test_words_that_json_cannot_carry_are_readable_on_the_way_too():
 
     class Odd:
         name = "odd"
-        last_choices = ("\ud800", 5, "Go on")
         plan = staticmethod(speaks)
+
+        def declare(self, speaker=""):
+            return Declaration(choices=("\ud800", 5, "Go on"))
 
     session = Session()
     heard = Recorder(session)
@@ -522,7 +526,7 @@ async def test_more_prompts_than_may_wait_are_refused_clearly():
 async def test_an_authors_own_words_are_flagged_in_the_trace_and_not_before_the_player():
     session = Session(state={"inventory": {}})
     recorder = Recorder(session)
-    result = await turn(Says(speak("You carry the torch.")), session=session)
+    result = await turn(FactChecked(Says(speak("You carry the torch."))), session=session)
     [notice] = recorder.of(Notice)
     assert (notice.level, notice.code) == ("info", CONTRADICTION)
     assert result.problems
@@ -591,8 +595,20 @@ GATE = ToolRegistry([open_gate, knock])
 async def test_a_choice_that_was_taken_and_did_its_work_is_offered_no_more(prompt):
     session = Session()
     session.choices = ["Open the gate", "Knock", "Open the chest"]
-    result = await turn(Says(PlanDocument(tools=[call("open_gate")])), prompt, session, registry=GATE)
+    narrator = Says(PlanDocument(tools=[call("open_gate")]))
+    result = await turn(narrator, prompt, session, ENGLISH, registry=GATE)
     assert result.choices == session.choices == ["Knock", "Open the chest"]
+
+
+async def test_without_a_language_only_the_words_of_a_choice_take_it():
+    session = Session()
+    session.choices = ["Open the gate", "Knock"]
+    plan = PlanDocument(tools=[call("open_gate")])
+    assert (await turn(Says(plan), "I open the gate", session, registry=GATE)).choices == [
+        "Open the gate",
+        "Knock",
+    ]
+    assert (await turn(Says(plan), "open the GATE!", session, registry=GATE)).choices == ["Knock"]
 
 
 @pytest.mark.parametrize(
@@ -714,5 +730,5 @@ async def test_a_turn_that_nobody_told_says_plainly_what_was_done():
     result = await turn(Says(plan), registry=ToolRegistry([clean_reel]), settings=TurnSettings())
     assert result.narrative == "Done: clean reel, twice."
     author = Says(plan)
-    author.name = "rules"
+    author.declare = lambda speaker="": Declaration(lists_calls="never")
     assert (await turn(author, registry=ToolRegistry([clean_reel]), settings=TurnSettings())).narrative == ""

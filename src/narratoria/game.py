@@ -10,12 +10,15 @@ from typing import cast
 
 from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.history import finish_undo
 from narratoria.lore.past_turns import Chronicle
 from narratoria.lore.recollection import Recollection, check_lore
 from narratoria.narrator.casting import granted_time, make_narrator, warm_up
 from narratoria.narrator.protocol import Narrator
+from narratoria.narrator.rules.patterns import same_request
+from narratoria.offering import ending_of
 from narratoria.plan_executor import PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.resume import open_turn
@@ -24,7 +27,7 @@ from narratoria.session.assets import AssetStore
 from narratoria.session.fold import fold_turn
 from narratoria.session.journal import Journal
 from narratoria.session.store import SessionMeta
-from narratoria.story import Story, ending_of, library_story, open_story, story_folders
+from narratoria.story import Story, library_story, open_story, story_folders
 from narratoria.tools.process import process_tool
 from narratoria.turn import Interrupted, Origin, Outcome, TurnResult, TurnSettings, take_turn
 
@@ -49,7 +52,9 @@ class Game:
             generation_timeout = granted_time()
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
-        self.settings = TurnSettings(premise=story.premise, generation_timeout=generation_timeout)
+        self.settings = TurnSettings(
+            premise=story.premise, generation_timeout=generation_timeout, takes_choice=same_request
+        )
         self.unused_lore = check_lore(story)
         self._chronicle = Chronicle()
         self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
@@ -123,16 +128,11 @@ class Game:
         return await take_turn(
             session,
             text,
-            narrator=self.narrator,
+            narrator=FactChecked(self.narrator, ledger),
             registry=self.registry,
             executor=self.executor,
             origin=origin,
-            settings=replace(
-                self.settings,
-                memories=memories,
-                recall=memory.remind,
-                ledger=ledger,
-            ),
+            settings=replace(self.settings, memories=memories, recall=memory.remind),
             resume=resume,
         )
 

@@ -132,15 +132,6 @@ class Story:
         raise KeyError(name)
 
 
-def ending_of(state: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The (id, title) of the ending the story has come to: state `ending`, set by a rule or a tool."""
-    ending = state.get("ending")
-    if not isinstance(ending, Mapping) or not isinstance(ending.get("id"), str):
-        return None
-    title = ending.get("title")
-    return ending["id"], title if isinstance(title, str) else ending["id"]
-
-
 # --- finding -------------------------------------------------------------------------------------------
 
 

@@ -28,34 +28,33 @@ from narratoria.events import (
     TurnCommitted,
     TurnStarted,
 )
-from narratoria.factcheck.patch_ledger import Ledger
-from narratoria.factcheck.receipts import CONTRADICTION, Receipt, audit_deeds, contradictions, judged
-from narratoria.factcheck.retelling import hold_to_state
 from narratoria.narrator.invocation import as_written, ask, readable
-from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
-from narratoria.narrator.template import TemplateNarrator, account, narrate
-from narratoria.offering import offer_after
+from narratoria.narrator.protocol import (
+    Narrator,
+    NarratorRequest,
+    PastTurn,
+    Receipt,
+    Reviewer,
+    ToolCard,
+    declaration_of,
+)
+from narratoria.narrator.template import TemplateNarrator, account
+from narratoria.offering import ending_of, offer_after, same_words
 from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.registry import ToolRegistry
 from narratoria.schema import dump
 from narratoria.session import Session
 from narratoria.skills import Skills
-from narratoria.story import ending_of
 from narratoria.tool import Tool
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
 QUEUE_LENGTH: Final = 4
-DROPPED: Final = (
-    "The narrator's words did not agree with what happened; what was done is told plainly instead."
-)
 NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
 
 Origin = Literal["player", "choice", "opening", "retry"]
 Outcome = Literal["completed", "fallback", "cancelled"]
-_WORDLESS: Final = frozenset({"local"})  # it says what it did not understand, and nothing of its deeds
-_AUTHORED: Final = frozenset({"rules", "paraphrase"})  # where these say nothing, nothing was to be said
 
 
 class Interrupted(Protocol):
@@ -81,7 +80,7 @@ class TurnSettings:
     premise: str = ""
     memories: Sequence[str] = ()
     recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
-    ledger: Ledger | None = None  # which patch made which fact, for the receipts of what is narrated
+    takes_choice: Callable[[str, str], bool] = same_words  # tells if a prompt is that choice, taken
 
 
 @dataclass(slots=True)
@@ -113,12 +112,11 @@ async def take_turn(
     resume: Interrupted | None = None,
 ) -> TurnResult:
     """Take one turn. Turns of a session follow each other: a few prompts may wait, more raise `SessionBusy`."""
-    waiting = getattr(session.turn_lock, "_waiters", None)
-    if session.turn_lock.locked() and len(waiting or ()) >= QUEUE_LENGTH:
+    if session.waiting_turns >= QUEUE_LENGTH:
         raise SessionBusy(
             f"session {session.id}: {QUEUE_LENGTH} prompts are waiting already; let a turn end first"
         )
-    async with session.turn_lock:
+    async with session.next_turn():
         executor = executor or PlanExecutor(registry, session)
         return await _Turn(session, prompt, narrator, executor, origin, settings, resume).take()
 
@@ -149,6 +147,7 @@ class _Turn:
         self.parent: PlanDocument | None = None  # the plan before, which failed or was rejected
         self.parent_id: str | None = resume.parent if resume is not None else None
         self.rejected: tuple[str, ...] = ()  # why it was
+        self.fresh: PlanDocument | None = None  # the plan that succeeded, if it is of this turn's attempts
 
     async def take(self) -> TurnResult:
         session, result = self.session, self.result
@@ -162,11 +161,11 @@ class _Turn:
         try:
             if not await self._generations():
                 await self._fall_back()
+            await self._review()
         except asyncio.CancelledError:
             result.outcome = "cancelled"
             self._close()
             raise
-        self._trace_deeds()
         self._close()
         await self._save()
         return result
@@ -193,10 +192,9 @@ class _Turn:
                 continue
             self.rejected = ()
             self._announce(plan, attempt)
-            before = judged(plan.narrative or "", self.session.state)
             trace = await self._execute(plan, {})
             if trace.success:
-                await self._hold_to_state(plan, attempt, before, trace)
+                self.fresh = plan
                 return True
             self._replace(plan)
         return False
@@ -285,11 +283,12 @@ class _Turn:
     def _announce(self, plan: PlanDocument, attempt: int) -> None:
         self.result.narrator = self.narrator.name
         self.result.plans.append(plan)
-        passed_over = getattr(self.narrator, "passed_over", {})
-        failures = getattr(self.narrator, "failures", {})
-        self.result.problems.extend(f"{name}: {why}" for name, why in failures.items())
+        declared = declaration_of(self.narrator, self.narrator.name)
+        self.result.problems.extend(f"{name}: {why}" for name, why in declared.failures.items())
         self.session.record(
-            NarratorChosen(narrator=self.narrator.name, attempt=attempt, passed_over=dict(passed_over))
+            NarratorChosen(
+                narrator=self.narrator.name, attempt=attempt, passed_over=dict(declared.passed_over)
+            )
         )
         self.session.record(PlanMade(plan=plan.to_data(), attempt=attempt, narrator=self.narrator.name))
         if plan.narrative:
@@ -299,56 +298,21 @@ class _Turn:
                     NarrationDelta(text=plan.narrative, attempt=attempt, anew=bool(self.heard))
                 )
 
-    async def _hold_to_state(
-        self, plan: PlanDocument, attempt: int, before: Sequence[Receipt], trace: ExecutionResult
-    ) -> None:
-        """What the narration claims must be so; where it is not, that is told, and the narrator may mend it."""
-        if not plan.narrative:
+    async def _review(self) -> None:
+        """Let a narrator that reviews its narration do so, now that the calls are done."""
+        if not isinstance(self.narrator, Reviewer):
             return
-        told = await hold_to_state(
-            self.narrator,
-            self._request(attempt, plan, trace),
-            plan.narrative,
-            before=before,
-            trace=trace,
-            ledger=self.settings.ledger,
-            time_limit=self.settings.generation_timeout,
-        )
-        self.result.receipts = told.receipts
-        if not told.objections:
-            return
-        ending = "it stands as it is"
-        if told.retold or told.dropped:
-            ending = "it was told again" if told.retold else "it was dropped"
-            deeds = any(one.ok for one in trace.tool_results)  # they have words of their own
-            words = told.narrative or ("" if deeds else narrate(self._request(attempt, None, None)))
-            self.said = [words] if words else []
-            self.session.record(NarrationDelta(text=words, attempt=attempt, anew=True))
-        self.result.problems.extend([*told.objections, *told.failures])
-        detail = "; ".join([*told.objections, *told.failures, ending])
-        # For the trace. An author's words are the author's concern; of a model's the player hears when they are gone.
-        self._flag("info", f"the narration contradicted the state: {detail}")
-        if told.dropped:
-            self._flag("warn", DROPPED)
-
-    def _trace_deeds(self) -> None:
-        """What the tools tell is narration too, though nobody can tell it again: for the trace."""
-        result = self.result
-        words = "\n\n".join(text for one in self._completed() if (text := _summary(one.events)))
-        told = {receipt.claim for receipt in result.receipts}
-        receipts = audit_deeds(words, self.session.state, traces=result.traces, ledger=self.settings.ledger)
-        receipts = [receipt for receipt in receipts if receipt.claim not in told]
-        result.receipts = [*result.receipts, *receipts]
-        if objections := contradictions(receipts):
-            result.problems.extend(objections)
-            detail = "; ".join([*objections, "they stand as they are"])
-            self._flag("info", f"a tool's own words contradicted the state: {detail}")
-
-    def _completed(self) -> list[CallResult]:
-        return [one for trace in self.result.traces for one in trace.tool_results if one.ok]
-
-    def _flag(self, level: Literal["info", "warn"], message: str) -> None:
-        self.session.notice(Notice(level=level, code=CONTRADICTION, message=message))
+        plan, result = self.fresh, self.result
+        attempt = plan.metadata.generation_attempt if plan is not None else 1
+        request = self._request(attempt, plan, result.traces[-1] if result.traces else None)
+        review = await self.narrator.review(request, plan, result.traces, self.settings.generation_timeout)
+        if review.narrative is not None:
+            self.said = [review.narrative] if review.narrative else []
+            self.session.record(NarrationDelta(text=review.narrative, attempt=attempt, anew=True))
+        result.receipts.extend(review.receipts)
+        result.problems.extend(review.problems)
+        for notice in review.notices:
+            self.session.notice(notice)
 
     async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:
         if plan.tools:
@@ -381,19 +345,22 @@ class _Turn:
 
     def _close(self) -> None:
         session, result = self.session, self.result
-        completed = self._completed()
+        completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
+        declared = declaration_of(self.narrator, result.narrator)
         self.said.extend(text for one in completed if (text := _summary(one.events)))
-        if not any(text.strip() for text in self.said) and result.narrator not in _AUTHORED:
-            self.said = [self._account(completed)]
-        elif result.narrator in _WORDLESS:
-            # Rules that share a plan with it name their tools by path, and have told of them.
-            own = [one for one in completed if not _summary(one.events) and "/" not in self._path_of(one)]
-            self.said.append(self._account(own))
+        silent = not any(text.strip() for text in self.said)
+        if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and silent):
+            untold = [one for one in completed if not _summary(one.events)]
+            self.said.append(self._account([o for o in untold if o.tool_id not in declared.narrated_calls]))
         result.narrative = readable("\n\n".join(text for text in self.said if text.strip()))
-        hints = [readable(one) for one in getattr(self.narrator, "last_choices", ()) if isinstance(one, str)]
-        failed = [one for trace in result.traces for one in trace.tool_results if not one.ok]
-        settled = result.outcome == "completed"
-        offer = offer_after(session, result.prompt, completed, hints, settled=settled, failed=failed)
+        offer = offer_after(
+            session,
+            completed,
+            [readable(one) for one in declared.choices if isinstance(one, str)],
+            settled=result.outcome == "completed",
+            taken=lambda choice: self.settings.takes_choice(result.prompt, choice),
+            failed=[one for trace in result.traces for one in trace.tool_results if not one.ok],
+        )
         if ending_of(session.state) is not None:
             offer = Choices(choices=[])  # the story is over: there is nothing left to choose
         result.choices = offer.choices
@@ -405,12 +372,10 @@ class _Turn:
         session.past.append((result.prompt, result.narrative))
         session.turn = None
 
-    def _account(self, completed: Sequence[CallResult]) -> str:
-        return account([name for one in completed if (name := self._path_of(one).rpartition("/")[2])])
-
-    def _path_of(self, done: CallResult) -> str:
-        calls = (call for plan in self.result.plans for call in plan.tools)
-        return next((call.tool_path for call in calls if call.tool_id == done.tool_id), "")
+    def _account(self, calls: Sequence[CallResult]) -> str:
+        """A plain line of these calls, by the names of their tools."""
+        paths = {call.tool_id: call.tool_path for plan in reversed(self.result.plans) for call in plan.tools}
+        return account([name for one in calls if (name := paths.get(one.tool_id, "").rpartition("/")[2])])
 
     async def _write_down(self) -> None:
         """Before a tool acts, the journal knows of the plan: after a crash the same call is made, under the same id."""

@@ -10,7 +10,7 @@ import pytest
 from narratoria import Session
 from narratoria.events import StatePatch, TurnRedone, TurnStarted, TurnUndone
 from narratoria.factcheck.patch_ledger import Ledger
-from narratoria.factcheck.receipts import audit, audit_deeds, claims, contradictions, judged
+from narratoria.factcheck.receipts import audit, audit_summaries, claims, contradictions, judged
 from narratoria.plan import CallResult, ExecutionResult
 
 STATE: dict[str, Any] = {
@@ -263,11 +263,13 @@ def test_what_was_so_between_two_calls_is_traced_to_the_patch_of_that_moment() -
     session.patch({"door": {"open": True}})
     opened = session.seq
     session.patch({"door": {"open": False}})
-    first, second = audit_deeds("The door is open. The door is closed again.", session.state, ledger=ledger)
+    first, second = audit_summaries(
+        "The door is open. The door is closed again.", session.state, ledger=ledger
+    )
     assert (first.verdict, first.value, first.source and first.source.seq) == ("held", True, opened)
     assert (second.verdict, second.value, second.source and second.source.seq) == ("held", False, session.seq)
     session.record(TurnStarted(turn=2, prompt="look"))
-    [late] = audit_deeds("The door is open.", session.state, ledger=ledger)
+    [late] = audit_summaries("The door is open.", session.state, ledger=ledger)
     assert late.verdict == "contradicted", "that was in the turn before"
 
 

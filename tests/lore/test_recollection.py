@@ -13,7 +13,7 @@ from narratoria.events import Notice
 from narratoria.game import Game
 from narratoria.history import redo, undo_to
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
 from narratoria.plan import PlanDocument, PlannedCall
 from narratoria.session import Record, Session
 from narratoria.session.journal import Journal
@@ -32,8 +32,11 @@ class Reads:
 
     def __init__(self, *plans: PlanDocument, reads: bool = True) -> None:
         self.plans = list(plans) or [PlanDocument(narrative="So.")]
-        self.reads_memories = reads
+        self.reads = reads
         self.told: list[str] = []
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return Declaration(reads_memories=self.reads)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         self.told = list(request.memories)
@@ -222,7 +225,7 @@ async def test_a_session_opened_again_remembers_its_first_turns(tmp_path: Path) 
             await game.prompt(f"count to {number}")
         await journal.close()
         journal = store.open(journal.session.id)
-        mine.reads_memories = True
+        mine.reads = True
         again = Game(story, journal.session, narrator=mine, generation_timeout=60)
         await again.resume()
         remembered: list[str] = []

@@ -11,7 +11,7 @@ import pytest
 
 from narratoria.narrator.casting import granted_time
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch, Refusal
 from narratoria.narrator.template import TemplateNarrator
 from narratoria.plan import PlanDocument
 
@@ -22,7 +22,10 @@ class Speaker:
     ) -> None:
         self.name = name
         self.answer = answer
-        self.last_choices = choices
+        self.choices = choices
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return Declaration(choices=self.choices)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         if self.answer is None:

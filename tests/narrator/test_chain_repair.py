@@ -16,6 +16,7 @@ from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
 from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.errors import PlanRejected
 from narratoria.events import Narration, NarrationDelta, NarratorChosen, PlanRefused
+from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.casting import _OnFirstNeed
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.llm.llm_narrator import LLMNarrator
@@ -101,8 +102,8 @@ async def play(
         result = await take_turn(
             session,
             "open the gate",
-            narrator=ChainNarrator(
-                [*before, llm, *behind], last_resort=TemplateNarrator(), time_limit=seconds
+            narrator=FactChecked(
+                ChainNarrator([*before, llm, *behind], last_resort=TemplateNarrator(), time_limit=seconds)
             ),
             registry=ToolRegistry([open_gate, jammed]),
             settings=TurnSettings(generation_timeout=seconds, generations=generations),

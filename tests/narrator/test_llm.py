@@ -18,8 +18,8 @@ from narratoria.adapters.openai_compatible import OpenAIAdapter
 from narratoria.deadline import Budget
 from narratoria.errors import BudgetExceededError, PlanRejected
 from narratoria.events import NarrationDelta, Notice
+from narratoria.factcheck.fact_checked import CONTRADICTION, DROPPED, FactChecked
 from narratoria.factcheck.patch_ledger import Ledger
-from narratoria.factcheck.receipts import CONTRADICTION
 from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.llm.llm_narrator import LLMNarrator
@@ -41,7 +41,7 @@ from narratoria.testing import (
     ScriptedModel,
     Writes,
 )
-from narratoria.turn import DROPPED, NOTE, TurnSettings, take_turn
+from narratoria.turn import NOTE, TurnSettings, take_turn
 
 LIGHT = ToolCard(
     "light",
@@ -73,7 +73,9 @@ async def narrator(
 
 async def turn(session: Session, prompt: str, who: Narrator, *tools: Any) -> TurnResult:
     settings = TurnSettings(generation_timeout=20)
-    return await take_turn(session, prompt, narrator=who, registry=ToolRegistry(tools), settings=settings)
+    return await take_turn(
+        session, prompt, narrator=FactChecked(who), registry=ToolRegistry(tools), settings=settings
+    )
 
 
 def asked(server: ScriptedModel, index: int = -1) -> str:
@@ -515,12 +517,16 @@ async def test_lore_that_fires_reaches_the_models_prompt(tmp_path: Path) -> None
 async def test_a_claim_is_traced_to_the_turn_that_made_it_true() -> None:
     session, ledger = Session(state={"lamp": {"lit": False}}), Ledger()
     session.attach(ledger)
-    settings = TurnSettings(generation_timeout=20, ledger=ledger)
+    settings = TurnSettings(generation_timeout=20)
     first, second = reply("It catches.", ("light", {"item": "lamp"})), reply("The lamp is lit.")
     async with narrator(first, second) as (llm, _):
         for prompt in ("light the lamp", "look"):
             result = await take_turn(
-                session, prompt, narrator=llm, registry=ToolRegistry([light]), settings=settings
+                session,
+                prompt,
+                narrator=FactChecked(llm, ledger),
+                registry=ToolRegistry([light]),
+                settings=settings,
             )
     [receipt] = result.receipts
     assert receipt.source is not None

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from narratoria.events import Notice
-from narratoria.factcheck.receipts import CONTRADICTION, audit, contradictions, judged
+from narratoria.factcheck.fact_checked import CONTRADICTION
+from narratoria.factcheck.receipts import audit, contradictions, judged
 from narratoria.game import Game, story_registry
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
 from narratoria.session import Record

@@ -25,7 +25,7 @@ from narratoria.history import (
     undo,
     undo_to,
 )
-from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.plan import PlanDocument
 from narratoria.registry import ToolRegistry
 from narratoria.session import Record
@@ -63,7 +63,10 @@ async def test_undo_and_redo_move_the_whole_world(make_store, tmp_path: Path) ->
 async def test_what_a_refusals_offer_hides_survives_undo_and_restoration(make_store, tmp_path: Path) -> None:
     class Refuses:
         name = "refuses"
-        last_choices: tuple[str, ...] = ("Knock",)
+        choices: tuple[str, ...] = ("Knock",)
+
+        def declare(self, speaker: str = "") -> Declaration:
+            return Declaration(choices=self.choices)
 
         async def plan(self, request: NarratorRequest) -> PlanDocument:
             return PlanDocument(narrative="No.")
@@ -72,7 +75,7 @@ async def test_what_a_refusals_offer_hides_survives_undo_and_restoration(make_st
     journal.session.choices = ["Wait"]
     narrator, offered = Refuses(), []
     for hints in (("Knock",), ("Sing",), ()):
-        narrator.last_choices = hints
+        narrator.choices = hints
         await take_turn(journal.session, "fly", narrator=narrator, registry=ToolRegistry())
         offered.append((journal.session.choices, journal.session.standing))
     assert offered == [(["Knock"], ["Wait"]), (["Sing"], ["Wait"]), (["Wait"], None)]

@@ -16,6 +16,7 @@ from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.events import JsonObject
+from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.game import story_registry
 from narratoria.lore.recollection import Recollection, check_lore
 from narratoria.narrator.casting import granted_time, make_narrator, ready
@@ -124,13 +125,14 @@ async def _narrate(
 
 async def _generate(chain: ChainNarrator, request: NarratorRequest) -> PlanDocument:
     """As a turn does it: what a model got wrong it may mend, and in the last generation somebody else speaks."""
+    checked = FactChecked(chain)
     for attempt in range(1, request.generations):
         try:
-            return await chain.plan(replace(request, attempt=attempt))
+            return await checked.plan(replace(request, attempt=attempt))
         except PlanRejected as error:
             again = f"{chain.last_speaker}, attempt {attempt}: {'; '.join(error.problems)}"
             console(stderr=True).print(styled((again, "dim")))
-    return await chain.plan(replace(request, attempt=request.generations))
+    return await checked.plan(replace(request, attempt=request.generations))
 
 
 async def _only(prompt: str) -> AsyncIterator[str]:

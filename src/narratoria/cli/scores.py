@@ -17,6 +17,7 @@ from narratoria.evals.figures import milliseconds
 from narratoria.evals.scoring import Report, evaluate, load_set
 from narratoria.evals.story_sets import NARRATORS as OF_STORIES
 from narratoria.evals.story_sets import evaluate_story_set, is_story_set, load_story_set
+from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.casting import NARRATORS, make_narrator
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.invocation import NarratorFailed
@@ -102,11 +103,11 @@ class Persistent:
         self.name = " → ".join(narrator.name for narrator in narrators)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        why, failed = "", False
+        why, failed, checked = "", False, FactChecked(self.chain)
         for attempt in range(1, self.attempts + 1):
             again = replace(request, attempt=attempt, generations=self.attempts)
             try:
-                return await self.chain.plan(again)
+                return await checked.plan(again)
             except (NoMatch, PlanRejected) as error:
                 why = str(error)
                 failed = failed or isinstance(error, PlanRejected) or bool(self.chain.failures)

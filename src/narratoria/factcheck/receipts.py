@@ -24,7 +24,7 @@ from narratoria.state import plain
 
 Verdict: TypeAlias = Literal["held", "contradicted", "unknown"]
 
-CONTRADICTION: Final = "NARRATION_CONTRADICTS_STATE"
+
 MAX_NODES: Final = 20_000  # of state that are looked at
 
 # --- words ---------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def audit(
     return receipts
 
 
-def audit_deeds(
+def audit_summaries(
     words: str,
     after: Mapping[str, Any],
     *,

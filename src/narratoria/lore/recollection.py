@@ -13,7 +13,7 @@ from narratoria.lore.entries import LoreInvalid, front_matter
 from narratoria.lore.past_turns import Chronicle
 from narratoria.lore.world_info import import_folder
 from narratoria.narrator.casting import embedder
-from narratoria.narrator.protocol import Narrator
+from narratoria.narrator.protocol import Narrator, declaration_of
 from narratoria.story import Story
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def check_lore(story: Story) -> list[str]:
 class Recollection:
     """A story's memory. It is made when somebody first asks for it; for a narrator that never does it costs nothing.
 
-    A narrator says that it reads `request.memories` by an attribute `reads_memories`. One that wants them now and then,
-    for its choices, calls `request.recall`. Of a long game the newest turns are there at once, the others soon.
+    A narrator declares that it reads `request.memories`. One that wants them now and then, for its choices, calls
+    `request.recall`. Of a long game the newest turns are there at once, the others soon.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Recollection:
     ) -> None:
         self.story = story
         self.patience = patience
-        self.wanted = bool(getattr(narrator, "reads_memories", False))
+        self.wanted = declaration_of(narrator).reads_memories
         self._chronicle = chronicle or Chronicle()
         self._made: Future[StoryMemory | None] | None = None
         self._lock = Lock()  # the memory takes one thread at a time

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import Narrator, NarratorRequest
+from narratoria.narrator.protocol import Declaration, Narrator, NarratorRequest
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.narrator.shared_prompt import Continuing
 from narratoria.narrator.template import TemplateNarrator
@@ -152,9 +152,14 @@ class _OnFirstNeed(Generic[_Made]):
     """
 
     def __init__(
-        self, name: str, make: Callable[[], _Made], complete: Callable[[_Made], None] = lambda made: None
+        self,
+        name: str,
+        make: Callable[[], _Made],
+        complete: Callable[[_Made], None] = lambda made: None,
+        declaration: Declaration = Declaration(),  # noqa: B008 (frozen)
     ) -> None:
         self.name = name
+        self._declaration = declaration
         self._make = make
         self._complete = complete
         self._lock = Lock()
@@ -176,6 +181,9 @@ class _OnFirstNeed(Generic[_Made]):
     def hurry(self) -> Future[_Made]:
         self._asked.set()
         return self.warm_up()
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return self._declaration
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         narrator = await asyncio.wrap_future(self.hurry())
@@ -231,7 +239,8 @@ def _paraphrase_narrator(story: Story, *, required: bool) -> Narrator | None:
 
         return ParaphraseNarrator(story.scripted_narrator(), _load_embedder()[1], refusal=story.refusal)
 
-    return _OnFirstNeed("paraphrase", make, lambda narrator: narrator.embed_all(story.state))
+    declared = Declaration(lists_calls="never")
+    return _OnFirstNeed("paraphrase", make, lambda narrator: narrator.embed_all(story.state), declared)
 
 
 def _local_narrator(*, required: bool, without: frozenset[str]) -> Narrator | None:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from narratoria.errors import NarratoriaError, PlanRejected
-from narratoria.factcheck.retelling import Reteller
 from narratoria.narrator.invocation import NarratorFailed, ask
-from narratoria.narrator.protocol import Learner, Narrator, NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.protocol import (
+    Declaration,
+    Learner,
+    Narrator,
+    NarratorRequest,
+    NoMatch,
+    Refusal,
+    Reteller,
+    declaration_of,
+)
 from narratoria.plan import PlanDocument
 
 _SHARE: Final = 0.8  # of the time left, for a narrator with others behind it
@@ -63,9 +71,17 @@ class ChainNarrator:
     def name(self) -> str:
         return self.last_speaker or " → ".join(one.name for one in self.narrators)
 
-    @property
-    def reads_memories(self) -> bool:
-        return any(getattr(one, "reads_memories", False) for one in self.narrators)
+    def declare(self, speaker: str = "") -> Declaration:
+        """The declaration of the narrator called `speaker`, with how the chain came to it."""
+        declared = [(one.name, declaration_of(one)) for one in self.narrators]
+        of_speaker = next((own for name, own in declared if name == speaker), Declaration())
+        return replace(
+            of_speaker,
+            reads_memories=any(own.reads_memories for _, own in declared),
+            choices=self.last_choices,
+            passed_over=self.passed_over,
+            failures=self.failures,
+        )
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         course = self._set_out(request)
@@ -81,7 +97,7 @@ class ChainNarrator:
             plan = await self._hear(narrator, request, course, share)
             if plan is not None:
                 self.last_speaker = narrator.name
-                self.last_choices = tuple(getattr(narrator, "last_choices", ()))
+                self.last_choices = tuple(declaration_of(narrator).choices)
                 return plan
             course.at += 1
         # After a deed that failed, "I don't know how to do that" would deny a skill that is there.

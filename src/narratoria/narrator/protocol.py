@@ -1,21 +1,22 @@
-"""What a narrator is: it reads the situation and answers with a plan."""
+"""The narrator protocol: a situation goes in, a plan comes out. Whatever else the core may ask for is declared here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject, Notice
 from narratoria.plan import ExecutionResult, PlanDocument
 
 
 class NoMatch(NarratoriaError):
-    """This narrator has nothing to say to this prompt; the next one in the chain may."""
+    """The narrator has no answer to this prompt; the next one in the chain may have."""
 
 
 class Refusal(NoMatch):
-    """Understood, and honestly answered: nothing here can do that, but these could be tried."""
+    """The prompt is understood, and no tool or rule can do it. `choices` are things to try instead."""
 
     def __init__(self, narrative: str, choices: Sequence[str] = ()) -> None:
         super().__init__(narrative)
@@ -25,7 +26,7 @@ class Refusal(NoMatch):
 
 @dataclass(frozen=True, slots=True)
 class ToolCard:
-    """What a narrator knows of a tool: enough to choose it and to fill its input."""
+    """A tool as narrators see it: enough to choose it and to fill its input."""
 
     name: str
     description: str
@@ -43,7 +44,7 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True)
 class NarratorRequest:
-    """The situation: everything a narrator may look at, and where it may write while it thinks."""
+    """The situation: everything a narrator may look at, and the callbacks it may use while it plans."""
 
     prompt: str
     state: Mapping[str, Any] = field(default_factory=dict)
@@ -51,21 +52,20 @@ class NarratorRequest:
     tools: Sequence[ToolCard] = ()
     disabled_skills: frozenset[str] = frozenset()
     attempt: int = 1
-    generations: int = (
-        1  # how many attempts there are; asked only once, a chain does not wait for a better one
-    )
-    parent_plan: PlanDocument | None = (
-        None  # the one before, which failed or was rejected, if it could be read
-    )
-    problems: Sequence[str] = ()  # why the plan before was rejected; empty where it ran
+    generations: int = 1  # attempts the turn has; with one, a chain does not wait for a better answer
+    parent_plan: PlanDocument | None = None  # the last plan, failed or rejected, where it could be read
+    problems: Sequence[str] = ()  # why the last plan was rejected; empty where it ran
     last_trace: ExecutionResult | None = None
-    memories: Sequence[str] = ()  # for a narrator with `reads_memories`, which always gets them
+    memories: Sequence[str] = ()  # for a narrator that declares `reads_memories`
     recall: Callable[[], Sequence[str]] = lambda: ()  # the same for one that seldom wants them; it may block
     premise: str = ""
     choices: Sequence[str] = ()  # what the player is offered now
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
     unsay: Callable[[], None] = lambda: None  # what was said in this attempt does not stand
     note: Callable[[str], None] = lambda text: None  # for the trace: what was done to this answer
+    check: Callable[[PlanDocument], Sequence[str]] = (
+        lambda plan: ()
+    )  # objections, for one that can plan again
 
 
 @runtime_checkable
@@ -78,10 +78,80 @@ class Narrator(Protocol):
     async def plan(self, request: NarratorRequest) -> PlanDocument: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Facts about a narrator and its last answer. The defaults stand for a narrator that declares nothing."""
+
+    reads_memories: bool = False  # `request.memories` is filled for it in every turn
+    # When completed calls without a summary are listed plainly: where nobody said a word, never (an author's silence is
+    # meant), or always (the narrator has no words for what it does).
+    lists_calls: Literal["if_silent", "never", "always"] = "if_silent"
+    narrated_calls: frozenset[str] = frozenset()  # ids of calls that are told of, and so never listed
+    choices: Sequence[str] = ()  # offered to the player for this moment
+    passed_over: Mapping[str, str] = field(
+        default_factory=dict
+    )  # narrators asked before the speaker, and why not they
+    failures: Mapping[str, str] = field(default_factory=dict)  # those of them that failed
+
+
+@runtime_checkable
+class Declaring(Protocol):
+    """A narrator with something to declare."""
+
+    def declare(self, speaker: str = "") -> Declaration:
+        """The declaration for an answer of `speaker`: its own name, or that of a narrator it asks."""
+        ...
+
+
+def declaration_of(narrator: Narrator, speaker: str = "") -> Declaration:
+    """The narrator's declaration; the defaults for one that makes none."""
+    return narrator.declare(speaker) if isinstance(narrator, Declaring) else Declaration()
+
+
 @runtime_checkable
 class Learner(Protocol):
     """A narrator that may do better when it is asked again in the turn's next generation."""
 
     def learns_from(self, error: BaseException) -> bool:
         """After `plan` raised `error`: True where asking again is worth an attempt."""
+        ...
+
+
+@runtime_checkable
+class Reteller(Protocol):
+    """A narrator that can write a narrative again after objections to it."""
+
+    async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str: ...
+
+
+class Receipt(Protocol):
+    """A statement of a narration and the evidence for or against it."""
+
+    def to_data(self) -> JsonObject: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """The result of a look at a turn's narration after the calls."""
+
+    narrative: str | None = None  # replaces the plan's narrative; "" drops it, None leaves it
+    receipts: Sequence[Receipt] = ()
+    problems: Sequence[str] = ()
+    notices: Sequence[Notice] = ()
+
+
+@runtime_checkable
+class Reviewer(Protocol):
+    """A narrator that looks at a turn's narration once more when the calls are done."""
+
+    async def review(
+        self,
+        request: NarratorRequest,
+        plan: PlanDocument | None,
+        traces: Sequence[ExecutionResult],
+        seconds: float,
+    ) -> Review:
+        """Review `plan`'s narrative against `request.state`, the state after the calls, and the tools' own words in
+        `traces`. None for a plan whose narrative is not the narrator's: a resumed or a fallback one. A new narrative is
+        asked for at most `seconds` at a time."""
         ...

@@ -16,7 +16,14 @@ from narratoria.contract.conditions import Condition
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name, word_set
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, PastTurn
+from narratoria.narrator.protocol import (
+    Declaration,
+    Narrator,
+    NarratorRequest,
+    NoMatch,
+    PastTurn,
+    declaration_of,
+)
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful
 from narratoria.narrator.rules.rule_file import slots
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
@@ -45,19 +52,25 @@ class Continuing:
     def __init__(self, narrator: Narrator, rules: ScriptedNarrator) -> None:
         self._narrator = narrator
         self._rules = rules
+        self._narrated = frozenset[str]()  # ids of the last plan's calls that are the rules'
 
     @property
     def name(self) -> str:
         return self._narrator.name
 
+    def declare(self, speaker: str = "") -> Declaration:
+        return replace(declaration_of(self._narrator, speaker), narrated_calls=self._narrated)
+
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         """Its plan for the whole prompt, or the rules' plan for their share and its own for the rest."""
         share = self._share(request)
+        self._narrated = frozenset()
         if share is None:
             return await self._narrator.plan(request)
         known = self._rules.compose(request, share.actions)
-        if not share.comes_first:
+        if not share.comes_first:  # the rules' share has no calls then
             return _joined(await self._narrator.plan(replace(request, prompt=share.rest)), known)
+        self._narrated = frozenset(call.tool_id for call in known.tools)
         state = plain(request.state)
         for action in share.actions:
             state = foresee(action, state)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import uuid
 import zlib
@@ -13,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from narratoria.events import Done
-from narratoria.narrator.english.words import split_name
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.plan import PlanDocument, PlanMetadata
 
@@ -90,7 +90,7 @@ def narrate(request: NarratorRequest) -> str:
 
 def account(names: Sequence[str]) -> str:
     """A plain line of the tools that did their work, where nobody had a word for it."""
-    counts = Counter(" ".join(split_name(name)) for name in names)
+    counts = Counter(re.sub(r"[\W_]+", " ", name).strip() for name in names)
     times = {1: "", 2: ", twice"}
     done = [f"{name}{times.get(count, f', {count} times')}" for name, count in counts.items()]
     return f"Done: {'; '.join(done)}." if done else ""

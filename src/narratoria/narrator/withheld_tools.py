@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from narratoria.errors import PlanRejected
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
+from narratoria.narrator.protocol import Declaration, Narrator, NarratorRequest, NoMatch, declaration_of
 from narratoria.plan import PlanDocument
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ class Reserved:
     @property
     def name(self) -> str:
         return self._narrator.name
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return declaration_of(self._narrator, speaker)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         free = [card for card in request.tools if card.name not in self._tools]

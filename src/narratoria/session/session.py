@@ -7,7 +7,8 @@ import logging
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -141,6 +142,7 @@ class Session:
         self.health: dict[str, SkillHealth] = {}
         self.journal: TurnLog | None = None
         self.turn_lock = asyncio.Lock()
+        self.waiting_turns = 0  # for `turn_lock`
         self.clock = clock
         self.seq = 0
         self.calls = 0
@@ -151,6 +153,19 @@ class Session:
         self._granted = self._held
         self._sinks: tuple[Sink, ...] = ()
         self.recording = False  # whether anybody listens; what nobody would read is not made
+
+    @asynccontextmanager
+    async def next_turn(self) -> AsyncIterator[None]:
+        """Hold `turn_lock`; count as one of `waiting_turns` until it is got."""
+        self.waiting_turns += 1
+        try:
+            await self.turn_lock.acquire()
+        finally:
+            self.waiting_turns -= 1
+        try:
+            yield
+        finally:
+            self.turn_lock.release()
 
     # --- the stream --------------------------------------------------------------------------------------
 

@@ -11,9 +11,10 @@ from typing import Final
 
 from narratoria.errors import StoryInvalid
 from narratoria.game import folder_of, story_of
+from narratoria.offering import ending_of
 from narratoria.session import Session
 from narratoria.session.store import SessionMeta, Store
-from narratoria.story import Story, ending_of, find_stories
+from narratoria.story import Story, find_stories
 from narratoria.web.cards import excerpt
 from narratoria.web.covers import draw_cover
 from narratoria.web.documents import SessionCard, StoryCard

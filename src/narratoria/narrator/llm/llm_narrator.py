@@ -31,7 +31,6 @@ from narratoria.adapters.protocol import (
 from narratoria.adapters.settings import number_in
 from narratoria.deadline import Budget, BudgetTracker
 from narratoria.errors import NarratoriaError, PlanRejected
-from narratoria.factcheck.receipts import contradictions, judged
 from narratoria.narrator.llm.plan_reply import (
     MAX_NARRATIVE,
     narrative_of,
@@ -41,7 +40,7 @@ from narratoria.narrator.llm.plan_reply import (
 )
 from narratoria.narrator.llm.prompting import Prompting
 from narratoria.narrator.llm.shortening import Shortening
-from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.narrator.withheld_tools import Withheld
 from narratoria.plan import PlanDocument
 
@@ -61,8 +60,6 @@ _FOR_GOOD: Final = (ModelTimedOut, ModelUnreachable, ModelRefused, ReplyTooLarge
 
 class LLMNarrator:
     """Plans by asking a model. What it learns of the server (context too long, no schemas) it keeps."""
-
-    reads_memories = True
 
     def __init__(
         self,
@@ -127,6 +124,9 @@ class LLMNarrator:
     def name(self) -> str:
         return self._name
 
+    def declare(self, speaker: str = "") -> Declaration:
+        return Declaration(reads_memories=True, choices=self.last_choices)
+
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         """One attempt: a plan, or an exception that says why not."""
         self.last_choices = ()
@@ -143,7 +143,9 @@ class LLMNarrator:
         try:
             plan, choices = plan_of(reply.text, request, self.max_narrative)
             self.withheld.check(plan)
-            self._compare(plan, request)
+            # Without calls the state is final. With calls, the narrative is reviewed after them.
+            if not plan.tools and (objections := request.check(plan)):
+                raise PlanRejected([f"$.narrative: {objection}" for objection in objections])
         except PlanRejected as error:
             self._remember(request, [*self._cut_off(reply, request), *error.problems])
             raise
@@ -263,14 +265,6 @@ class LLMNarrator:
         if reply.usage.counted and reply.usage.output_tokens < self.max_tokens:
             self._shrink(request, self._messages(request))
         return [f"the answer was cut off after {reply.usage.output_tokens} tokens; be shorter"]
-
-    def _compare(self, plan: PlanDocument, request: NarratorRequest) -> None:
-        """A narration without calls changes nothing, so the state is final. With calls, the turn looks after them."""
-        if plan.tools:
-            return
-        objections = contradictions(judged(plan.narrative or "", request.state))
-        if objections:
-            raise PlanRejected([f"$.narrative: {objection}" for objection in objections])
 
     def _remember(self, request: NarratorRequest, problems: Sequence[str]) -> None:
         self._problems[request.prompt] = tuple(problems)

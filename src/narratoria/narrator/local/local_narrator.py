@@ -27,7 +27,7 @@ from narratoria.narrator.local.replies import (
 from narratoria.narrator.local.suggestions import suggest
 from narratoria.narrator.local.tool_matching import Candidate
 from narratoria.narrator.local.trials import Trials
-from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
+from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal, ToolCard
 from narratoria.plan import PlanDocument, PlannedCall
 
 _CHOICES: Final = 3
@@ -47,6 +47,9 @@ class LocalNarrator:
     @property
     def name(self) -> str:
         return self._name
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return Declaration(lists_calls="always")
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         """The plan for `request.prompt`, or `Refusal`. It thinks in a thread: the loop stays free."""

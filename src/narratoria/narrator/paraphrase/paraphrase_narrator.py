@@ -21,7 +21,7 @@ from narratoria.narrator.local.suggestions import Reminder
 from narratoria.narrator.paraphrase.rule_meanings import Meanings
 from narratoria.narrator.paraphrase.rule_phrases import readable
 from narratoria.narrator.paraphrase.rule_search import MAX_PROMPT, Thought, Understanding
-from narratoria.narrator.protocol import NarratorRequest, Refusal
+from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
 from narratoria.narrator.rules.rule_file import Rule
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
 from narratoria.plan import PlanDocument
@@ -47,6 +47,9 @@ class ParaphraseNarrator:
         self._embedder = embedder
         self._meanings: Meanings | None = None
         self._lock = threading.Lock()
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return self.scripted.declare(speaker)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         """The rules' plan for what the prompt means. It thinks in a thread: the loop stays free."""

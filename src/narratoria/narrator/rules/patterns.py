@@ -135,6 +135,11 @@ def readings(clause: str, tongue: Language) -> list[tuple[str, ...]]:
     return list(dict.fromkeys((words, bare(words, tongue))))
 
 
+def same_request(one: str, other: str, tongue: Language = ENGLISH) -> bool:
+    """Tells if two texts ask for the same: "please open the gate!" and "Open gate"."""
+    return not set(readings(one, tongue)).isdisjoint(readings(other, tongue))
+
+
 def with_verb(verb: Sequence[str], clause: str, tongue: Language) -> list[tuple[str, ...]]:
     """The clause behind the first one or two words of the clause before it."""
     words = bare(meaningful(clause, tongue), tongue)

@@ -20,7 +20,7 @@ from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.normalise import with_apostrophes
 from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
-from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful, readings, with_verb
 from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts, fill
 from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
@@ -102,6 +102,9 @@ class ScriptedNarrator:
     def load(cls, path: Path, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> ScriptedNarrator:
         """From a `narrator.toml`; raise `StoryInvalid` when it has a mistake."""
         return cls(Rules.load(path), new_id=new_id)
+
+    def declare(self, speaker: str = "") -> Declaration:
+        return Declaration(lists_calls="never")
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         actions, missed = self.understand(request)
