@@ -42,7 +42,7 @@ bench: setup ## every measured figure beside its target
 	scripts/bench.sh $(BIN)
 
 contracts: setup ## write contracts/ from the types
-	$(BIN)/python -m narratoria.contracts contracts
+	$(BIN)/python -m narratoria.wire_schemas contracts
 
 constraints: setup ## write constraints.txt from pyproject.toml; ARGS=--upgrade takes the newest versions that fit
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'

@@ -21,8 +21,8 @@ from pathlib import Path
 from _measure import Row, report
 
 from narratoria.events import ToolEvent, decode_tool_event
-from narratoria.tools.ndjson import Decoder, Limits
-from narratoria.tools.supervisor import run_process
+from narratoria.kinds.process.ndjson import Decoder, Limits
+from narratoria.kinds.process.supervisor import run_process
 
 WRITER = r"""
 #include <stdio.h>

@@ -20,12 +20,12 @@ from _measure import Row, cpu_seconds, interleaved, report
 
 from narratoria.cli import spare_the_collector
 from narratoria.events import TurnCommitted, TurnStarted
-from narratoria.history import undo
+from narratoria.kinds.process.process_tool import process_tool
+from narratoria.play.history import undo
 from narratoria.session import Record, Session
-from narratoria.session.journal import Journal
-from narratoria.session.sqlite import SqliteStore
 from narratoria.state import merge
-from narratoria.tools.process import process_tool
+from narratoria.store.journal import Journal
+from narratoria.store.sqlite import SqliteStore
 
 CALLS, EVENTS = 12, 5_000  # of a session, and of each call
 SHORT, LONG = 100, 10_000
@@ -76,7 +76,7 @@ class Subscriber:
 
 
 async def ours(tool: Path, folder: Path) -> SqliteStore:
-    from narratoria.registry import ToolRegistry
+    from narratoria.run.registry import ToolRegistry
 
     store = SqliteStore(folder / "sessions.db")
     session = Session(assets=store.assets)

@@ -16,7 +16,7 @@ from pathlib import Path
 from _measure import Row, interleaved, measure, report
 
 from narratoria.events import Done, ToolEvent, decode_tool_event
-from narratoria.tools.supervisor import run_process
+from narratoria.kinds.process.supervisor import run_process
 
 TOOL = r"""
 #include <unistd.h>

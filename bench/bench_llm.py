@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from _measure import Row, report
 
-from narratoria.adapters.answers import TextOf
+from narratoria.agent.adapters.answers import TextOf
 from narratoria.factcheck.receipts import audit
 from narratoria.narrator.llm.plan_reply import plan_of, reply_schema
 from narratoria.narrator.llm.prompting import Prompting

@@ -32,7 +32,7 @@ from pathlib import Path
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.story import Story
+from narratoria.play.story import Story
 story = Story.load(sys.argv[1])
 narrator = ParaphraseNarrator(story.scripted_narrator(), CachedEmbedder(MiniLM(), Path(sys.argv[2])))
 assert narrator.understand(NarratorRequest(prompt=sys.argv[3], state=story.state)).actions

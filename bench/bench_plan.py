@@ -33,8 +33,8 @@ from narratoria import (
     ToolResult,
     tool,
 )
+from narratoria.kinds.process.process_tool import process_tool
 from narratoria.session import Record
-from narratoria.tools.process import process_tool
 
 CALLS, ROUNDS, LIMIT = 10_000, 7, 2
 SLEEP = 0.2

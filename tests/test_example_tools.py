@@ -27,7 +27,7 @@ from narratoria.events import (
     UiEvent,
     decode_tool_event,
 )
-from narratoria.tools.manifest import load_manifest
+from narratoria.kinds.manifest import load_manifest
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "tools"
 TEMPLATES = Path(str(files("narratoria.cli") / "templates"))

@@ -1,7 +1,9 @@
-"""The package keeps its layers: a module imports only from its own layer and those below."""
+"""The rooms keep their order: a module imports only from its own room and from those below it."""
 
 import ast
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,96 +11,136 @@ import pytest
 import narratoria
 
 PACKAGE = Path(narratoria.__file__).parent
-LAYERS = [
-    {"bounds", "errors", "events", "state", "strict_json", "cores", "spelling"},
-    {
-        "retry", "deadline", "schema", "value_types", "context", "tool", "contract", "plan", "plan_problems",
-        "references", "prose",
-    },
-    {"session", "registry"},
-    {"executor", "handlers", "outcomes", "threads", "tools"},
-    {"plan_executor", "trace"},
-    {
-        "prompt", "adapters", "narrator", "planning", "skills", "story", "turn", "game", "history", "resume", "lint",
-        "compensation", "resource_undo", "undo_outcomes", "graph", "replay", "cassette", "conformance", "contracts",
-        "offering",
-        "factcheck", "lore", "evals",
-    },
-    {"web", "cli", "testing", "__main__"},
-]  # fmt: skip
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-MODULES = sorted(
-    path
-    for path in PACKAGE.rglob("*.py")
-    if path != PACKAGE / "__init__.py" and "stories" not in path.relative_to(PACKAGE).parts
-)
+ROOT = Path(__file__).parents[1]
+_spec = importlib.util.spec_from_file_location("draw_rooms", ROOT / "scripts" / "draw_rooms.py")
+draw_rooms = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(draw_rooms)
+
+ORDER = {room: place for place, room in enumerate(draw_rooms.ROOMS)}
+MODULES = dict(draw_rooms.modules(PACKAGE))
+# Inside the largest rooms the folders have an order too.
+INSIDE = {
+    "narrator": ["english", "embedding", "protocol", "rules", "local", "paraphrase", "llm"],
+    "tools": ["schema", "value_types", "deadline", "retry"],
+    "agent": ["prompt", "adapters"],
+}
 
 
-def part_of(path: Path) -> str:
-    first = path.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
+def imports(name: str) -> set[str]:
+    """The modules of ours that a module imports when it runs, each by the longest name that is a module."""
+    found = set()
+    for target in draw_rooms.imports(ast.parse(MODULES[name].read_text(encoding="utf-8"))):
+        while target not in MODULES and target.count(".") > 1:
+            target = target.rpartition(".")[0]
+        if target in MODULES:
+            found.add(target)
+    return found - {name}
 
 
-def imports(tree: ast.Module):
-    """Imports that happen at run time; those for the type checker alone do not count."""
-    skipped = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            skipped.update(id(child) for body in node.body for child in ast.walk(body))
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            if node.module == "narratoria":
-                yield from (f"narratoria.{alias.name}" for alias in node.names)
-            else:
-                yield node.module
-
-
-def test_every_module_has_a_layer():
-    unknown = {part_of(path) for path in MODULES} - LEVEL.keys()
-    assert not unknown, (
-        f"say in tests/test_layers.py and in narratoria/__init__.py where these belong: {unknown}"
+def test_every_module_has_a_room():
+    strangers = {draw_rooms.room_of(name) for name in MODULES} - ORDER.keys()
+    assert not strangers, (
+        f"say in scripts/draw_rooms.py and in narratoria/__init__.py where these belong: {strangers}"
     )
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_downwards(path):
-    own = LEVEL[part_of(path)]
-    for name in imports(ast.parse(path.read_text(encoding="utf-8"))):
-        parts = name.split(".")
-        if parts[0] != "narratoria" or len(parts) == 1 or parts[1] == "__version__":
-            continue
-        assert LEVEL[parts[1]] <= own, f"{path.name} imports {name}, which is above it"
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_go_downwards(name):
+    room = draw_rooms.room_of(name)
+    for target in imports(name):
+        below = draw_rooms.room_of(target)
+        assert ORDER[below] <= ORDER[room], f"{name} imports {target}, whose room is above its own"
+        inside = INSIDE.get(room, [])
+        own, other = ((*one.split(".")[2:], "")[0] for one in (name, target))
+        if room == below and own in inside and other in inside:
+            assert inside.index(other) <= inside.index(own), f"{name} imports {target}, which is above it"
 
 
-READS_ENGLISH = (
-    "narrator.english",
-    "narrator.rules",
-    "narrator.paraphrase",
-    "narrator.local",
-    "factcheck",
-    "lore",
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {name: imports(name) for name in MODULES}
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> None:
+        if name in path:
+            circle = [*path[path.index(name) :], name]
+            packages = {one for one in circle if MODULES[one].name == "__init__.py"}
+            assert packages, f"modules import each other: {' -> '.join(circle)}"
+            return
+        if name not in done:
+            for target in sorted(graph[name]):
+                visit(target, [*path, name])
+            done.add(name)
+
+    for name in sorted(graph):
+        visit(name, [])
+
+
+def test_no_two_modules_share_a_name():
+    seen: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        if path.name != "__init__.py" and not name.startswith(
+            "narratoria.cli."
+        ):  # commands are named for their rooms
+            seen.setdefault(path.stem, []).append(name)
+    assert {stem: names for stem, names in seen.items() if len(names) > 1 and stem != "__main__"} == {}
+
+
+def test_every_room_says_what_it_is_in_a_line():
+    for name, path in MODULES.items():
+        first = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+        assert len(first) > 10, f"{name} has no docstring"
+
+
+def test_the_picture_of_the_rooms_is_drawn_from_the_imports():
+    page = ROOT / "docs" / "architecture.md"
+    text = page.read_text(encoding="utf-8")
+    assert draw_rooms.page_with(text, draw_rooms.drawing(PACKAGE)) == text, (
+        "run: python scripts/draw_rooms.py"
+    )
+
+
+READS_ENGLISH = tuple(
+    f"narratoria.{room}"
+    for room in (
+        "narrator.english",
+        "narrator.rules",
+        "narrator.paraphrase",
+        "narrator.local",
+        "factcheck",
+        "lore",
+    )
 )
+CORE = [name for name in MODULES if draw_rooms.room_of(name) in ("tools", "session", "kinds", "run", "store")]
 
 
-@pytest.mark.parametrize("name", ["turn", "offering", "executor", "plan_executor", "session"])
-def test_the_core_imports_nothing_that_reads_english(name):
-    waiting, found = [f"narratoria.{name}"], set()
+@pytest.mark.parametrize("name", ["narratoria.play.turn", "narratoria.play.offering", *CORE])
+def test_the_core_leads_to_nothing_that_reads_english(name):
+    waiting, found = [name], set()
     while waiting:
         module = waiting.pop()
-        place = PACKAGE.joinpath(*module.split(".")[1:])
-        path = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
-        if module in found or module == "narratoria" or not path.is_file():
-            continue
-        found.add(module)
-        waiting += [
-            one for one in imports(ast.parse(path.read_text(encoding="utf-8"))) if "narratoria" in one
-        ]
-    reached = {one for one in found if one.removeprefix("narratoria.").startswith(READS_ENGLISH)}
+        if module not in found:
+            found.add(module)
+            waiting += imports(module)
+    reached = {one for one in found if one.startswith(READS_ENGLISH)}
     assert not reached, f"{name} leads to {sorted(reached)}"
+
+
+@pytest.mark.parametrize("statement", ["import narratoria", "import narratoria; narratoria.__version__"])
+def test_importing_the_package_loads_none_of_its_rooms(statement):
+    show = f"import sys; {statement}; print(*(m for m in sys.modules if m.startswith('narratoria')))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", show], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert loaded == ["narratoria"]
+
+
+def test_a_call_loads_no_narrator():
+    show = (
+        "import sys; from narratoria import Session, ToolRegistry, process_tool, tool; "
+        "print(*(m for m in sys.modules if m.startswith(('narratoria.narrator', 'narratoria.web', 'numpy'))))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True).stdout
+    assert loaded.split() == []
 
 
 def test_the_public_names_are_what_they_were():

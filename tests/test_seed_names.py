@@ -8,7 +8,29 @@ import pytest
 
 import narratoria
 from narratoria import RetryPolicies, RetryPolicy, Session, Tool, ToolContext, ToolRegistry, ToolResult, tool
-from narratoria.contract import (
+from narratoria.agent.planning import (
+    AddStep,
+    Plan,
+    PlanningStrategy,
+    PlanningToolsSection,
+    PlanStep,
+    ReadPlan,
+    SetupPlan,
+    UpdateStep,
+)
+from narratoria.agent.prompt import MarkdownSection, Prompt, RenderedPrompt
+from narratoria.errors import (
+    DeadlineExceededError,
+    PromptEvaluationError,
+    PromptValidationError,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+)
+from narratoria.session import ToolInvoked
+from narratoria.session.resources.filesystem import MemoryFilesystem
+from narratoria.session.resources.resources import Filesystem
+from narratoria.spelling import ELSEWHERE
+from narratoria.tools.contract import (
     CascadeEffect,
     CustomPrecondition,
     MemoryEffect,
@@ -22,31 +44,9 @@ from narratoria.contract import (
     rollback_effects,
     validate,
 )
-from narratoria.deadline import BudgetTracker, Deadline
-from narratoria.errors import (
-    DeadlineExceededError,
-    PromptEvaluationError,
-    PromptValidationError,
-    ToolValidationError,
-    VisibilityExpansionRequired,
-)
-from narratoria.planning import (
-    AddStep,
-    Plan,
-    PlanningStrategy,
-    PlanningToolsSection,
-    PlanStep,
-    ReadPlan,
-    SetupPlan,
-    UpdateStep,
-)
-from narratoria.prompt import MarkdownSection, Prompt, RenderedPrompt
-from narratoria.retry import policy_from_data
-from narratoria.session import ToolInvoked
-from narratoria.session.filesystem import MemoryFilesystem
-from narratoria.session.resources import Filesystem
-from narratoria.spelling import ELSEWHERE
-from narratoria.tool import CallScope, ToolExample, ToolHandler
+from narratoria.tools.deadline import BudgetTracker, Deadline
+from narratoria.tools.retry import policy_from_data
+from narratoria.tools.tool import CallScope, ToolExample, ToolHandler
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,29 @@
 """Narratoria: a narrator plans, tools in any language act, and every turn is a transaction.
 
-The package, from the bottom up; each layer imports only from those below it:
+The rooms of the package, from the bottom up; each imports only from those above it in this list:
 
-0  bounds, errors, events, state, strict_json, cores, spelling    what can go wrong, what can happen, what is
-1  retry, deadline, schema, value_types, context, tool, contract, plan, plan_problems, references,
-   prose                                    plain data and rules
-2  session, registry                        the world, and the catalogue of tools
-3  executor, handlers, outcomes, threads, tools    the pipeline, and the kinds of tool
-4  plan_executor, trace                     runs plans
-5  prompt, adapters, narrator, planning, skills, story, turn, game    makes plans, takes turns
-6  cli, web                                 faces
+errors, bounds, events, state     what can go wrong, how much is too much, what can happen, what is
+spelling, strict_json, prose      the specifications' own names, JSON without doubles, Markdown as safe HTML
+tools        what a tool is: definition, context, retry, deadline, schema, contract
+session      the world: state, drafts, memory, assets, resources
+kinds        factories that return a Tool: function, composition, process, library
+run          the pipeline, the registry, plans and what can be known of one before it runs
+store        the journal, SQLite, PostgreSQL, export, import, salvage, replay
+agent        prompts, adapters to language models, the agent loop, the planning tools
+narrator     whatever makes a plan of a prompt: rules, paraphrase, local, llm, and the chain of them
+lore         what a story remembers
+factcheck    holds a narration to the state
+play         stories, games, turns, undo
+evals        scores a narrator on sets of prompts
+authoring, conformance, wire_schemas, testing    for authors of tools and stories, and for their tests
+web, cli     faces
 
-Importing the package names its public parts and does nothing else.
+docs/architecture.md has the picture. Importing the package loads nothing of it: each public name is loaded when it is
+first asked for.
 """
 
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 if sys.platform == "win32":  # before anything of ours asks for `fcntl`, process groups or signals
     _SENTENCE = "Narratoria runs on Linux and macOS; on Windows run `wsl --install` and use it inside WSL."
@@ -24,28 +32,57 @@ if sys.platform == "win32":  # before anything of ours asks for `fcntl`, process
         raise SystemExit(_SENTENCE)
     raise ImportError(_SENTENCE)
 
-from narratoria.errors import NarratoriaError, PlanRejected
-from narratoria.executor import ToolExecutor
-from narratoria.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
-from narratoria.plan_executor import PlanExecutor
-from narratoria.registry import ToolRegistry
-from narratoria.retry import RetryPolicies, RetryPolicy
-from narratoria.session import Session
-from narratoria.spelling import ELSEWHERE
-from narratoria.tool import Tool, ToolContext, ToolError, ToolExample, ToolResult
-from narratoria.tools.compose import Branch, conditional, parallel, sequence
-from narratoria.tools.function import function_tool, tool
-from narratoria.tools.process import process_tool
-from narratoria.turn import TurnResult, take_turn
+if TYPE_CHECKING:
+    from narratoria.errors import NarratoriaError, PlanRejected
+    from narratoria.kinds.compose import Branch, conditional, parallel, sequence
+    from narratoria.kinds.function import function_tool, tool
+    from narratoria.kinds.process.process_tool import process_tool
+    from narratoria.play.turn import TurnResult, take_turn
+    from narratoria.run.executor import ToolExecutor
+    from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
+    from narratoria.run.plan_executor import PlanExecutor
+    from narratoria.run.registry import ToolRegistry
+    from narratoria.session import Session
+    from narratoria.tools.retry import RetryPolicies, RetryPolicy
+    from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolExample, ToolResult
 
 __version__ = "0.1.0"
 
+# Where each public name is. A program that only asks for the version, or for one tool, does not pay for a narrator.
+_PUBLIC: Final = {
+    "narratoria.errors": "NarratoriaError PlanRejected",
+    "narratoria.kinds.compose": "Branch conditional parallel sequence",
+    "narratoria.kinds.function": "function_tool tool",
+    "narratoria.kinds.process.process_tool": "process_tool",
+    "narratoria.run.executor": "ToolExecutor",
+    "narratoria.run.plan": "CallResult ExecutionResult PlanDocument PlannedCall",
+    "narratoria.run.plan_executor": "PlanExecutor",
+    "narratoria.run.registry": "ToolRegistry",
+    "narratoria.session": "Session",
+    "narratoria.tools.retry": "RetryPolicies RetryPolicy",
+    "narratoria.tools.tool": "Tool ToolContext ToolError ToolExample ToolResult",
+    "narratoria.play.turn": "TurnResult take_turn",
+}
+_HOME: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
-def __getattr__(name: str) -> NoReturn:
-    """Names that the specifications have for what is called otherwise, or lies deeper, here."""
+
+def __getattr__(name: str) -> Any:
+    """A public name, loaded now; or the name to use for what the specifications call otherwise."""
+    from importlib import import_module
+
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
+    from narratoria.spelling import ELSEWHERE
+
     if name in ELSEWHERE:
         raise ImportError(f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}")
     raise AttributeError(f"module 'narratoria' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 __all__ = [

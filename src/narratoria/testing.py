@@ -20,8 +20,8 @@ from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
-from narratoria.cassette import Cassette as Cassette
-from narratoria.cassette import cassette as cassette
+from narratoria.authoring.cassette import Cassette as Cassette
+from narratoria.authoring.cassette import cassette as cassette
 
 _HEADERS_END: Final = b"\r\n\r\n"
 _PIECE: Final = 64 * 1024

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from narratoria.session import Session
-from narratoria.session.retention import prune
-from narratoria.session.sqlite import SqliteStore
+from narratoria.store.retention import prune
+from narratoria.store.sqlite import SqliteStore
 
 ASKED = ("play", "torch", "--terminal", "--json", "--narrator", "rules")
 

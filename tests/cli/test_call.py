@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from narratoria.contracts import execution_result
+from narratoria.wire_schemas import execution_result
 
 DONE = '{"version":"0","type":"done","ok":true,"summary":"All done."}'
 LOG = '{"version":"0","type":"log","level":"info","message":"working"}'

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
 from narratoria.testing import Fails, Says, ScriptedModel
 
 ROOT = Path(__file__).parents[2]

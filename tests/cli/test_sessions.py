@@ -15,7 +15,7 @@ import pytest
 
 from narratoria.events import TurnCommitted, TurnStarted
 from narratoria.session import Session
-from narratoria.session.sqlite import SqliteStore
+from narratoria.store.sqlite import SqliteStore
 
 
 def narratoria(home: Path, *arguments: str, say: str | None = None) -> subprocess.CompletedProcess[str]:

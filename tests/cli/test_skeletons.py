@@ -16,7 +16,7 @@ import pytest
 
 from narratoria.cli.skeletons import LANGUAGES, SkeletonRefused, executable, next_steps, write_tool
 from narratoria.events import Done, Log, StatePatch, ToolErrorEvent, ToolEvent, decode_tool_event
-from narratoria.tools.manifest import load_manifest
+from narratoria.kinds.manifest import load_manifest
 
 NEEDS = {
     "python": (),

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.cli.telling import speaker
+from narratoria.cli.narration_view import speaker
 from narratoria.errors import PlanRejected
 from narratoria.narrator.chain import ChainNarrator
+from narratoria.play.turn import TurnResult
 from narratoria.testing import Behaviour, Fails, Hangs, Says, ScriptedModel
-from narratoria.turn import TurnResult
 
 STORY = Path(__file__).resolve().parents[2] / "stories" / "torch"
 

@@ -18,7 +18,7 @@ from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.local.local_narrator import LocalNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
-from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.run.plan import PlanDocument, PlannedCall
 
 EVALS = Path(__file__).parents[2] / "evals"
 

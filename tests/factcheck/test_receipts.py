@@ -11,7 +11,7 @@ from narratoria import Session
 from narratoria.events import StatePatch, TurnRedone, TurnStarted, TurnUndone
 from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.factcheck.receipts import audit, audit_summaries, claims, contradictions, judged
-from narratoria.plan import CallResult, ExecutionResult
+from narratoria.run.plan import CallResult, ExecutionResult
 
 STATE: dict[str, Any] = {
     "inventory": {"lantern": {"lit": False}, "coins": 0, "rings": 3, "knife": False},

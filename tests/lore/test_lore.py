@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.contract.conditions import condition
 from narratoria.lore.lore import (
     LoreEntry,
     LoreInvalid,
@@ -23,6 +22,7 @@ from narratoria.lore.lore import (
 )
 from narratoria.narrator.embedding.minilm import DIMENSIONS, MiniLM
 from narratoria.narrator.embedding.vectors import Vectors, np
+from narratoria.tools.contract.conditions import condition
 
 
 @pytest.fixture(scope="module")

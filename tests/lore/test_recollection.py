@@ -10,15 +10,16 @@ import pytest
 
 from narratoria.errors import StoryInvalid
 from narratoria.events import Notice
-from narratoria.game import Game
-from narratoria.history import redo, undo_to
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
-from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.play.game import Game
+from narratoria.play.history import redo, undo_to
+from narratoria.play.story import Story
+from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.session import Record, Session
-from narratoria.session.journal import Journal
-from narratoria.session.store import Store, default_store
-from narratoria.story import Story
+from narratoria.store.default_store import default_store
+from narratoria.store.journal import Journal
+from narratoria.store.store import Store
 from narratoria.testing import Says, ScriptedModel
 
 STORY = Path(__file__).parents[2] / "stories" / "torch"

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
-from narratoria.adapters import ContextOverflow, ModelRequest, ModelTimedOut, evaluate
-from narratoria.adapters.openai_compatible import OpenAIAdapter
-from narratoria.deadline import Budget, BudgetTracker, Deadline
+from narratoria.agent.adapters import ContextOverflow, ModelRequest, ModelTimedOut, evaluate
+from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
+from narratoria.agent.prompt import MarkdownSection, Prompt
 from narratoria.errors import PlanRejected, PromptEvaluationError
 from narratoria.narrator.llm.llm_narrator import LLMNarrator
 from narratoria.narrator.llm.prompting import Bounds, Prompting
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
-from narratoria.prompt import MarkdownSection, Prompt
-from narratoria.schema import parser_for_schema
-from narratoria.turn import TurnSettings, card, take_turn
+from narratoria.play.turn import TurnSettings, card, take_turn
+from narratoria.tools.deadline import Budget, BudgetTracker, Deadline
+from narratoria.tools.schema import parser_for_schema
 
 from .conftest import ModelServer
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from narratoria.narrator.casting import granted_time
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch, Refusal
 from narratoria.narrator.template import TemplateNarrator
-from narratoria.plan import PlanDocument
+from narratoria.play.casting import granted_time
+from narratoria.run.plan import PlanDocument
 
 
 class Speaker:

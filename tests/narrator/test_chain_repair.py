@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
-from narratoria.adapters.openai_compatible import OpenAIAdapter
+from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
 from narratoria.errors import PlanRejected
 from narratoria.events import Narration, NarrationDelta, NarratorChosen, PlanRefused
 from narratoria.factcheck.fact_checked import FactChecked
-from narratoria.narrator.casting import _OnFirstNeed
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.llm.llm_narrator import LLMNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.template import TemplateNarrator
-from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.play.casting import _OnFirstNeed
+from narratoria.play.turn import TurnResult, TurnSettings, take_turn
+from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.session import Record
 from narratoria.testing import Behaviour, Fails, Hangs, Says, ScriptedModel, Writes
-from narratoria.turn import TurnResult, TurnSettings, take_turn
 
 
 @tool(name="open_gate", description="Open the gate.")

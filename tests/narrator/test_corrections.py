@@ -10,7 +10,7 @@ import pytest
 from narratoria.narrator.english.normalise import with_apostrophes
 from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.story import Story
+from narratoria.play.story import Story
 
 STORIES = Path(__file__).parents[2] / "stories"
 

@@ -10,15 +10,15 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from narratoria.errors import StoryInvalid
-from narratoria.game import story_registry
-from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.narrator.shared_prompt import Continuing
-from narratoria.plan import PlanDocument, PlannedCall
-from narratoria.story import Story
-from narratoria.turn import card
+from narratoria.play.casting import make_narrator
+from narratoria.play.game import story_registry
+from narratoria.play.story import Story
+from narratoria.play.turn import card
+from narratoria.run.plan import PlanDocument, PlannedCall
 
 RULES = """
 [[rule]]

@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, TurnResult, tool
-from narratoria.adapters import ContextOverflow, FormatRefused
-from narratoria.adapters.openai_compatible import OpenAIAdapter
-from narratoria.deadline import Budget
+from narratoria.agent.adapters import ContextOverflow, FormatRefused
+from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
 from narratoria.errors import BudgetExceededError, PlanRejected
 from narratoria.events import NarrationDelta, Notice
 from narratoria.factcheck.fact_checked import CONTRADICTION, DROPPED, FactChecked
 from narratoria.factcheck.patch_ledger import Ledger
-from narratoria.game import Game
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.llm.llm_narrator import LLMNarrator
 from narratoria.narrator.llm.plan_reply import plan_of, reply_schema
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, ToolCard
 from narratoria.narrator.template import TemplateNarrator
+from narratoria.play.game import Game
+from narratoria.play.story import Story
+from narratoria.play.turn import NOTE, TurnSettings, take_turn
 from narratoria.session import Record
-from narratoria.story import Story
 from narratoria.testing import (
     Babbles,
     Behaviour,
@@ -41,7 +41,7 @@ from narratoria.testing import (
     ScriptedModel,
     Writes,
 )
-from narratoria.turn import NOTE, TurnSettings, take_turn
+from narratoria.tools.deadline import Budget
 
 LIGHT = ToolCard(
     "light",

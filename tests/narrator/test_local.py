@@ -19,7 +19,7 @@ import jsonschema_rs
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.local.local_narrator import LocalNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, Refusal, ToolCard
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
 
 
 def tool(

@@ -15,7 +15,6 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.paraphrase.paraphrase_narrator import LEFT_BE, ParaphraseNarrator
@@ -25,8 +24,9 @@ from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn, Ref
 from narratoria.narrator.rules.patterns import Pattern
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, is_hedged
+from narratoria.play.casting import make_narrator
+from narratoria.play.story import Story
 from narratoria.state import merge
-from narratoria.story import Story
 
 ROOT = Path(__file__).parents[2]
 STORIES = ROOT / "stories"
@@ -286,7 +286,7 @@ def test_a_rule_of_last_resort_leaves_the_word_to_meaning(lighthouse: Paraphrase
 
 def test_the_first_page_does_not_wait_for_the_model() -> None:
     code = (
-        "import sys; from narratoria.story import Story; from narratoria.narrator.casting import make_narrator;"
+        "import sys; from narratoria.play.story import Story; from narratoria.play.casting import make_narrator;"
         f"chain = make_narrator(Story.load({str(STORIES / 'lighthouse')!r}));"
         "print([one.name for one in chain.narrators], 'numpy' in sys.modules, 'tokenizers' in sys.modules)"
     )

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from narratoria import Session
+from narratoria.agent.prompt import MarkdownSection
 from narratoria.narrator.llm.prompting import Prompting, neutral, outline
 from narratoria.narrator.protocol import NarratorRequest, PastTurn, ToolCard
-from narratoria.plan import CallResult, ExecutionResult
-from narratoria.prompt import MarkdownSection
+from narratoria.run.plan import CallResult, ExecutionResult
 
 TOOL = ToolCard(
     "light",

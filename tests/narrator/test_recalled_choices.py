@@ -12,9 +12,6 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.game import Game
-from narratoria.lore.recollection import Recollection
-from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.english.named_things import find_entities
 from narratoria.narrator.local.local_narrator import LocalNarrator
@@ -24,7 +21,10 @@ from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrato
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
-from narratoria.story import Story
+from narratoria.play.casting import make_narrator
+from narratoria.play.game import Game
+from narratoria.play.recollection import Recollection
+from narratoria.play.story import Story
 
 STORIES = Path(__file__).parents[2] / "stories"
 HALL: dict[str, Any] = {

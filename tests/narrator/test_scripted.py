@@ -13,7 +13,7 @@ from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, Too
 from narratoria.narrator.rules.patterns import Pattern, PatternError, plain_words
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
 from narratoria.state import StateView
 
 TORCH = Path(__file__).parents[2] / "stories" / "torch" / "narrator.toml"

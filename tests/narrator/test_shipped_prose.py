@@ -14,12 +14,12 @@ import pytest
 from narratoria.events import Notice
 from narratoria.factcheck.fact_checked import CONTRADICTION
 from narratoria.factcheck.receipts import audit, contradictions, judged
-from narratoria.game import Game, story_registry
 from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.play.game import Game, story_registry
+from narratoria.play.story import Story
+from narratoria.play.turn import card
 from narratoria.session import Record
 from narratoria.state import merge
-from narratoria.story import Story
-from narratoria.turn import card
 
 ROOT = Path(__file__).parents[2]
 STORIES = {name: Story.load(ROOT / "stories" / name) for name in ("torch", "lighthouse")}

@@ -13,8 +13,8 @@ from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.scripted import Action
+from narratoria.play.story import Story
 from narratoria.state import merge
-from narratoria.story import Story
 
 STORIES = Path(__file__).parents[2] / "stories"
 KITCHEN = {"place": {"id": "kitchen"}, "visited": {"store": True, "kitchen": True}}

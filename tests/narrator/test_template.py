@@ -11,7 +11,7 @@ from narratoria.events import Done
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest, PastTurn, Refusal
 from narratoria.narrator.template import TemplateNarrator, narrate
-from narratoria.plan import CallResult, ExecutionResult, PlanDocument
+from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument
 
 HOSTILE = [
     "",

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from narratoria.errors import StoryInvalid
-from narratoria.game import Game
-from narratoria.narrator.casting import make_narrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
 from narratoria.narrator.withheld_tools import Reserved, Withheld
-from narratoria.plan import PlanDocument
-from narratoria.story import Story
+from narratoria.play.casting import make_narrator
+from narratoria.play.game import Game
+from narratoria.play.story import Story
+from narratoria.run.plan import PlanDocument
 from narratoria.testing import Says, ScriptedModel
 
 TORCH = Path(__file__).parents[2] / "stories" / "torch"

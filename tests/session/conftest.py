@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import Store
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import Store
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `digging`, the game these tests share
 
@@ -34,7 +34,7 @@ def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeS
         url = request.getfixturevalue("postgres_database")
 
         def make() -> Store:
-            from narratoria.session.postgres import PostgresStore
+            from narratoria.store.postgres import PostgresStore
 
             stores.append(PostgresStore(url, assets=tmp_path / f"assets{len(stores)}"))
             return stores[-1]

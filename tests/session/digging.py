@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from narratoria.contract import StateChangeEffect
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument, PlannedCall, PlanRetry
-from narratoria.registry import ToolRegistry
+from narratoria.play.turn import TurnResult, take_turn
+from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.journal import Journal
-from narratoria.session.store import Store
-from narratoria.tool import Tool, ToolContext, ToolResult
-from narratoria.turn import TurnResult, take_turn
+from narratoria.store.journal import Journal
+from narratoria.store.store import Store
+from narratoria.tools.contract import StateChangeEffect
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 NEVER = PlanRetry(max_retries=0)
 

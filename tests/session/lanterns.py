@@ -12,15 +12,15 @@ import uuid
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria.history import undo
+from narratoria.kinds.process.process_tool import process_tool
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument, PlannedCall, PlanRetry
-from narratoria.registry import ToolRegistry
+from narratoria.play.history import undo
+from narratoria.play.turn import TurnResult, take_turn
+from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.journal import Journal
-from narratoria.session.sqlite import SqliteStore
-from narratoria.tools.process import process_tool
-from narratoria.turn import TurnResult, take_turn
+from narratoria.store.journal import Journal
+from narratoria.store.sqlite import SqliteStore
 
 SESSION: Final = "lanterns"
 _TOOL: Final = """#!/usr/bin/env -S python3 -S

@@ -12,15 +12,16 @@ import sys
 import uuid
 from pathlib import Path
 
-from narratoria.game import Game
-from narratoria.history import undo
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument, PlannedCall
-from narratoria.resume import open_turn
+from narratoria.play.game import Game
+from narratoria.play.history import undo
+from narratoria.play.resume import open_turn
+from narratoria.play.story import Story
+from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.session import Session
-from narratoria.session.journal import Journal
-from narratoria.session.store import SessionUnknown, Store, default_store
-from narratoria.story import Story
+from narratoria.store.default_store import default_store
+from narratoria.store.journal import Journal
+from narratoria.store.store import SessionUnknown, Store
 
 MILL = Path(__file__).with_name("mill")
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from digging import Outside, new_game, play
 from mill_player import play as grind
 
-from narratoria.history import undo
+from narratoria.play.history import undo
 from narratoria.session import Session
-from narratoria.session.sqlite import SqliteStore
+from narratoria.store.sqlite import SqliteStore
 
 TURNS = 14  # enough for snapshots in mid-game
 

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from narratoria.events import PlanMade
+from narratoria.kinds.builtin_tools import Written, file_write
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument, PlannedCall
-from narratoria.registry import ToolRegistry
+from narratoria.play.turn import take_turn
+from narratoria.run.plan import PlanDocument, PlannedCall
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.filesystem import Filesystem, HostFilesystem
-from narratoria.session.journal import Journal
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import SessionUnknown
-from narratoria.tool import Tool, ToolContext, ToolResult
-from narratoria.tools.library import Written, file_write
-from narratoria.turn import take_turn
+from narratoria.session.resources.filesystem import Filesystem, HostFilesystem
+from narratoria.store.journal import Journal
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import SessionUnknown
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 SESSION: Final = "diary"
 RECEIPT: Final = {"path", "written", "made"}

@@ -18,11 +18,11 @@ import pytest
 
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetDenied, AssetStored, Notice
-from narratoria.executor import Call
-from narratoria.registry import ToolRegistry
+from narratoria.kinds.process.process_tool import process_tool
+from narratoria.run.executor import Call
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore, is_media_type
-from narratoria.tools.process import process_tool
 
 CONTENT = b"\x89PNG\r\n\x1a\n and so on"
 DONE = '{"version":"0","type":"done","ok":true}'

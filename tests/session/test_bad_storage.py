@@ -15,10 +15,10 @@ import pytest
 from digging import Outside, new_game, play
 
 from narratoria.errors import JournalError, SessionBusy
-from narratoria.session.fold import fold
-from narratoria.session.retention import prune
-from narratoria.session.salvage import Fate, salvage
-from narratoria.session.sqlite import SqliteStore
+from narratoria.store.fold import fold
+from narratoria.store.retention import prune
+from narratoria.store.salvage.salvage import Fate, salvage
+from narratoria.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.parametrize("driver", ["apsw", "sqlite3"])
 
@@ -87,7 +87,7 @@ async def test_a_read_only_folder_can_be_read_but_not_played(open_folder: Path, 
     home.chmod(0o555)
     script = (
         "import os, sqlite3\n"
-        "from narratoria.session.sqlite import SqliteStore\n"
+        "from narratoria.store.sqlite import SqliteStore\n"
         "from narratoria.errors import JournalError\n"
         f"os.setuid(65534) if os.getuid() == 0 else None\n"
         f"store = SqliteStore({str(home / 'sessions.db')!r}, driver={driver!r})\n"
@@ -376,7 +376,7 @@ async def test_two_processes_on_one_session_do_not_mix(tmp_path: Path, driver: s
     store = SqliteStore(tmp_path / "sessions.db", driver=driver)
     journal = new_game(store)
     script = (
-        "from narratoria.session.sqlite import SqliteStore\n"
+        "from narratoria.store.sqlite import SqliteStore\n"
         f"SqliteStore({str(tmp_path / 'sessions.db')!r}, driver={driver!r}).open({journal.session.id!r})\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
@@ -451,7 +451,7 @@ def test_a_lock_that_cannot_be_written_is_one_clear_error(tmp_path: Path, driver
     script = (
         "import resource\n"
         "from narratoria.errors import JournalError\n"
-        "from narratoria.session.sqlite import SqliteStore\n"
+        "from narratoria.store.sqlite import SqliteStore\n"
         f"store = SqliteStore({str(tmp_path / 'sessions.db')!r}, driver={driver!r})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))\n"
         "try:\n"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from digging import Outside, Stone, new_game, play, trusted_world, world
 
+from narratoria.play.turn import take_turn
+from narratoria.run.resolve import ToolRefused, ToolResolver
 from narratoria.session import Session
-from narratoria.session.portable import export_session, import_session
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import Store
+from narratoria.store.portable import export_session, import_session
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import Store
 from narratoria.testing import Cassette, cassette
-from narratoria.tools.resolve import ToolRefused, ToolResolver
-from narratoria.turn import take_turn
 
 
 def taped(store: Store, session_id: str, folder: Path) -> Cassette:
@@ -99,7 +99,7 @@ async def test_a_session_that_held_something_when_it_was_first_kept_takes_it_alo
 
 async def test_an_undo_takes_a_played_back_slice_back(tmp_path: Path) -> None:
     """Played into a store, a tape makes a session like any other."""
-    from narratoria.history import undo
+    from narratoria.play.history import undo
 
     store = SqliteStore(tmp_path / "sessions.db")
     journal = new_game(store)

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.session.filesystem import Filesystem, HostFilesystem, MemoryFilesystem, PathRefusedError
+from narratoria.session.resources.filesystem import (
+    Filesystem,
+    HostFilesystem,
+    MemoryFilesystem,
+    PathRefusedError,
+)
 
 Files = HostFilesystem | MemoryFilesystem
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from digging import Dig, Dug, Outside, new_game, play, world
 
-from narratoria.contract import StateChangeEffect
 from narratoria.errors import JournalError
 from narratoria.events import TurnUndone, UndoStarted
-from narratoria.history import (
+from narratoria.narrator.protocol import Declaration, NarratorRequest
+from narratoria.play.history import (
     checkpoint,
     preview_undo,
     preview_undo_to,
@@ -25,17 +25,17 @@ from narratoria.history import (
     undo,
     undo_to,
 )
-from narratoria.narrator.protocol import Declaration, NarratorRequest
-from narratoria.plan import PlanDocument
-from narratoria.registry import ToolRegistry
+from narratoria.play.turn import take_turn
+from narratoria.run.plan import PlanDocument
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record
-from narratoria.session.fold import fold
-from narratoria.session.journal import Journal
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import Store
-from narratoria.session.timeline import Timeline
-from narratoria.tool import Tool, ToolContext, ToolResult
-from narratoria.turn import take_turn
+from narratoria.store.fold import fold
+from narratoria.store.journal import Journal
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import Store
+from narratoria.store.timeline import Timeline
+from narratoria.tools.contract import StateChangeEffect
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 
 async def test_undo_and_redo_move_the_whole_world(make_store, tmp_path: Path) -> None:

@@ -17,13 +17,14 @@ from digging import Outside, new_game, play
 from vault import Script, journalled_rollback, open_turn, packed, pending_undo, write_vault
 
 from narratoria.errors import JournalError
-from narratoria.game import Game
-from narratoria.history import preview_undo, undo
-from narratoria.session.fold import fold
-from narratoria.session.portable import export_session, import_session
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import SessionMeta, Store, default_store
-from narratoria.story import Story
+from narratoria.play.game import Game
+from narratoria.play.history import preview_undo, undo
+from narratoria.play.story import Story
+from narratoria.store.default_store import default_store
+from narratoria.store.fold import fold
+from narratoria.store.portable import export_session, import_session
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import SessionMeta, Store
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ async def test_a_rollback_of_a_file_is_listed_and_runs_only_when_asked_for(home:
 
 
 async def test_undo_redo_and_branch_bring_no_permission_back(home: Path) -> None:
-    from narratoria.history import redo
+    from narratoria.play.history import redo
 
     store = default_store(home)
     meta = taken_in(store, Script(permissions=[]).rollback(1).rollback(2, "evil:two").file())

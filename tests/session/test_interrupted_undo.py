@@ -13,11 +13,11 @@ from unringing import SESSION, registry, silenced
 
 from narratoria.errors import JournalError
 from narratoria.events import EffectTakenBack, TurnUndone
-from narratoria.game import Game
-from narratoria.history import checkpoint, preview_undo, redo, return_to, undo
-from narratoria.session.journal import Journal
-from narratoria.session.sqlite import SqliteStore
-from narratoria.story import Story
+from narratoria.play.game import Game
+from narratoria.play.history import checkpoint, preview_undo, redo, return_to, undo
+from narratoria.play.story import Story
+from narratoria.store.journal import Journal
+from narratoria.store.sqlite import SqliteStore
 
 MILL = Path(__file__).with_name("mill")
 

@@ -12,11 +12,11 @@ import pytest
 from scribing import RECEIPT, SESSION, Scribe, open_desk
 
 from narratoria.events import Committed, EffectApplied
-from narratoria.history import undo
-from narratoria.resume import open_turn
-from narratoria.session.fold import fold
-from narratoria.session.journal import Journal
-from narratoria.turn import take_turn
+from narratoria.play.history import undo
+from narratoria.play.resume import open_turn
+from narratoria.play.turn import take_turn
+from narratoria.store.fold import fold
+from narratoria.store.journal import Journal
 
 
 def killed_in_the_write(home: Path, prompt: str) -> None:

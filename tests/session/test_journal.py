@@ -14,14 +14,14 @@ from digging import Digger, Outside, Stone, new_game, play, world
 
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.events import CallEmitted, CallFinished, Notice, TurnCommitted, TurnStarted
-from narratoria.history import undo
-from narratoria.registry import ToolRegistry
-from narratoria.resume import open_turn
+from narratoria.kinds.process.process_tool import process_tool
+from narratoria.play.history import undo
+from narratoria.play.resume import open_turn
+from narratoria.play.turn import take_turn
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
-from narratoria.session.fold import fold
-from narratoria.session.store import SessionUnknown, Store
-from narratoria.tools.process import process_tool
-from narratoria.turn import take_turn
+from narratoria.store.fold import fold
+from narratoria.store.store import SessionUnknown, Store
 
 
 async def test_a_session_opened_again_is_the_one_that_was_closed(make_store, tmp_path: Path) -> None:
@@ -192,13 +192,13 @@ async def test_two_writers_never_have_one_session(make_store) -> None:
 async def test_a_second_server_is_told_which_process_has_the_session(
     postgres_database: str, tmp_path: Path
 ) -> None:
-    from narratoria.session.postgres import PostgresStore
+    from narratoria.store.postgres import PostgresStore
 
     store = PostgresStore(postgres_database, assets=tmp_path)
     journal = new_game(store)
     script = (
         "import sys\n"
-        "from narratoria.session.postgres import PostgresStore\n"
+        "from narratoria.store.postgres import PostgresStore\n"
         "PostgresStore(sys.argv[1]).open(sys.argv[2])\n"
     )
     command = [sys.executable, "-c", script, postgres_database, journal.session.id]
@@ -324,7 +324,7 @@ async def test_a_closed_journal_refuses_and_says_so(store: Store) -> None:
 async def test_a_lost_connection_is_made_again_between_turns(postgres_database: str, tmp_path: Path) -> None:
     import psycopg
 
-    from narratoria.session.postgres import PostgresStore
+    from narratoria.store.postgres import PostgresStore
 
     store = PostgresStore(postgres_database, assets=tmp_path / "assets")
     registry = Outside(tmp_path).registry()

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from narratoria.session.fold import fold
-from narratoria.session.postgres import PostgresStore
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import Store
+from narratoria.store.fold import fold
+from narratoria.store.postgres import PostgresStore
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import Store
 
 PLAYER = Path(__file__).with_name("mill_player.py")
 

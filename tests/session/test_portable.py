@@ -13,16 +13,18 @@ import pytest
 from digging import Outside, new_game, play, trusted_world, world
 
 from narratoria.errors import JournalError
-from narratoria.history import redo, undo
-from narratoria.session import Session, chunks
+from narratoria.play.history import redo, undo
+from narratoria.session import Session
 from narratoria.session.assets import AssetStore
-from narratoria.session.fold import fold
-from narratoria.session.incoming import inert
-from narratoria.session.portable import export_session, import_session, replacing
-from narratoria.session.retention import prune, select
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import Store, default_store
-from narratoria.session.transcript import to_html, to_markdown
+from narratoria.store import record_batches as chunks
+from narratoria.store.default_store import default_store
+from narratoria.store.fold import fold
+from narratoria.store.incoming import inert
+from narratoria.store.portable import export_session, import_session, replacing
+from narratoria.store.retention import prune, select
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import Store
+from narratoria.store.transcript import to_html, to_markdown
 
 
 async def exported(store: Store, folder: Path) -> tuple[str, Path, dict]:
@@ -215,7 +217,7 @@ async def test_a_transcript_reads_like_the_story_and_runs_nothing(tmp_path: Path
 
 def test_narration_is_markdown_on_the_page_too(tmp_path: Path) -> None:
     from narratoria.prose import LONGEST
-    from narratoria.session.fold import SessionView, TurnView
+    from narratoria.store.fold import SessionView, TurnView
 
     told = "You *wait*, and <b>wait</b>.\n\n- a\n- b"
     turns = [
@@ -229,7 +231,7 @@ def test_narration_is_markdown_on_the_page_too(tmp_path: Path) -> None:
 
 def test_pictures_are_part_of_the_page(tmp_path: Path) -> None:
     from narratoria.events import AssetStored
-    from narratoria.session.fold import SessionView, TurnView
+    from narratoria.store.fold import SessionView, TurnView
 
     assets = AssetStore(tmp_path)
     digest = assets.add_bytes(b"\x89PNG not really")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.session.store import default_store
+from narratoria.store.default_store import default_store
 
 
 def mode(path: Path) -> str:

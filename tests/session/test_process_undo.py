@@ -12,18 +12,18 @@ import pytest
 from digging import world
 from lanterns import DOUSE, SESSION, light, lit, make_tool, requests
 
-from narratoria.deadline import Deadline
 from narratoria.errors import ToolValidationError
 from narratoria.events import CallFinished
-from narratoria.executor import ToolExecutor
-from narratoria.history import finish_undo, preview_undo, redo, undo, undo_to
-from narratoria.registry import ToolRegistry
+from narratoria.kinds.process.process_tool import process_tool
+from narratoria.play.history import finish_undo, preview_undo, redo, undo, undo_to
+from narratoria.run.executor import ToolExecutor
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.fold import fold
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import Store
-from narratoria.tool import CallScope
-from narratoria.tools.process import process_tool
+from narratoria.store.fold import fold
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import Store
+from narratoria.tools.deadline import Deadline
+from narratoria.tools.tool import CallScope
 
 
 def registry_of(*paths: Path) -> ToolRegistry:

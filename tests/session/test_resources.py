@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
-from narratoria.registry import ToolRegistry
+from narratoria.kinds.function import tool
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.filesystem import MemoryFilesystem
-from narratoria.session.resources import Filesystem, ResourceContext, ResourceError, ResourceRegistry
-from narratoria.tool import ToolContext, ToolResult
-from narratoria.tools.function import tool
+from narratoria.session.resources.filesystem import MemoryFilesystem
+from narratoria.session.resources.resources import (
+    Filesystem,
+    ResourceContext,
+    ResourceError,
+    ResourceRegistry,
+)
+from narratoria.tools.tool import ToolContext, ToolResult
 
 
 class Counter:

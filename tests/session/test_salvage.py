@@ -15,14 +15,14 @@ from digging import Outside, new_game, play, trusted_world, world
 
 from narratoria.errors import JournalError
 from narratoria.events import RecordsLost
-from narratoria.history import redo, undo
-from narratoria.session.fold import fold
-from narratoria.session.journal import Journal
-from narratoria.session.portable import export_session, import_session
-from narratoria.session.retention import prune
-from narratoria.session.salvage import salvage
+from narratoria.play.history import redo, undo
 from narratoria.session.session import Record
-from narratoria.session.sqlite import SqliteStore
+from narratoria.store.fold import fold
+from narratoria.store.journal import Journal
+from narratoria.store.portable import export_session, import_session
+from narratoria.store.retention import prune
+from narratoria.store.salvage.salvage import salvage
+from narratoria.store.sqlite import SqliteStore
 
 PAGE = 4096
 TURNS = 36  # enough for a snapshot on the way

@@ -22,11 +22,11 @@ import pytest
 from test_kill import no_orphans, remains
 
 from narratoria.events import TurnStarted
-from narratoria.game import Game
+from narratoria.play.game import Game
+from narratoria.play.story import Story
 from narratoria.session import Session
-from narratoria.session.fold import fold
-from narratoria.session.store import default_store
-from narratoria.story import Story
+from narratoria.store.default_store import default_store
+from narratoria.store.fold import fold
 
 MILL = Path(__file__).with_name("mill")
 START_SECONDS = 60

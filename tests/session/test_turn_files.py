@@ -12,21 +12,21 @@ from digging import NEVER
 
 from narratoria.errors import JournalError
 from narratoria.events import Committed
-from narratoria.history import preview_undo, redo, undo
+from narratoria.kinds.builtin_tools import file_write
+from narratoria.kinds.compose import sequence
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument, PlannedCall
-from narratoria.registry import ToolRegistry
+from narratoria.play.history import preview_undo, redo, undo
+from narratoria.play.turn import take_turn
+from narratoria.run.plan import PlanDocument, PlannedCall
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.file_changes import LARGEST_KEPT
-from narratoria.session.filesystem import HostFilesystem, MemoryFilesystem
-from narratoria.session.journal import Journal
-from narratoria.session.portable import export_session, import_session
-from narratoria.session.resources import Filesystem, ResourceRegistry
-from narratoria.session.sqlite import SqliteStore
-from narratoria.tool import Tool, ToolContext, ToolResult
-from narratoria.tools.compose import sequence
-from narratoria.tools.library import file_write
-from narratoria.turn import take_turn
+from narratoria.session.resources.filesystem import HostFilesystem, MemoryFilesystem
+from narratoria.session.resources.resources import Filesystem, ResourceRegistry
+from narratoria.store.journal import Journal
+from narratoria.store.portable import export_session, import_session
+from narratoria.store.sqlite import SqliteStore
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 Act = Callable[[Any], None]
 

@@ -13,14 +13,15 @@ import pytest
 from digging import Outside, new_game, play, world
 from mill_player import play as grind
 
-from narratoria.history import undo
-from narratoria.session import Session, chunks
-from narratoria.session.fold import fold
-from narratoria.session.postgres import PostgresStore
-from narratoria.session.restoration import Restoration
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import SCHEMA_VERSION
-from narratoria.session.timeline import Timeline
+from narratoria.play.history import undo
+from narratoria.session import Session
+from narratoria.store import record_batches as chunks
+from narratoria.store.fold import fold
+from narratoria.store.postgres import PostgresStore
+from narratoria.store.restoration import Restoration
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import SCHEMA_VERSION
+from narratoria.store.timeline import Timeline
 
 RECORDED = Path(__file__).with_name("databases")
 
@@ -145,7 +146,7 @@ def test_only_writing_brings_an_old_database_up_to_date(tmp_path: Path, driver: 
 READ = """
 import os, sqlite3, sys  # all of them while we still may read them
 from pathlib import Path
-from narratoria.session.sqlite import SqliteStore
+from narratoria.store.sqlite import SqliteStore
 path, driver = sys.argv[1:]
 if os.getuid() == 0:
     os.setuid(65534)

@@ -14,12 +14,12 @@ from typing import Final
 
 from digging import Dig, Dug, play
 
-from narratoria.contract import StateChangeEffect
-from narratoria.registry import ToolRegistry
+from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.journal import Journal
-from narratoria.session.sqlite import SqliteStore
-from narratoria.tool import Tool, ToolContext, ToolResult
+from narratoria.store.journal import Journal
+from narratoria.store.sqlite import SqliteStore
+from narratoria.tools.contract import StateChangeEffect
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 SESSION: Final = "bells"
 BELLS: Final = ("low", "middle", "high")
@@ -58,7 +58,7 @@ def die(bell: str) -> None:
 
 
 async def _undo(home: Path) -> None:
-    from narratoria.history import undo
+    from narratoria.play.history import undo
 
     store = SqliteStore(home / "sessions.db")
     journal: Journal = store.create(Session(SESSION, state={"start": True}, assets=store.assets))

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from narratoria.session.store import default_store
+from narratoria.store.default_store import default_store
 from narratoria.web.games import Games
 from narratoria.web.server import Server
 

@@ -13,7 +13,7 @@ from narratoria.events import CallEmitted, Log, Narration, NarrationDelta, TurnC
 from narratoria.prose import LONGEST
 from narratoria.session import Record
 from narratoria.web.feed import QUEUE_BYTES, SNAPSHOT_LOG_LINES, Feed, condense
-from narratoria.web.past import Window
+from narratoria.web.turn_pages import Window
 
 
 def log(seq: int, message: str = "line") -> Record:

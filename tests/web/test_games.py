@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from narratoria.session.store import default_store
+from narratoria.store.default_store import default_store
 from narratoria.web.games import Games
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from narratoria import history
 from narratoria.events import Committed, Narration, PatchChange, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.play import history
 from narratoria.session import Record, Session
 from narratoria.session.draft import PatchMade
-from narratoria.session.journal import Journal
-from narratoria.session.sqlite import SqliteStore
 from narratoria.state import merge
-from narratoria.web.past import JournalPast, Window
+from narratoria.store.journal import Journal
+from narratoria.store.sqlite import SqliteStore
+from narratoria.web.turn_pages import JournalPast, Window
 
 Begin = Callable[[], Journal]
 

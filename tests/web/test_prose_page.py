@@ -17,7 +17,7 @@ import pytest
 from narratoria.events import Narration, TurnCommitted, TurnStarted
 from narratoria.prose import LONGEST
 from narratoria.session import Session
-from narratoria.session.store import default_store
+from narratoria.store.default_store import default_store
 
 if TYPE_CHECKING:
     from conftest import RunningServer

@@ -32,7 +32,7 @@ UNHEARD: Final = 141
 COMMANDS: Final = {
     "call": ("narratoria.cli.call", "call"),
     "check": ("narratoria.cli.check", "check"),
-    "eval": ("narratoria.cli.scores", "evaluate_set"),
+    "eval": ("narratoria.cli.eval_command", "evaluate_set"),
     "lint": ("narratoria.cli.plans", "lint"),
     "narrate": ("narratoria.cli.narrate", "narrate"),
     "new": ("narratoria.cli.new", "new"),
@@ -115,7 +115,7 @@ def _in_words(error: OSError | UnicodeError) -> str:
     """What the system refused. In a home that cannot be written, something to do about it."""
     if not isinstance(error, OSError) or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
         return str(error)
-    from narratoria.session.store import data_home, unwritable
+    from narratoria.store.store import data_home, unwritable
 
     home = data_home()
     refused = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else Path()

@@ -27,18 +27,18 @@ from narratoria.events import (
     ToolErrorEvent,
     UiEvent,
 )
-from narratoria.executor import Call
-from narratoria.plan import CallResult
-from narratoria.registry import ToolRegistry
-from narratoria.retry import plan_policy
+from narratoria.kinds.manifest import default_name
+from narratoria.kinds.process.custody import custody, sweep
+from narratoria.kinds.process.launch import LaunchRefused
+from narratoria.kinds.process.process_tool import process_tool
+from narratoria.run.executor import Call
+from narratoria.run.plan import CallResult
+from narratoria.run.registry import ToolRegistry
+from narratoria.run.trace import call_result
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
-from narratoria.session.store import data_home
-from narratoria.tools.custody import custody, sweep
-from narratoria.tools.launch import LaunchRefused
-from narratoria.tools.manifest import default_name
-from narratoria.tools.process import process_tool
-from narratoria.trace import call_result
+from narratoria.store.store import data_home
+from narratoria.tools.retry import plan_policy
 
 
 @click.command()

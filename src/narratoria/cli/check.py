@@ -12,7 +12,7 @@ from narratoria.cli import FAILED
 from narratoria.cli.environment import env_option
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.conformance import Judgement, Report, check_tool
-from narratoria.tools.custody import custody
+from narratoria.kinds.process.custody import custody
 
 _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("·", "dim")}
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from narratoria.errors import ToolValidationError
-from narratoria.tools.environment import pass_on
+from narratoria.kinds.process.environment import pass_on
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from narratoria.cli.output import console, styled, unsaid
 from narratoria.events import CallEmitted, CallFinished, CallRetrying, CallStarted, Log
-from narratoria.plan import ExecutionResult, PlanDocument
+from narratoria.run.plan import ExecutionResult, PlanDocument
 from narratoria.session import Record, Session
 
 _MARKS = {

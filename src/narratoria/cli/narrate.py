@@ -17,17 +17,17 @@ from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
-from narratoria.game import story_registry
-from narratoria.lore.recollection import Recollection, check_lore
-from narratoria.narrator.casting import granted_time, make_narrator, ready
+from narratoria.kinds.process.process_tool import process_tool
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
-from narratoria.plan import PlanDocument
-from narratoria.plan_executor import MAX_GENERATIONS
-from narratoria.registry import ToolRegistry
-from narratoria.story import MANIFEST_SUFFIX, Opening, Story, open_story
-from narratoria.tools.process import process_tool
-from narratoria.turn import card
+from narratoria.play.casting import granted_time, make_narrator, ready
+from narratoria.play.game import story_registry
+from narratoria.play.recollection import Recollection, check_lore
+from narratoria.play.story import MANIFEST_SUFFIX, Opening, Story, open_story
+from narratoria.play.turn import card
+from narratoria.run.plan import PlanDocument
+from narratoria.run.plan_executor import MAX_GENERATIONS
+from narratoria.run.registry import ToolRegistry
 
 DEFAULT_STORY = "lighthouse"
 _WARM_UP = 60.0  # seconds for a model to make ready: nobody is reading

@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from narratoria.plan import CallResult
+from narratoria.run.plan import CallResult
 
 
 class Seconds(click.FloatRange):

@@ -14,14 +14,14 @@ from narratoria.cli.environment import env_option
 from narratoria.cli.live import PlanView
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
-from narratoria.graph import mermaid, svg
-from narratoria.lint import Report, keys_that_mean_nothing, lint_plan
-from narratoria.plan import ExecutionResult, PlanDocument
-from narratoria.plan_executor import PLAN_TIMEOUT, PlanExecutor
-from narratoria.registry import ToolRegistry
+from narratoria.kinds.process.custody import custody, sweep
+from narratoria.run.graph import mermaid, svg
+from narratoria.run.lint import Report, keys_that_mean_nothing, lint_plan
+from narratoria.run.plan import ExecutionResult, PlanDocument
+from narratoria.run.plan_executor import PLAN_TIMEOUT, PlanExecutor
+from narratoria.run.registry import ToolRegistry
+from narratoria.run.resolve import ToolResolver
 from narratoria.session import Session
-from narratoria.tools.custody import custody, sweep
-from narratoria.tools.resolve import ToolResolver
 
 _plan_file = click.argument(
     "plan_file", metavar="PLAN.json", type=click.Path(allow_dash=True, path_type=Path)
@@ -110,7 +110,7 @@ async def _run(
     session_id: str | None,
     bounds: dict[str, Any],
 ) -> ExecutionResult:
-    from narratoria.cli.saved import saved_session
+    from narratoria.cli.session_options import saved_session
 
     async with saved_session(session_id) as session:
         session.grant(*grant)

@@ -12,20 +12,21 @@ from typing import Any
 import click
 from rich.console import Console
 
-from narratoria.cli.commands import Commands
 from narratoria.cli.environment import env_option
 from narratoria.cli.lines import in_daemon_thread, read_line
+from narratoria.cli.narration_view import Telling, prose, speaker
 from narratoria.cli.output import console, page, print_json, styled
-from narratoria.cli.telling import Telling, prose, speaker
+from narratoria.cli.terminal_commands import Commands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
-from narratoria.game import Game, folder_of, story_of
+from narratoria.kinds.process.custody import custody, sweep
+from narratoria.play.game import Game, folder_of, story_of
+from narratoria.play.story import open_story
+from narratoria.play.turn import TurnResult
 from narratoria.session import Record, Session
-from narratoria.session.journal import Journal
-from narratoria.session.store import Store, default_store
-from narratoria.story import open_story
-from narratoria.tools.custody import custody, sweep
-from narratoria.turn import TurnResult
+from narratoria.store.default_store import default_store
+from narratoria.store.journal import Journal
+from narratoria.store.store import Store
 
 DEFAULT_STORY = "lighthouse"
 

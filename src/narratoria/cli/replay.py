@@ -15,15 +15,15 @@ from rich.padding import Padding
 from narratoria.cli import FAILED
 from narratoria.cli.environment import env_option
 from narratoria.cli.output import console, page, print_json, printable, styled
-from narratoria.cli.saved import ask, counted, opened_store, yes_option
+from narratoria.cli.session_options import ask, counted, opened_store, yes_option
 from narratoria.events import SessionStarted
-from narratoria.game import story_of, story_registry
-from narratoria.plan import PlanDocument
-from narratoria.replay import Verification
-from narratoria.replay import verify as verify_session
-from narratoria.session.fold import SessionView, TurnView, fold
-from narratoria.session.store import SessionMeta, Store
-from narratoria.tools.custody import sweep
+from narratoria.kinds.process.custody import sweep
+from narratoria.play.game import story_of, story_registry
+from narratoria.run.plan import PlanDocument
+from narratoria.store.fold import SessionView, TurnView, fold
+from narratoria.store.replay import Verification
+from narratoria.store.replay import verify as verify_session
+from narratoria.store.store import SessionMeta, Store
 
 MOST_SHOWN: Final = 100
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from narratoria.cli.output import print_json
-from narratoria.contracts import CONTRACTS, text_of
+from narratoria.wire_schemas import CONTRACTS, text_of
 
 
 @click.command()

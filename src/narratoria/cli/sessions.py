@@ -10,17 +10,17 @@ from typing import Any, Final
 import click
 import msgspec
 
-from narratoria.cli import moves
+from narratoria.cli import session_moves as moves
 from narratoria.cli.output import console, print_json, printable, styled
-from narratoria.cli.saved import as_json_option, ask, counted, opened_store, yes_option
+from narratoria.cli.session_options import as_json_option, ask, counted, opened_store, yes_option
 from narratoria.errors import JournalError
-from narratoria.session.fold import SessionView, fold
-from narratoria.session.portable import SUFFIX, export_session, import_session, replacing
-from narratoria.session.retention import prune, select
-from narratoria.session.salvage import Fate, SavedSession, salvage
-from narratoria.session.sqlite import SqliteStore
-from narratoria.session.store import SessionMeta, is_plain_id
-from narratoria.session.transcript import to_html, to_markdown
+from narratoria.store.fold import SessionView, fold
+from narratoria.store.portable import SUFFIX, export_session, import_session, replacing
+from narratoria.store.retention import prune, select
+from narratoria.store.salvage.salvage import Fate, SavedSession, salvage
+from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import SessionMeta, is_plain_id
+from narratoria.store.transcript import to_html, to_markdown
 
 _FATES: Final[dict[Fate, str]] = {"whole": "saved whole", "partly": "saved in part", "lost": "lost"}
 

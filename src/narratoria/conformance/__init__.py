@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from narratoria.conformance.ending import rudeness
+from narratoria.conformance.ending_rules import rudeness
 from narratoria.conformance.observation import Observation, observe
+from narratoria.conformance.protocol_rules import RULES
 from narratoria.conformance.requests import requests_for
-from narratoria.conformance.rules import RULES
 from narratoria.conformance.verdicts import FAIL, Judgement, Subject, judge
 from narratoria.errors import ToolValidationError
 from narratoria.events import Done, JsonObject
+from narratoria.kinds.manifest import Manifest, default_name, has_manifest, load_manifest
+from narratoria.kinds.process.custody import custody
+from narratoria.kinds.process.environment import named, unset_of
+from narratoria.kinds.process.launch import LaunchRefused, command_for
+from narratoria.kinds.process.ndjson import Limits
 from narratoria.session.assets import AssetStore
-from narratoria.tools.custody import custody
-from narratoria.tools.environment import named, unset_of
-from narratoria.tools.launch import LaunchRefused, command_for
-from narratoria.tools.manifest import Manifest, default_name, has_manifest, load_manifest
-from narratoria.tools.ndjson import Limits
 
 DEFAULT_TIMEOUT: Final = 10.0
 

@@ -9,10 +9,10 @@ import msgspec
 
 from narratoria.errors import AssetRefused
 from narratoria.events import TOOL_EVENT_TYPES, Asset, Log, StatePatch, ToolEvent
+from narratoria.kinds.process.line_faults import EXCERPT_BYTES, printable
+from narratoria.kinds.process.ndjson import Decoder, Limits, ProtocolFailure
 from narratoria.session.assets import AssetStore
 from narratoria.session.media import HEAD_BYTES, contradiction
-from narratoria.tools.faults import EXCERPT_BYTES, printable
-from narratoria.tools.ndjson import Decoder, Limits, ProtocolFailure
 
 _FIELDS_RULE: Final = {
     "log": "log-fields",

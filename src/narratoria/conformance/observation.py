@@ -19,13 +19,13 @@ from typing import IO, Final
 
 from narratoria.conformance.lines import Line, read_line
 from narratoria.events import Asset, Done
+from narratoria.kinds.process import marks, platform
+from narratoria.kinds.process.custody import custody
+from narratoria.kinds.process.environment import NOTHING, Named, environment
+from narratoria.kinds.process.launch import refused
+from narratoria.kinds.process.line_faults import EXCERPT_BYTES
+from narratoria.kinds.process.ndjson import Limits
 from narratoria.session.assets import AssetStore
-from narratoria.tools import marks, platform
-from narratoria.tools.custody import custody
-from narratoria.tools.environment import NOTHING, Named, environment
-from narratoria.tools.faults import EXCERPT_BYTES
-from narratoria.tools.launch import refused
-from narratoria.tools.ndjson import Limits
 
 LINGER: Final = 1.0
 GRACE: Final = 1.0

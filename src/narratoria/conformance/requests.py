@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.events import JsonObject
-from narratoria.tools.manifest import Manifest
+from narratoria.kinds.manifest import Manifest
 
 MIB: Final = 1024 * 1024
 _STRANGE: Final = " Kyōto 京都 🐉 ‮שלום"

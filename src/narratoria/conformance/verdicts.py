@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 from narratoria.conformance.lines import Line
 from narratoria.conformance.observation import Observation
-from narratoria.tools.launch import LaunchRefused
-from narratoria.tools.manifest import Manifest
+from narratoria.kinds.manifest import Manifest
+from narratoria.kinds.process.launch import LaunchRefused
 
 Verdict: TypeAlias = Literal["pass", "fail", "not exercised"]
 PASS: Final = "pass"  # noqa: S105 (a verdict)

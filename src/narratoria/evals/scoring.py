@@ -18,7 +18,7 @@ from narratoria.evals.case_sets import load_set as load_set
 from narratoria.evals.figures import milliseconds, percent, ratio, rounded, share
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
 
 _ARTICLES: Final = re.compile(r"\b(the|a|an|my|some)\b")
 _ABSENT: Final = object()

@@ -14,11 +14,11 @@ from typing import Any, Final, TypeAlias
 
 from narratoria.evals.case_sets import EvaluationSetInvalid, read_lines
 from narratoria.evals.figures import milliseconds, percent, rounded, share
-from narratoria.narrator.casting import embedder
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
+from narratoria.play.casting import embedder
+from narratoria.play.story import Story, open_story
 from narratoria.state import merge
-from narratoria.story import Story, open_story
 
 STILL: Final = "still"  # nothing changes, whoever answers; a refusal is as good
 TOLD: Final = "told"  # a rule answers, not one marked `fallback`, and nothing changes

@@ -22,7 +22,7 @@ from narratoria.narrator.protocol import (
     declaration_of,
 )
 from narratoria.narrator.template import narrate
-from narratoria.plan import ExecutionResult, PlanDocument
+from narratoria.run.plan import ExecutionResult, PlanDocument
 
 CONTRADICTION: Final = "NARRATION_CONTRADICTS_STATE"
 DROPPED: Final = (

@@ -19,7 +19,7 @@ from narratoria.factcheck.claims import claims as claims
 from narratoria.factcheck.patch_ledger import Ledger, Path, Source
 from narratoria.factcheck.player_place import is_elsewhere, whereabouts
 from narratoria.narrator.english.words import split_name, stem, word_set
-from narratoria.plan import ExecutionResult
+from narratoria.run.plan import ExecutionResult
 from narratoria.state import plain
 
 Verdict: TypeAlias = Literal["held", "contradicted", "unknown"]

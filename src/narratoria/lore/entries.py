@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from narratoria import bounds
-from narratoria.contract.conditions import Condition, condition
-from narratoria.contract.expectations import ConditionError
 from narratoria.errors import NarratoriaError
+from narratoria.tools.contract.conditions import Condition, condition
+from narratoria.tools.contract.expectations import ConditionError
 
 Logic: TypeAlias = Literal["any", "all", "not_any", "not_all"]
 

@@ -19,7 +19,7 @@ from narratoria.narrator.protocol import (
     Reteller,
     declaration_of,
 )
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
 
 _SHARE: Final = 0.8  # of the time left, for a narrator with others behind it
 _LAST_SHARE: Final = 0.95  # for the last one: the template needs next to none

@@ -14,7 +14,7 @@ import msgspec
 
 from narratoria.errors import NarratoriaError, PlanRejected, describe
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
-from narratoria.plan import PlanDocument, PlanMetadata
+from narratoria.run.plan import PlanDocument, PlanMetadata
 
 GRACE: Final = 0.5
 _left_behind: set[asyncio.Task[Any]] = set()  # a task nobody refers to could vanish in mid-flight

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, Notice
-from narratoria.plan import ExecutionResult, PlanDocument
+from narratoria.run.plan import ExecutionResult, PlanDocument
 
 
 class NoMatch(NarratoriaError):

@@ -12,7 +12,6 @@ from typing import Final
 
 import msgspec
 
-from narratoria.contract.conditions import Condition
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name, word_set
@@ -27,8 +26,9 @@ from narratoria.narrator.protocol import (
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful
 from narratoria.narrator.rules.rule_file import slots
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
-from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.state import plain
+from narratoria.tools.contract.conditions import Condition
 
 _TIES: Final = word_set(
     "or either neither nor else otherwise until till while when whenever after once first but except rather unless"

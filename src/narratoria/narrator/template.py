@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from narratoria.events import Done
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument, PlanMetadata
+from narratoria.run.plan import PlanDocument, PlanMetadata
 
 _LOOKED_AT: Final = 2_000
 _QUOTED: Final = 60

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from narratoria.errors import PlanRejected
 from narratoria.narrator.protocol import Declaration, Narrator, NarratorRequest, NoMatch, declaration_of
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
 
 if TYPE_CHECKING:
-    from narratoria.story import Story
+    from narratoria.play.story import Story
 
 
 class Reserved:

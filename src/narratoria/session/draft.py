@@ -28,13 +28,13 @@ from narratoria.events import (
     StatePatch,
     ToolEvent,
 )
-from narratoria.schema import dump
 from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.memory import Memory
 from narratoria.session.memory_draft import MemoryDraft
-from narratoria.session.resources import ResourceContext
+from narratoria.session.resources.resources import ResourceContext
 from narratoria.session.slices import Slice
 from narratoria.state import StateChange, StateView, change_to_patch, compose, copy_patch, merge_into
+from narratoria.tools.schema import dump
 
 if TYPE_CHECKING:
     from narratoria.session.session import Session

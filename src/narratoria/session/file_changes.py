@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from narratoria.session.host_folder import PathRefusedError
+from narratoria.session.resources.host_folder import PathRefusedError
 
 if TYPE_CHECKING:
-    from narratoria.session.filesystem import Filesystem
+    from narratoria.session.resources.filesystem import Filesystem
 
 LARGEST_KEPT: Final = 4 * 1024 * 1024
 """Bytes of a replaced file that the journal keeps for a later undo."""

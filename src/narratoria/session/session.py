@@ -30,7 +30,6 @@ from narratoria.events import (
     SliceChange,
     ToolEvent,
 )
-from narratoria.schema import dump
 from narratoria.session.asset_records import AssetRecords
 from narratoria.session.assets import AssetStore
 from narratoria.session.dispatcher import Dispatcher
@@ -46,9 +45,10 @@ from narratoria.session.draft import (
     StateChanged,
 )
 from narratoria.session.memory import Memory
-from narratoria.session.resources import ResourceRegistry
+from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.slices import Reducer, Slice, SliceStore
 from narratoria.state import StateView, apply, change_to_patch, merge, plain, revert
+from narratoria.tools.schema import dump
 
 logger = logging.getLogger("narratoria")
 T = TypeVar("T")
@@ -107,6 +107,9 @@ class TurnLog(Protocol):
 
     async def flush(self) -> None:
         """The same, but for the end of this process only, not of the machine."""
+
+    def resumes(self, turn: int | None) -> bool:
+        """Tell if a crash left this turn open: a call of it may have acted already, and not said so."""
 
 
 class Session:

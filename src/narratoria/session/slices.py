@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from narratoria import schema
 from narratoria.events import SliceChange
+from narratoria.tools import schema
 
 T = TypeVar("T")
 Reducer = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]

@@ -15,17 +15,18 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import PlanFinished, PlanMade
-from narratoria.session.portable import SUFFIX
-from narratoria.session.store import SessionUnknown
+from narratoria.store.portable import SUFFIX
+from narratoria.store.store import SessionUnknown
 from narratoria.strict_json import check_whole
-from narratoria.web import documents, moves, openapi
+from narratoria.web import documents, openapi
+from narratoria.web import game_moves as moves
 from narratoria.web.access import SIGN_IN, signed_out
-from narratoria.web.assets import asset_response
+from narratoria.web.asset_responses import asset_response
 from narratoria.web.cards import LONGEST_TITLE
 from narratoria.web.documents import Problem
 from narratoria.web.feed import Feed
+from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import Games, NotFound
-from narratoria.web.moves import NoCheckpoint, Refused
 from narratoria.web.openapi import BINARY, STREAM, Operation
 from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
 from narratoria.web.windows import MAX_STREAMS, Windows

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from narratoria.errors import NarratoriaError
-from narratoria.game import story_registry
+from narratoria.play.game import story_registry
+from narratoria.play.story import Story
 from narratoria.session import Session
 from narratoria.session.assets import AssetStore
-from narratoria.story import Story
 
 logger = logging.getLogger("narratoria")
 

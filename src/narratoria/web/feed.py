@@ -19,8 +19,8 @@ import msgspec
 
 from narratoria.events import CallEmitted, Log, Narration, NarrationDelta, TurnCommitted
 from narratoria.session import Record
-from narratoria.web.past import Past, Window
-from narratoria.web.telling import TOLD, Key, Telling, dress, tells
+from narratoria.web.narration_html import TOLD, Key, Telling, dress, tells
+from narratoria.web.turn_pages import Past, Window
 
 GATHER_SECONDS: Final = 0.03
 # Writing to a socket is what costs: many viewers are served less often.

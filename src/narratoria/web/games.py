@@ -14,12 +14,12 @@ import msgspec
 
 from narratoria.errors import NarratoriaError, SessionBusy
 from narratoria.events import Notice
-from narratoria.game import Game, folder_of
+from narratoria.play.game import Game, folder_of
+from narratoria.play.story import Story
+from narratoria.play.turn import Origin
 from narratoria.session import Session
-from narratoria.session.portable import SUFFIX, export_session, import_session
-from narratoria.session.store import SessionMeta, SessionUnknown, Store
-from narratoria.story import Story
-from narratoria.turn import Origin
+from narratoria.store.portable import SUFFIX, export_session, import_session
+from narratoria.store.store import SessionMeta, SessionUnknown, Store
 from narratoria.web.cards import branch_title
 from narratoria.web.documents import (
     SessionCard,
@@ -28,13 +28,13 @@ from narratoria.web.documents import (
     ToolName,
 )
 from narratoria.web.feed import Feed
-from narratoria.web.moves import Refused, refusing, undo
-from narratoria.web.past import JournalPast
-from narratoria.web.seat import Seat
-from narratoria.web.shelf import Shelf, title_of
+from narratoria.web.game_moves import Refused, refusing, undo
+from narratoria.web.library import Shelf, title_of
+from narratoria.web.open_game import Seat
+from narratoria.web.turn_pages import JournalPast
 
 if TYPE_CHECKING:
-    from narratoria.session.journal import Journal
+    from narratoria.store.journal import Journal
 
 GRACE_SECONDS: Final = 2.0
 FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`

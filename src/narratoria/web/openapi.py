@@ -11,7 +11,7 @@ import msgspec
 
 from narratoria import __version__
 from narratoria.web.documents import Document, Problem, Request
-from narratoria.web.telling import FeedRecord
+from narratoria.web.narration_html import FeedRecord
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 BINARY: Final = "application/octet-stream"

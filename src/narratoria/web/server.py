@@ -16,9 +16,10 @@ import click
 import uvicorn
 
 from narratoria.errors import NarratoriaError
-from narratoria.session.store import Store, data_home, default_store
-from narratoria.story import Story, open_story
-from narratoria.tools.custody import sweep
+from narratoria.kinds.process.custody import sweep
+from narratoria.play.story import Story, open_story
+from narratoria.store.default_store import default_store
+from narratoria.store.store import Store, data_home
 from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
 from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Limits

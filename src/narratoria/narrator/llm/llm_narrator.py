@@ -14,8 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from narratoria.adapters.answers import TextOf
-from narratoria.adapters.protocol import (
+from narratoria.agent.adapters.adapter import (
     Adapter,
     ContextOverflow,
     FormatRefused,
@@ -28,8 +27,8 @@ from narratoria.adapters.protocol import (
     ModelUnreachable,
     ReplyTooLarge,
 )
-from narratoria.adapters.settings import number_in
-from narratoria.deadline import Budget, BudgetTracker
+from narratoria.agent.adapters.answers import TextOf
+from narratoria.agent.adapters.settings import number_in
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.narrator.llm.plan_reply import (
     MAX_NARRATIVE,
@@ -42,7 +41,8 @@ from narratoria.narrator.llm.prompting import Prompting
 from narratoria.narrator.llm.shortening import Shortening
 from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.narrator.withheld_tools import Withheld
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
+from narratoria.tools.deadline import Budget, BudgetTracker
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_TOKENS: Final = 700
@@ -99,7 +99,7 @@ class LLMNarrator:
         withheld: Withheld = Withheld(),  # noqa: B008 (frozen)
     ) -> LLMNarrator:
         """NARRATORIA_LLM_URL, _MODEL, _KEY or OPENAI_*; bounds by NARRATORIA_LLM_TIMEOUT, _MAX_TOKENS, _MAX_COST."""
-        from narratoria.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
+        from narratoria.agent.adapters.openai_compatible import OpenAIAdapter  # needs the extra `llm`
 
         env = os.environ if environment is None else environment
         tokens = number_in(env, "NARRATORIA_LLM_MAX_TOKENS", above_zero=True)

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria import schema
-from narratoria.adapters.answers import json_in
+from narratoria.agent.adapters.answers import json_in
 from narratoria.errors import ArgumentsInvalid, PlanRejected, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.narrator.llm.shortening import shortened
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
-from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.tools import schema
 
 MAX_NARRATIVE: Final = 1_200
 MAX_CALLS: Final = 8

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import msgspec
 
+from narratoria.agent.prompt import MarkdownSection, Prompt, Section
 from narratoria.events import JsonObject
 from narratoria.narrator.protocol import NarratorRequest, PastTurn, ToolCard
-from narratoria.plan import ExecutionResult
-from narratoria.prompt import MarkdownSection, Prompt, Section
+from narratoria.run.plan import ExecutionResult
 
 _MAX_NAME: Final = 64
 _LONG_TEXT: Final = 240  # characters of one text in the state

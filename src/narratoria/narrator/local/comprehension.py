@@ -36,7 +36,7 @@ from narratoria.narrator.local.lists import (
 from narratoria.narrator.local.tool_matching import Candidate, Sense
 from narratoria.narrator.local.tool_profiles import ToolProfile
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
-from narratoria.plan import PlannedCall
+from narratoria.run.plan import PlannedCall
 
 MAX_PROMPT: Final = 2_000  # characters; what follows is not read
 _MAX_CALLS: Final = 24

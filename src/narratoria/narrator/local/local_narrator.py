@@ -28,7 +28,7 @@ from narratoria.narrator.local.suggestions import suggest
 from narratoria.narrator.local.tool_matching import Candidate
 from narratoria.narrator.local.trials import Trials
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal, ToolCard
-from narratoria.plan import PlanDocument, PlannedCall
+from narratoria.run.plan import PlanDocument, PlannedCall
 
 _CHOICES: Final = 3
 _ENOUGH: Final = 2  # rather than a third that may be far-fetched

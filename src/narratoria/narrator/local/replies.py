@@ -12,7 +12,7 @@ from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
 from narratoria.narrator.local.request_wording import deed
 from narratoria.narrator.local.tool_matching import Candidate
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
 
 WHICH: Final = "Which of the two do you mean?"
 CONDITION: Final = "I cannot tell whether that is so. Say what is to be done, and I will do it."

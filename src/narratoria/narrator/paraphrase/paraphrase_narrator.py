@@ -24,7 +24,7 @@ from narratoria.narrator.paraphrase.rule_search import MAX_PROMPT, Thought, Unde
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
 from narratoria.narrator.rules.rule_file import Rule
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
-from narratoria.plan import PlanDocument
+from narratoria.run.plan import PlanDocument
 
 _CHOICES: Final = 3
 REFUSAL: Final = (

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from narratoria import bounds
-from narratoria.contract.conditions import Condition, condition
-from narratoria.contract.expectations import ConditionError
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
-from narratoria.plan import PlanRetry
-from narratoria.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
+from narratoria.run.plan import PlanRetry
+from narratoria.run.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
 from narratoria.state import MISSING, lookup
+from narratoria.tools.contract.conditions import Condition, condition
+from narratoria.tools.contract.expectations import ConditionError
 
 Texts: TypeAlias = tuple[str, ...]
 

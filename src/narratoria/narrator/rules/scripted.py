@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria.contract.conditions import SAID
 from narratoria.events import JsonObject
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.normalise import with_apostrophes
@@ -23,8 +22,9 @@ from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful, readings, with_verb
 from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts, fill
-from narratoria.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
 from narratoria.state import merge, plain
+from narratoria.tools.contract.conditions import SAID
 
 _HEDGES: Final = word_set("before if unless whether maybe perhaps might not never without instead")
 # "Light it, but I am afraid" has a reason against it; "light it, but keep it low" has not,

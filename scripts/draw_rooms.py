@@ -1,0 +1,144 @@
+"""Draws the rooms of the package into docs/architecture.md, from the imports of its modules.
+
+`python scripts/draw_rooms.py` writes the picture; `--check` fails where it is out of date. `ROOMS` is the order of the
+rooms: each imports only from those above it in this list. tests/test_layers.py holds the code to it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- rooms: drawn by scripts/draw_rooms.py -->", "<!-- end of rooms -->"
+
+ROOMS: Mapping[str, str] = {
+    "errors": "what can go wrong",
+    "bounds": "limits on what others write",
+    "events": "what can happen",
+    "state": "merging and looking up",
+    "spelling": "the specifications' own names",
+    "strict_json": "JSON without doubles",
+    "prose": "Markdown as safe HTML",
+    "tools": "what a tool is: context, registry, retry, schema, contract",
+    "session": "the world: drafts, memory, assets, resources",
+    "kinds": "factories that return a Tool: function, process, composition",
+    "run": "the pipeline and plans",
+    "store": "the journal, SQLite, PostgreSQL, import and salvage",
+    "agent": "prompts, models and the agent loop",
+    "narrator": "whatever makes a plan of a prompt",
+    "lore": "what a story remembers",
+    "factcheck": "holds a narration to the state",
+    "play": "stories, games, turns, undo",
+    "evals": "scores a narrator",
+    "authoring": "cassettes for tests",
+    "conformance": "checks a tool against the protocol",
+    "wire_schemas": "the contracts as files",
+    "testing": "fakes for tests of your own",
+    "web": "the page and its API",
+    "cli": "the command line",
+}
+NOT_ROOMS = {"__init__", "__main__"}
+
+
+def room_of(name: str) -> str:
+    """The room of a dotted module name: `narratoria.store.journal` is in `store`."""
+    return name.split(".")[1]
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """The modules of ours that a module imports when it runs; those for the type checker alone do not count."""
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            skipped.update(id(child) for body in node.body for child in ast.walk(body))
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("narratoria."))
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            if node.module == "narratoria":
+                yield from (f"narratoria.{alias.name}" for alias in node.names if alias.name in ROOMS)
+            elif node.module.startswith("narratoria."):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def modules(package: Path) -> Iterator[tuple[str, Path]]:
+    """Every module of the package by its dotted name."""
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if inside.parts[0] == "stories":
+            continue
+        parts = [*inside.parts[:-1], *([] if path.stem == "__init__" else [path.stem])]
+        if parts and parts[0] not in NOT_ROOMS:
+            yield ".".join(["narratoria", *parts]), path
+
+
+def edges(package: Path) -> dict[str, set[str]]:
+    """Room → the other rooms it imports from."""
+    found: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for name, path in modules(package):
+        for target in imports(ast.parse(path.read_text(encoding="utf-8"))):
+            if room_of(target) != room_of(name) and room_of(target) in ROOMS:
+                found[room_of(name)].add(room_of(target))
+    return found
+
+
+def reduced(graph: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Without the edges that a longer way implies."""
+
+    def reach(room: str) -> set[str]:
+        seen: set[str] = set()
+        todo = [*graph[room]]
+        while todo:
+            one = todo.pop()
+            if one not in seen:
+                seen.add(one)
+                todo.extend(graph[one])
+        return seen
+
+    return {
+        room: {one for one in below if not any(one in reach(other) for other in below if other != one)}
+        for room, below in graph.items()
+    }
+
+
+def drawing(package: Path) -> str:
+    """The picture as Mermaid, and the rooms as a table."""
+    graph = reduced(edges(package))
+    lines = ["```mermaid", "flowchart BT"]
+    lines += [f'  {room}["{room}"]' for room in ROOMS]
+    lines += [f"  {room} --> {below}" for room in ROOMS for below in ROOMS if below in graph[room]]
+    lines += ["```", "", "| room | what is in it | imports from |", "|---|---|---|"]
+    whole = edges(package)
+    for room, what in ROOMS.items():
+        lines.append(
+            f"| `{room}` | {what} | {', '.join(one for one in ROOMS if one in whole[room]) or 'none'} |"
+        )
+    return "\n".join(lines)
+
+
+def page_with(text: str, picture: str) -> str:
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{picture}\n{END}{after}"
+
+
+def main() -> int:
+    text = PAGE.read_text(encoding="utf-8")
+    wanted = page_with(text, drawing(ROOT / "src" / "narratoria"))
+    if "--check" in sys.argv[1:]:
+        if wanted == text:
+            return 0
+        print(f"{PAGE} is out of date; run: python scripts/draw_rooms.py", file=sys.stderr)
+        return 1
+    PAGE.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Prompts, adapters to language models, the agent loop and the planning tools."""

@@ -1,0 +1,128 @@
+"""What an adapter is: messages in, a reply out. Whatever talks to a language model does it through one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, runtime_checkable
+
+from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject
+from narratoria.tools.tool import Tool
+
+MAX_REPLY_BYTES: Final = 4 * 1024 * 1024
+CHARACTERS_PER_TOKEN: Final = 4  # where a server does not count: close for English, generous for code
+
+
+class ModelFailed(NarratoriaError):
+    """A model gave no usable reply. It costs the attempt that asked, nothing more."""
+
+
+class ModelUnreachable(ModelFailed):
+    """Nobody answers at the address, or the connection broke."""
+
+
+class ModelTimedOut(ModelFailed):
+    """The reply was not complete in time."""
+
+
+class ContextOverflow(ModelFailed):
+    """The messages are longer than the model's context."""
+
+
+class FormatRefused(ModelFailed):
+    """The server will not have this response format; a simpler one may do."""
+
+
+class ModelRefused(ModelFailed):
+    """The server will not answer this caller: the key, the address or the model's name is wrong."""
+
+
+class ModelBusy(ModelFailed):
+    """The server asks to be left alone for a while."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after  # seconds, where the server says how many
+
+
+class ReplyTooLarge(ModelFailed):
+    """The server sent more than anybody asked for, and was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a million tokens cost, in whatever currency the budget is in."""
+
+    input: float = 0.0
+    output: float = 0.0
+
+    def of(self, input_tokens: int, output_tokens: int) -> float:
+        return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    counted: bool = True  # False where the server told nothing and we estimated
+
+    def __add__(self, other: ModelUsage) -> ModelUsage:
+        return ModelUsage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost + other.cost,
+            self.counted and other.counted,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A tool call as the model wrote it: `arguments` is text, and may be anything."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One question to a model. `messages` are chat messages: `{"role": …, "content": …}`."""
+
+    messages: Sequence[JsonObject]
+    tools: Sequence[Tool[Any, Any]] = ()
+    tool_choice: str | None = None  # "auto", "required", "none"
+    schema: JsonObject | None = None  # of the reply's JSON
+    any_json: bool = False  # for servers without schemas: "answer in JSON"
+    max_tokens: int = 1024
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    text: str = ""
+    calls: tuple[ModelCall, ...] = ()
+    usage: ModelUsage = field(default_factory=ModelUsage)
+    finish: str = "stop"  # "length" where it was cut off at max_tokens
+    model: str = ""
+
+
+def _unheard(text: str) -> None:
+    """Nobody listens to the pieces."""
+
+
+@runtime_checkable
+class Adapter(Protocol):
+    """The way to one provider. `on_text` hears the reply's text piece by piece, as it is written."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(
+        self, request: ModelRequest, on_text: Callable[[str], None] = _unheard
+    ) -> ModelReply: ...
+
+
+def estimated_tokens(text: str) -> int:
+    return len(text) // CHARACTERS_PER_TOKEN + 1

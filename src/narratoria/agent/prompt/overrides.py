@@ -1,0 +1,38 @@
+"""Other words for a prompt: section texts and tool descriptions, changed without changing the code."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+
+from narratoria.errors import PromptValidationError
+from narratoria.tools.tool import Tool
+
+
+class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Texts by section path, descriptions by tool name. What does not accept overrides keeps its own."""
+
+    sections: dict[str, str] = {}
+    tools: dict[str, str] = {}
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PromptOverrides:
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError as problem:
+            raise PromptValidationError(f"prompt overrides: {problem}") from None
+
+
+def redescribed(tool: Tool[Any, Any], description: str, *, where: str) -> Tool[Any, Any]:
+    """The same tool with another description."""
+    if not tool.accepts_overrides:
+        raise PromptValidationError(
+            f"{where}: tool {tool.name!r} does not accept overrides; remove its override"
+        )
+    if not isinstance(description, str) or not description.strip() or len(description) > 200:
+        raise PromptValidationError(f"{where}: the description of {tool.name!r} needs 1-200 characters")
+    changed = copy.copy(tool)
+    changed.description = description
+    return changed

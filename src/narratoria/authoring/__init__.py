@@ -1,0 +1,1 @@
+"""Helps for authors: recorded sessions as test fixtures."""

@@ -1,0 +1,104 @@
+"""The narration in a terminal while it is being written, and who it came from."""
+
+from __future__ import annotations
+
+import re
+from time import monotonic
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.constrain import Constrain
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.spinner import Spinner
+
+from narratoria.cli.output import printable, styled
+from narratoria.events import CallStarted, Narration, NarrationDelta, PlanRefused, TurnCommitted, TurnStarted
+from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.protocol import Narrator
+from narratoria.play.turn import TurnResult
+from narratoria.session import Record
+
+WIDTH: Final = 88
+THINKING: Final = "The narrator is thinking…"
+_SOON: Final = 0.15  # seconds: a shorter wait is none
+_REJECTED: Final = "plan rejected: "
+_PLACES: Final = re.compile(r"(?<!\S)\$[.\w\[\]]*: ")
+_WHY: Final = 200  # characters of a narrator's reason
+
+
+def prose(text: str) -> RenderableType:
+    return Padding(Constrain(Markdown(printable(text)), WIDTH - 4), (0, 2))
+
+
+class Telling:
+    """Shows the pieces as they come, below everything else; what is final is printed by whoever tells the turn.
+
+    Only a terminal can take a word back, so only there anything is shown before it is final. Until there is a word, and
+    after a moment in which most turns are over, it says that the narrator is thinking.
+    """
+
+    def __init__(self, out: Console) -> None:
+        self.out = out
+        self.text = ""
+        self._live: Live | None = None
+        self._since = 0.0
+        self._spinner = Spinner("dots", styled((THINKING, "dim")), style="dim")
+
+    def push(self, record: Record) -> None:
+        event = record.event
+        if not self.out.is_terminal:
+            return
+        if isinstance(event, TurnStarted):
+            self._show("")
+        elif isinstance(event, NarrationDelta):
+            self._show(event.text if event.anew else self.text + event.text)
+        elif isinstance(event, PlanRefused):
+            self._show("")
+        elif isinstance(event, Narration | TurnCommitted) or (
+            isinstance(event, CallStarted) and not self.text
+        ):
+            self.stop()  # a tool at work has a sign of its own
+
+    def _show(self, text: str) -> None:
+        self.text = text
+        if self._live is None:
+            self._since = monotonic()
+            self._live = Live(
+                console=self.out, get_renderable=self._now, refresh_per_second=12, transient=True
+            )
+            self._live.start()
+
+    def _now(self) -> RenderableType:
+        if self.text:
+            return prose(self.text)
+        return Padding(self._spinner, (0, 2)) if monotonic() - self._since >= _SOON else ""
+
+    def stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()  # which draws once more, hence before the text is gone
+            self._live = None
+        self.text = ""
+
+
+def speaker(narrator: Narrator, result: TurnResult) -> str:
+    """Who spoke and who failed, in one line; nothing where the first narrator of the chain spoke.
+
+    A turn that is only shown again has no plans and no problems: what the chain knows is of another turn.
+    """
+    if not isinstance(narrator, ChainNarrator) or not (result.plans or result.problems):
+        return ""
+    failed = [f"{name}: {_clip(why)}" for name, why in narrator.failures.items()]
+    if result.outcome == "fallback" and not failed:
+        failed = [_clip(problem) for problem in result.problems[-1:]]
+    first = narrator.narrators[0].name if narrator.narrators else ""
+    return "" if result.narrator == first and not failed else " · ".join([result.narrator, *failed])
+
+
+def _clip(why: str) -> str:
+    """A reason for people: without the places in a plan, which are for a model to read."""
+    why = printable(" ".join(why.split()))
+    if why.startswith(_REJECTED):
+        why = f"no usable plan: {_PLACES.sub('', why.removeprefix(_REJECTED))}"
+    return why if len(why) <= _WHY else f"{why[:_WHY]}…"

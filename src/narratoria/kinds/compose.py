@@ -1,0 +1,354 @@
+"""Tools made of tools (004, "Tool Composition"): one after another, side by side, or by condition.
+
+The parts run through the pipeline like any call, with their own preconditions, retries and effects; nothing of theirs
+is copied to the whole, or it would happen twice. The whole is one transaction: when it fails, nothing of any part
+stays, and effects of parts that reached outside are taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from narratoria.errors import (
+    CANCELLED,
+    NO_BRANCH_MATCHED,
+    PromptEvaluationError,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+)
+from narratoria.events import JsonObject
+from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.retry import RetryPolicies, RetryPolicy
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
+
+AnyTool = Tool[Any, Any]
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`condition`, plain or async, sees the result of the branch's first tool; when it holds, the others follow,
+    whatever that result was: a condition on failure makes a branch that recovers."""
+
+    condition: Callable[[ToolResult[Any], ToolContext], bool | Awaitable[bool]]
+    tools: Sequence[AnyTool]
+
+
+def sequence(
+    tools: Sequence[AnyTool],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    stop_on_error: bool = False,
+    transform_output: Callable[[Any, AnyTool], Arguments | Awaitable[Arguments]] | None = None,
+    retry: RetryPolicy = RetryPolicies.NONE,
+) -> AnyTool:
+    """Run `tools` in order.
+
+    `transform_output(value, next_tool)`, plain or async, makes the next one's arguments; without it each gets the
+    arguments of the whole. A failure ends the sequence with `stop_on_error`; otherwise the rest still run, with the
+    arguments as they were, and the whole fails.
+    """
+    tools = _some(tools, "sequence")
+
+    async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
+        arguments: Arguments = args
+        results: list[ToolResult[Any]] = []
+        for index, tool in enumerate(tools):
+            result = await context.call(tool, arguments)
+            results.append(result)
+            if result.success:
+                if transform_output is not None and index + 1 < len(tools):
+                    made = transform_output(result.value, tools[index + 1])
+                    arguments = await made if isinstance(made, Awaitable) else made
+            elif stop_on_error:
+                return result
+        return _together(tools, dict(enumerate(results)), {"results": results})
+
+    return _composed(
+        run,
+        name or _name("sequence", tools),
+        description or f"Sequential execution of {len(tools)} tools",
+        tools[0].parameters,
+        _one_after_another(tools),
+        retry,
+    )
+
+
+def parallel(
+    tools: Sequence[AnyTool],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    max_concurrency: int | None = None,
+    stop_on_error: bool = False,
+    timeout: float | None = None,
+    retry: RetryPolicy = RetryPolicies.NONE,
+) -> AnyTool:
+    """Run `tools` side by side, at most `max_concurrency` at once; a place is taken again the moment it is free.
+
+    Each tool gets the arguments its own parameters name. With `stop_on_error` no tool starts after a failure, and
+    those that run are cancelled. `value` maps each tool to its result, also when the whole fails.
+    """
+    tools = _some(tools, "parallel")
+    if max_concurrency is not None and max_concurrency < 1:
+        raise ToolValidationError(f"parallel: max_concurrency must be 1 or more, got {max_concurrency}")
+    if timeout is not None:
+        check_seconds("parallel: timeout", timeout, LONGEST_TIMEOUT)
+    at_once = min(max_concurrency or len(tools), len(tools))
+
+    async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
+        results, stopped_by = await _side_by_side(tools, args, context, at_once, stop_on_error)
+        labels = _labels(tools)
+        return _together(tools, results, {labels[index]: one for index, one in results.items()}, stopped_by)
+
+    return _composed(
+        run,
+        name or _name("parallel", tools),
+        description or f"Parallel execution of {len(tools)} tools",
+        _merged_parameters(tools),
+        timeout or _at_once(tools, at_once),
+        retry,
+    )
+
+
+async def _side_by_side(
+    tools: Sequence[AnyTool], args: Arguments, context: ToolContext, at_once: int, stop_on_error: bool
+) -> tuple[dict[int, ToolResult[Any]], int | None]:
+    """The results of those that started, by their place in `tools`, and the place of the one that stopped the rest."""
+    places = asyncio.Semaphore(at_once)
+    results: dict[int, ToolResult[Any]] = {}
+    stopped_by: list[int] = []  # one at most
+    raised: list[Exception] = []
+
+    async def run_one(index: int) -> None:
+        async with places:
+            if stopped_by or raised:
+                return  # the group cancels its tasks when the loop comes to it; until then nothing may start
+            try:
+                result = await context.call(tools[index], _own_arguments(tools[index], args))
+            except asyncio.CancelledError:
+                if stopped_by:
+                    results[index] = ToolResult.failed(
+                        f"{tools[index].name}: stopped, because {tools[stopped_by[0]].name} failed",
+                        code=CANCELLED,
+                        source="runtime",
+                    )
+                raise
+            except (PromptEvaluationError, VisibilityExpansionRequired) as error:
+                raised.append(error)  # 002, failure table: it is raised as itself, not in a group
+                raise _Stop from None
+            results[index] = result
+            if stop_on_error and not result.success and not stopped_by:
+                stopped_by.append(index)
+                raise _Stop
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for index in range(len(tools)):
+                group.create_task(run_one(index))
+    except* _Stop:
+        pass  # the group has cancelled the others; why is in `stopped_by` or `raised`
+    if raised:
+        raise raised[0]
+    return dict(sorted(results.items())), next(iter(stopped_by), None)
+
+
+def conditional(
+    branches: Sequence[Branch],
+    fallback: Sequence[AnyTool] = (),
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    retry: RetryPolicy = RetryPolicies.NONE,
+) -> AnyTool:
+    """Take the first branch whose condition holds for the result of its first tool, and run its other tools, up to
+    the first of them that fails. The last result is the result of the whole.
+
+    What the first tool of a branch not taken did is dropped again. With no match the `fallback` runs; without one
+    the call fails with `NO_BRANCH_MATCHED`.
+    """
+    for index, branch in enumerate(branches):
+        if not isinstance(branch, Branch):
+            raise ToolValidationError(f"conditional: branches[{index}]: write Branch(condition, tools)")
+        if isinstance(branch.tools, Tool):
+            raise ToolValidationError(f"conditional: branches[{index}].tools: expected a list of tools")
+    branches = [branch for branch in branches if branch.tools]
+    chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]
+    for chain in chains:
+        _some(chain, "conditional")
+
+    async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
+        for branch in branches:
+            async with context.attempt() as trial:
+                result = await trial.call(branch.tools[0], args)
+                holds = branch.condition(result, trial)
+                if not (await holds if isinstance(holds, Awaitable) else holds):
+                    trial.abandon()
+                    continue
+            return await _in_order(branch.tools[1:], args, context, result)
+        if fallback:
+            return await _in_order(fallback[1:], args, context, await context.call(fallback[0], args), True)
+        return ToolResult.failed(
+            "No conditional branch matched and no fallback provided",
+            code=NO_BRANCH_MATCHED,
+            recoverable=False,
+            source="runtime",
+        )
+
+    return _composed(
+        run,
+        name
+        or _name("conditional", [tool for chain in chains for tool in chain], [len(one) for one in chains]),
+        description or "Conditional tool execution based on runtime conditions",
+        chains[0][0].parameters if chains else {"type": "object", "properties": {}},
+        _longest(chains),
+        retry,
+    )
+
+
+async def _in_order(
+    tools: Sequence[AnyTool],
+    args: Arguments,
+    context: ToolContext,
+    result: ToolResult[Any],
+    needed: bool = False,
+) -> ToolResult[Any]:
+    """The last result of `tools`, or of the first that fails. `result` is the one before them, and counts only if
+    it is `needed`."""
+    if needed and not result.success:
+        return result
+    for tool in tools:
+        result = await context.call(tool, args)
+        if not result.success:
+            return result
+    return result
+
+
+class _Stop(Exception):
+    """Ends a task group early."""
+
+
+def _composed(
+    run: Callable[..., Any],
+    name: str,
+    description: str,
+    parameters: Mapping[str, Any],
+    timeout: float | None,
+    retry: RetryPolicy,
+) -> AnyTool:
+    # The parts check their own arguments; the whole accepts what any of them may want.
+    accepted = {**parameters, "additionalProperties": True}
+    return Tool(name, description, run, parameters=accepted, timeout=timeout, retry=retry, kind="composition")
+
+
+def _some(tools: Sequence[AnyTool], what: str) -> tuple[AnyTool, ...]:
+    if isinstance(tools, Tool):
+        raise ToolValidationError(f"{what}: expected a list of tools, got {tools!r} alone")
+    if not tools:
+        raise ToolValidationError(f"{what}: needs at least one tool")
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            raise ToolValidationError(f"{what}: {tool!r} is not a Tool")
+    return tuple(tools)
+
+
+def _together(
+    tools: Sequence[AnyTool],
+    results: Mapping[int, ToolResult[Any]],
+    value: JsonObject,
+    first: int | None = None,
+) -> ToolResult[JsonObject]:
+    """The result of the whole. `first` is the part whose failure stopped the others, else the first that failed."""
+    failed = [index for index, result in results.items() if not result.success]
+    if not failed:
+        messages = "; ".join(result.message for result in results.values() if result.message)
+        return ToolResult.ok(value, message=messages)
+    index = failed[0] if first is None else first
+    tool, error = tools[index], results[index].failure
+    return ToolResult.failed(
+        f"{len(failed)} of {len(results)} tools failed, first {tool.name}: {results[index].message}",
+        code=error.code if error else "EXECUTION_FAILED",
+        recoverable=error.recoverable if error else True,
+        suggestions=error.suggestions if error else (),
+        value=value,
+        source=error.source if error else "tool",
+    )
+
+
+def _name(what: str, tools: Sequence[AnyTool], shape: Sequence[int] = ()) -> str:
+    """The names of the parts, and a digest of them: `a_b` and `a`, `b` read alike, and long names are cut."""
+    parts = [tool.name for tool in tools]
+    digest = hashlib.sha256(f"{'+'.join(parts)} {[*shape]}".encode()).hexdigest()[:8]
+    return f"{'_'.join([what, *parts])[:55]}_{digest}"
+
+
+def _labels(tools: Sequence[AnyTool]) -> list[str]:
+    """The names of the tools; the second of one name is `name#2`."""
+    seen: dict[str, int] = {}
+    labels = []
+    for tool in tools:
+        seen[tool.name] = count = seen.get(tool.name, 0) + 1
+        labels.append(tool.name if count == 1 else f"{tool.name}#{count}")
+    return labels
+
+
+def _own_arguments(tool: AnyTool, args: Arguments) -> JsonObject:
+    known = tool.parameters.get("properties")
+    if not isinstance(known, Mapping):
+        return dict(args)
+    return {key: value for key, value in args.items() if key in known}
+
+
+def _merged_parameters(tools: Sequence[AnyTool]) -> JsonObject:
+    merged: JsonObject = {}
+    for tool in tools:
+        merged.update(tool.parameters.get("properties", {}))
+    shared: JsonObject = {}
+    for tool in tools:
+        shared.update(tool.parameters.get("$defs", {}))
+    return {"type": "object", "properties": merged, **({"$defs": shared} if shared else {})}
+
+
+# --- how long the whole may take: as long as its parts may, so that it cuts none of them short ----------------
+
+
+def _limit(tool: AnyTool) -> float | None:
+    """How long a call of the tool may take with all its retries; None if it may take for ever."""
+    if tool.timeout is None:
+        return None
+    retries = tool.retry.max_retries
+    return tool.timeout * (retries + 1) + sum(tool.retry.backoff.longest(n + 1) for n in range(retries))
+
+
+def _limits(tools: Sequence[AnyTool]) -> list[float] | None:
+    limits = [limit for tool in tools if (limit := _limit(tool)) is not None]
+    return limits if len(limits) == len(tools) else None
+
+
+def _one_after_another(tools: Sequence[AnyTool]) -> float | None:
+    limits = _limits(tools)
+    return None if limits is None else sum(limits)
+
+
+def _at_once(tools: Sequence[AnyTool], places: int) -> float | None:
+    """No schedule that keeps all places taken needs longer (Graham's bound); with a place for each, the longest."""
+    limits = _limits(tools)
+    if limits is None:
+        return None
+    if places >= len(limits):
+        return max(limits)
+    return sum(limits) / places + max(limits) * (places - 1) / places
+
+
+def _longest(chains: Sequence[Sequence[AnyTool]]) -> float | None:
+    sums = [_one_after_another(chain) for chain in chains]
+    # Every branch's first tool may run before one is taken, so their times add up.
+    probes = _one_after_another([chain[0] for chain in chains])
+    if probes is None or any(one is None for one in sums):
+        return None
+    return probes + max((one or 0.0 for one in sums), default=0.0) or None

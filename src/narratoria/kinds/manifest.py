@@ -1,0 +1,134 @@
+"""`<tool>.tool.json`: what an executable says of itself. Without one it still runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from narratoria.errors import ToolValidationError
+from narratoria.events import JsonObject
+from narratoria.kinds.process.environment import named
+from narratoria.strict_json import DuplicateKey, decode, with_integers
+from narratoria.tools import schema
+from narratoria.tools.contract import effects_from_data, preconditions_from_data
+from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.retry import policy_from_data
+
+
+class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    description: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    input: JsonObject = msgspec.field(default_factory=dict)
+
+
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+
+
+class ManifestLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Caps on what one invocation may write; what is left out has the runtime's default."""
+
+    max_line_bytes: Positive | None = None
+    max_events: Positive | None = None
+    max_bytes: Positive | None = None
+    max_values: Positive | None = None
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The keys of a manifest. Times are in seconds."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_-]{1,64}$")]
+    description: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    title: str | None = None
+    parameters: JsonObject = msgspec.field(
+        default_factory=lambda: {"type": "object", "additionalProperties": True}
+    )
+    timeout: Annotated[float, msgspec.Meta(gt=0, extra_json_schema={"maximum": int(LONGEST_TIMEOUT)})] = 30.0
+    retry: JsonObject | None = None
+    preconditions: list[JsonObject] = msgspec.field(default_factory=list)
+    effects: list[JsonObject] = msgspec.field(default_factory=list)
+    permissions: list[str] = msgspec.field(default_factory=list)
+    wants_state: bool = False
+    skill: str | None = None
+    examples: list[ManifestExample] = msgspec.field(default_factory=list)
+    operation: str = "run"
+    limits: ManifestLimits | None = None
+    env: list[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(=|$)")]] = msgspec.field(
+        default_factory=list
+    )
+    """Variables it needs beside the standard ones: `NAME`, with the value the person has, or `NAME=VALUE`."""
+
+
+_parse: Any = schema.parser_for(Manifest)
+
+
+def manifest_path(executable: Path) -> Path:
+    """Beside the executable: `torch-lighter` → `torch-lighter.tool.json`, `roll.py` → `roll.tool.json`."""
+    whole = executable.with_name(f"{executable.name}.tool.json")
+    return whole if whole.exists() else executable.with_name(f"{executable.stem}.tool.json")
+
+
+def has_manifest(executable: Path) -> bool:
+    """Whether there is anything where the manifest would be: what cannot be read is a fault, not an absence."""
+    return os.path.lexists(manifest_path(executable))
+
+
+def default_name(executable: Path) -> str:
+    """A tool name from a file name: what is not allowed in names becomes a hyphen."""
+    return re.sub(r"[^a-z0-9_-]+", "-", executable.stem.lower()).strip("-")[:64] or "tool"
+
+
+def load_manifest(executable: Path) -> Manifest:
+    """The manifest beside `executable`, or what can be said without one."""
+    path = manifest_path(executable)
+    if not has_manifest(executable):
+        name = default_name(executable)
+        return Manifest(name=name, description=f"The executable {executable.name}."[:200])
+    try:
+        data = decode(path.read_bytes())
+    except DuplicateKey as error:
+        raise ToolValidationError(f"{path}: {error}; keep one of the two") from None
+    except (ValueError, RecursionError) as error:
+        raise ToolValidationError(f"{path}: not JSON: {error}") from None
+    except OSError as error:
+        raise ToolValidationError(
+            f"{path}: the manifest cannot be read: {error.strerror}; make it a file that you may read"
+        ) from None
+    return parse_manifest(data, where=str(path))
+
+
+def parse_manifest(data: Any, *, where: str) -> Manifest:
+    """Check a manifest whole, contract included; every problem names the key."""
+    if isinstance(data, dict):
+        numbers = {
+            "limits": with_integers(data.get("limits")),
+            "retry": with_integers(data.get("retry"), ["maxRetries"]),
+        }
+        data = {**data, **{key: value for key, value in numbers.items() if key in data}}
+    try:
+        check_seconds("timeout", data.get("timeout") if isinstance(data, dict) else None, LONGEST_TIMEOUT)
+        manifest: Manifest = _parse(data)
+    except ToolValidationError as error:
+        raise ToolValidationError(f"{where}: {error}") from None
+    try:
+        preconditions_from_data(manifest.preconditions, name=manifest.name, checks=_AnyCheck())
+        effects_from_data(manifest.effects, name=manifest.name)
+        if manifest.retry is not None:
+            policy_from_data(manifest.retry, name=manifest.name)
+        schema.parser_for_schema(manifest.parameters, name=manifest.name)
+        named(manifest.env)
+    except ToolValidationError as error:
+        raise ToolValidationError(f"{where}: {error}") from None
+    return manifest
+
+
+class _AnyCheck(dict[str, Any]):
+    """Custom checks are code, brought by whoever embeds the tool; a manifest may name any."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+    def __missing__(self, key: str) -> Any:
+        return lambda context: True

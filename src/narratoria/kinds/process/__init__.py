@@ -1,0 +1,1 @@
+"""Tools that are executables: launched, supervised, read line by line, and ended for certain."""

@@ -1,0 +1,380 @@
+"""What differs between systems: starting a process, learning of its end, ending it.
+
+Linux has the best of each: a pidfd that becomes readable at the exit, and `/proc`, in which `marks.py` finds a
+process that left its group. Elsewhere on POSIX the end is polled for and a process that leaves its group is
+lost; both kinds are tried by the tests.
+
+The guardian loads this file by its path, without the package around it: only the standard library here, and
+only what starts fast.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import sys
+import weakref
+from collections.abc import Callable, Mapping
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from narratoria.kinds.process.marks import Environment
+
+LINUX = sys.platform.startswith("linux")
+PIPE_BYTES = 64 * 1024
+"""What a pipe holds, and what is read at once: larger pieces fall out of the cache and cost a third more."""
+
+
+# --- starting ------------------------------------------------------------------------------------------
+
+
+class Child:
+    """A started process, leader of its own group, and our ends of its three streams."""
+
+    __slots__ = ("pid", "stderr", "stdin", "stdout", "unsent")
+
+    def __init__(self, pid: int, stdin: int, unsent: memoryview, stdout: int, stderr: int) -> None:
+        self.pid = pid
+        self.stdin = stdin  # -1 once everything is written
+        self.unsent = unsent
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None) -> Child:
+    """Start `argv` in a new process group. What fits is already in its stdin; the rest is `unsent`.
+
+    posix_spawn, because it does not copy the page tables of a large parent. A pipe for stdin rather than a
+    file in memory: tools that wait for it with epoll (asyncio, libuv) refuse files.
+    """
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened += pipe()
+        in_read, in_write, out_read, out_write, err_read, err_write = opened
+        os.set_blocking(in_write, False)
+        sent = _write_some(in_write, stdin)
+        if cwd is None:
+            pid = _posix_spawn(argv, env, in_read, out_write, err_write)
+        else:
+            pid = _popen(argv, env, cwd, in_read, out_write, err_write)
+    except BaseException:
+        for fd in opened:
+            os.close(fd)
+        raise
+    os.close(in_read)
+    os.close(out_write)
+    os.close(err_write)
+    unsent = memoryview(stdin)[sent:]
+    if not unsent:
+        os.close(in_write)
+        in_write = -1
+    return Child(pid, in_write, unsent, out_read, err_read)
+
+
+def pipe() -> tuple[int, int]:
+    """A pipe whose ends cannot collide with the three streams, even when ours are closed."""
+    pair = os.pipe()
+    if min(pair) > 2:
+        return pair
+    import fcntl
+
+    moved = fcntl.fcntl(pair[0], fcntl.F_DUPFD_CLOEXEC, 3), fcntl.fcntl(pair[1], fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(pair[0])
+    os.close(pair[1])
+    return moved
+
+
+def nameless_file() -> int:
+    """A file that exists only as long as someone has it open."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("narratoria", os.MFD_CLOEXEC)
+    import tempfile
+
+    with tempfile.TemporaryFile(prefix="narratoria-") as file:
+        return os.dup(file.fileno())
+
+
+def _write_some(fd: int, data: bytes) -> int:
+    try:
+        return os.write(fd, data) if data else 0
+    except BlockingIOError:
+        return 0
+
+
+def _posix_spawn(argv: list[str], env: Environment, stdin: int, stdout: int, stderr: int) -> int:
+    return os.posix_spawn(
+        argv[0],
+        argv,
+        env,
+        file_actions=(
+            (os.POSIX_SPAWN_DUP2, stdin, 0),
+            (os.POSIX_SPAWN_DUP2, stdout, 1),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+            *((os.POSIX_SPAWN_CLOSE, fd) for fd in inherited()),
+        ),
+        setpgroup=0,
+        # Python ignores SIGPIPE, and an ignored signal would be inherited.
+        setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
+        setsigmask=(),
+    )
+
+
+def _popen(argv: list[str], env: Environment, cwd: str, stdin: int, stdout: int, stderr: int) -> int:
+    # posix_spawn cannot change the directory; Popen can, and uses vfork as well.
+    import subprocess
+
+    process = subprocess.Popen(
+        argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, process_group=0
+    )
+    process.returncode = 0  # we reap it ourselves; an unset code makes its destructor complain
+    return process.pid
+
+
+_inherited: list[int] | None = None
+
+
+def inherited() -> list[int]:
+    """Descriptors that whoever started us left open for us, which are no business of our tools'.
+
+    Those that Python opens are closed by exec; so one look is enough, and closing one in vain does no harm.
+    """
+    global _inherited
+    if _inherited is None:
+        folder = "/proc/self/fd" if LINUX else "/dev/fd"
+        numbers = [int(name) for name in os.listdir(folder)]  # noqa: PTH208
+        _inherited = [fd for fd in numbers if fd > 2 and _passes_exec(fd)]
+    return _inherited
+
+
+def _passes_exec(fd: int) -> bool:
+    try:
+        return os.get_inheritable(fd)
+    except OSError:
+        return False  # the listing's own
+
+
+def spawn_apart(argv: list[str], env: Environment, descriptors: Mapping[int, int]) -> int:
+    """Start a process that shares nothing with us but `descriptors` (theirs → ours).
+
+    Its own session, so that Ctrl-C and a closed terminal pass it by, with those signals blocked from its
+    first instruction, and no standard output or error of ours held open.
+    """
+    import fcntl
+
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (1, 2)
+    ]
+    blocked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    lifted: list[int] = []
+    try:
+        for theirs, ours in descriptors.items():
+            # Out of the way: one of ours may have the number that another gets there.
+            lifted.append(fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, max(descriptors) + 1))
+            actions.append((os.POSIX_SPAWN_DUP2, lifted[-1], theirs))
+        actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inherited() if fd not in descriptors]
+        try:
+            return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigmask=blocked)
+        except NotImplementedError:  # no POSIX_SPAWN_SETSID: a group of its own is the next best
+            return os.posix_spawn(argv[0], argv, env, file_actions=actions, setpgroup=0, setsigmask=blocked)
+    finally:
+        for fd in lifted:
+            os.close(fd)
+
+
+def read_now(fd: int) -> bytes | None:
+    """What is there, b"" at the end, None when there is nothing yet; for descriptors that do not block."""
+    try:
+        return os.read(fd, PIPE_BYTES)
+    except BlockingIOError:
+        return None
+
+
+# --- hearing -------------------------------------------------------------------------------------------
+
+
+class LoopEars:
+    """Tells when a descriptor can be read, by the loop's own means."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def listen(self, fd: int, heard: Callable[[], None]) -> None:
+        self._loop.add_reader(fd, heard)
+
+    def forget(self, fd: int) -> None:
+        if not self._loop.is_closed():
+            self._loop.remove_reader(fd)
+
+
+class EpollEars:
+    """The same for a tenth of the cost: the loop watches one epoll, and that watches everything of ours.
+
+    Three descriptors a launch through the loop's selector would be a third of what a launch costs us.
+    It must not refer to the loop, which it is kept for weakly.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._epoll = select.epoll()
+        self._heard: dict[int, Callable[[], None]] = {}
+        loop.add_reader(self._epoll.fileno(), self._dispatch)
+
+    def listen(self, fd: int, heard: Callable[[], None]) -> None:
+        self._heard[fd] = heard
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def forget(self, fd: int) -> None:
+        if self._heard.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def _dispatch(self) -> None:
+        for fd, _ in self._epoll.poll(0):
+            if (heard := self._heard.get(fd)) is not None:
+                heard()
+
+
+_ears: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EpollEars] = weakref.WeakKeyDictionary()
+
+
+def ears_of(loop: asyncio.AbstractEventLoop) -> LoopEars | EpollEars:
+    """What listens for a loop. Callbacks must not listen to more: a number used again would be misheard."""
+    if not hasattr(select, "epoll"):
+        return LoopEars(loop)
+    ears = _ears.get(loop)
+    if ears is None:
+        ears = _ears[loop] = EpollEars(loop)
+    return ears
+
+
+# --- ending --------------------------------------------------------------------------------------------
+
+
+def signal_group(pgid: int, number: int) -> None:
+    """Signal every member of a group; one that is gone is not an error."""
+    try:
+        os.killpg(pgid, number)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        # macOS answers so for a group of zombies; Linux when every member changed its user.
+        return
+
+
+def kill(pid: int) -> None:
+    """Kill one process, wherever it went; one that is gone, or became someone else's, is not an error."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def reap(pid: int, *, block: bool = False) -> int | None:
+    """The wait status of an ended child, None while it runs, -1 when someone else has taken it."""
+    try:
+        found, status = os.waitpid(pid, 0 if block else os.WNOHANG)
+    except ChildProcessError:
+        return -1
+    return status if found else None
+
+
+def runs(pid: int) -> bool:
+    """Whether a child is alive; reaps it if not."""
+    status = reap(pid)
+    if status is None:
+        return True
+    if status != -1:
+        return False
+    try:  # the host ignores SIGCHLD or reaps everything itself
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class PidfdWatch:
+    """Calls back once the process has ended; Linux only."""
+
+    def __init__(self, ears: LoopEars | EpollEars, pid: int, ended: Callable[[], object]) -> None:
+        self._ears = ears
+        self._fd = os.pidfd_open(pid)
+        self._ended = ended
+        ears.listen(self._fd, self._report)
+
+    def _report(self) -> None:
+        self.close()
+        self._ended()
+
+    def wait(self, seconds: float) -> None:
+        """Block until the end or until the time is up, without the loop."""
+        if self._fd >= 0:
+            poll = select.poll()
+            poll.register(self._fd, select.POLLIN)
+            poll.poll(seconds * 1000)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._ears.forget(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+
+class PollingWatch:
+    """Calls back soon after the process has ended; for systems without pidfds."""
+
+    FIRST = 0.001
+    SLOWEST = 0.02
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], object]) -> None:
+        self._loop = loop
+        self._pid = pid
+        self._ended = ended
+        self._timer = loop.call_later(self.FIRST, self._look, self.FIRST)
+
+    def _look(self, interval: float) -> None:
+        if has_ended(self._pid):
+            self._ended()
+        else:
+            later = min(interval * 2, self.SLOWEST)
+            self._timer = self._loop.call_later(later, self._look, later)
+
+    def wait(self, seconds: float) -> None:
+        import time
+
+        until = time.monotonic() + seconds
+        while not has_ended(self._pid) and time.monotonic() < until:
+            time.sleep(self.FIRST)
+
+    def close(self) -> None:
+        self._timer.cancel()
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a child is a zombie, or gone, without reaping it."""
+    if hasattr(os, "waitid"):
+        try:
+            return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True
+    import subprocess  # macOS before Python 3.13
+
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False).stdout
+    return not state.strip() or state.lstrip().startswith(b"Z")
+
+
+Watch = PidfdWatch | PollingWatch
+
+
+def watch_exit(loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], object]) -> Watch:
+    """Call `ended` in the loop when the child is over."""
+    if hasattr(os, "pidfd_open"):
+        try:
+            return PidfdWatch(ears_of(loop), pid, ended)
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EINVAL):
+                raise
+    return PollingWatch(loop, pid, ended)

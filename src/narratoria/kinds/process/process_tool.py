@@ -1,0 +1,291 @@
+"""Tools that are executables: one JSON object in, NDJSON events out (000 §2-6)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakSet
+
+import msgspec
+
+from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
+from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
+from narratoria.kinds.manifest import Manifest, load_manifest
+from narratoria.kinds.process.custody import custody
+from narratoria.kinds.process.environment import Named, environment, named, unset_of
+from narratoria.kinds.process.launch import LaunchRefused, command_for
+from narratoria.kinds.process.line_faults import escaped, printable
+from narratoria.kinds.process.ndjson import Limits
+from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
+from narratoria.session import Session
+from narratoria.state import plain
+from narratoria.tools.contract import (
+    Compensation,
+    Effect,
+    PermissionPrecondition,
+    effects_from_data,
+    preconditions_from_data,
+)
+from narratoria.tools.retry import RetryPolicies, policy_from_data
+from narratoria.tools.tool import Tool, ToolContext, ToolExample, ToolResult
+
+_CLOSED: Final = "it had closed its standard output, and lived on"
+_LAYOUT: Final = "\n\t"
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def process_tool(
+    path: str | Path,
+    *,
+    manifest: Manifest | None = None,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    checks: Mapping[str, Any] | None = None,
+    env: Iterable[str] = (),
+    cwd: str | Path | None = None,
+) -> Tool[Any, JsonObject]:
+    """A tool from an executable and the manifest beside it.
+
+    `limits` are the defaults; the manifest's own caps come before them.
+    `checks` holds, by id, the functions behind the manifest's `custom` preconditions. `env` adds variables to those
+    the manifest names (`NAME`, or `NAME=VALUE`). `cwd` is the folder it runs in, and from which the paths of its assets
+    are read; by default that of this process. Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing
+    is started here.
+    """
+    path = Path(path)
+    command = command_for(path)
+    manifest = manifest or load_manifest(path)
+    process = _Process(
+        manifest,
+        command,
+        limits.with_manifest(manifest.limits),
+        named([*manifest.env, *env]),
+        None if cwd is None else Path(cwd).absolute(),
+    )
+    permissions = tuple(
+        PermissionPrecondition(description=f"the permission {name!r} must be granted", permission=name)
+        for name in manifest.permissions
+    )
+    tool: Tool[Any, JsonObject] = Tool(
+        manifest.name,
+        manifest.description,
+        process.run,
+        [ToolExample(example.description, example.input) for example in manifest.examples],
+        parameters=manifest.parameters,
+        preconditions=(
+            *permissions,
+            *preconditions_from_data(manifest.preconditions, name=manifest.name, checks=checks),
+        ),
+        effects=[
+            _bound(effect, process, permissions)
+            for effect in effects_from_data(manifest.effects, name=manifest.name)
+        ],
+        timeout=manifest.timeout,
+        retry=RetryPolicies.NONE
+        if manifest.retry is None
+        else policy_from_data(manifest.retry, name=manifest.name),
+        skill=manifest.skill,
+        permissions=manifest.permissions,
+        kind="process",
+        title=manifest.title,
+        ends_itself=True,
+    )
+    return tool
+
+
+def _bound(effect: Effect, process: _Process, permissions: Sequence[PermissionPrecondition]) -> Effect:
+    """An effect whose rollback is an operation of the same executable gets a tool that runs it."""
+    rollback, manifest = effect.rollback, process.manifest
+    if not isinstance(rollback, Compensation) or rollback.operation is None:
+        return effect
+    undoing = replace(process, manifest=msgspec.structs.replace(manifest, operation=rollback.operation))
+    tool: Tool[Any, JsonObject] = Tool(
+        manifest.name,
+        f"Takes back: {effect.description}"[:200],
+        undoing.run,
+        parameters={"type": "object", "additionalProperties": True},
+        preconditions=permissions,
+        timeout=manifest.timeout,
+        kind="process",
+        ends_itself=True,
+    )
+    return replace(effect, rollback=Compensation(tool=tool, input=rollback.input))
+
+
+@dataclass(frozen=True, eq=False)
+class _Process:
+    """The handler of a process tool."""
+
+    manifest: Manifest
+    command: list[str]
+    limits: Limits
+    asked: Named
+    cwd: Path | None
+    _told: WeakSet[Session] = field(default_factory=WeakSet, init=False)
+
+    async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
+        conversation = _Conversation(context, self.cwd or _here())
+        env = environment(self.asked)
+        if self.asked.names:
+            self._tell_unset(context)
+        async with _scratch_folder() as scratch:
+            try:
+                outcome = await run_process(
+                    self.command,
+                    self.request(params, context),
+                    tool=self.manifest.name,
+                    on_events=conversation.hear,
+                    timeout=context.time_limit,
+                    limits=self.limits,
+                    env={**env, **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))},
+                    cwd=self.cwd,
+                )
+            except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
+                raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
+        return self.judge(outcome, conversation, context)
+
+    def _tell_unset(self, context: ToolContext) -> None:
+        """Once per session: what its manifest names and nobody has set. The tool knows whether it can do without."""
+        unset = unset_of(self.asked)
+        session = context.session.root
+        if unset and session not in self._told:
+            self._told.add(session)
+            context.session.report(
+                f"{self.manifest.name}: its manifest names {', '.join(unset)}, which "
+                f"{'is' if len(unset) == 1 else 'are'} not set; set it where narratoria is started, or pass "
+                f"--env {unset[0]}=…"
+            )
+
+    def request(self, params: JsonObject, context: ToolContext) -> bytes:
+        """000 §6. `requestId` is the call's id: the same on every attempt, and after a crash."""
+        request: JsonObject = {
+            "requestId": context.call_id,
+            "tool": self.manifest.name,
+            "operation": self.manifest.operation,
+            "input": params,
+            "dependencies": context.dependencies or {},
+        }
+        if self.manifest.wants_state:
+            request["state"] = plain(context.session.state)
+        return _encode(request)
+
+    def judge(
+        self, outcome: ProcessOutcome, conversation: _Conversation, context: ToolContext
+    ) -> ToolResult[JsonObject]:
+        name = self.manifest.name
+        if outcome.after_done:
+            context.session.report(
+                f"{name}: line {outcome.after_done_line}: {outcome.after_done:,} bytes written after `done` "
+                f"were ignored: {printable(outcome.after_done_head)}"
+            )
+        details: JsonObject = {"exitCode": outcome.exit_code, "signal": outcome.signal}
+        if outcome.stderr:
+            details["stderr"] = outcome.stderr
+        if outcome.failure is not None:
+            raise CallFailure(outcome.failure.code, str(outcome.failure), details=details)
+        if outcome.timed_out:
+            raise CallFailure(
+                TIMEOUT,
+                f"{name}: no result within {context.time_limit:g} s; the process and its children were ended"
+                + (f"; {_CLOSED}" if outcome.closed_stdout else ""),
+                suggestions=["allow more time with --timeout or `timeout` in the manifest"],
+                details=details,
+            )
+        # 001 §5.3: a non-zero exit is a protocol-level failure, regardless of any emitted events, done included. A
+        # process that had to be ended after `done` did not choose its exit status: `done` stands.
+        if not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
+            raise CallFailure(NON_ZERO_EXIT, _exit_text(name, outcome, conversation.error), details=details)
+        if outcome.done is None:
+            raise CallFailure(
+                MISSING_DONE,
+                f"{name}: the process ended without a `done` event"
+                + (f"; {_CLOSED}" if outcome.closed_stdout else "")
+                + ' (fix: write {"version":"0","type":"done","ok":true} as the last line, and flush it)',
+                details=details,
+            )
+        if not outcome.done.ok:
+            error = conversation.error
+            message = error.error_message if error else outcome.done.summary or "the tool reported failure"
+            if error and error.details:
+                details = {**error.details, **details}
+            raise ToolFailure(
+                error.error_code if error else EXECUTION_FAILED,
+                f"{name}: {escaped(message, keep=_LAYOUT)}",
+                details=details,
+            )
+        return ToolResult.ok(context.session.patched, message=outcome.done.summary or "")
+
+
+def _here() -> Path | None:
+    """Our working directory as a tool is started; None where it was removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
+@asynccontextmanager
+async def _scratch_folder() -> AsyncIterator[str]:
+    """The platform's temporary folder, as this call sees it: gone when the call ends, assets having been copied."""
+    scratch = custody().scratch_folder()
+    try:
+        yield scratch
+    finally:
+        try:
+            os.rmdir(scratch)  # noqa: PTH106 - the common case, an empty folder, must stay cheap
+        except OSError:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
+
+
+class _Conversation:
+    """What a process has said so far, passed on as it arrives."""
+
+    def __init__(self, context: ToolContext, folder: Path | None) -> None:
+        self.context = context
+        self.folder = folder
+        self.error: ToolErrorEvent | None = None
+
+    def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
+        """Hand events to the draft; the supervisor reads no further while the returned wait lasts."""
+        kinds = list(map(type, events))
+        if Asset in kinds:
+            return self._with_assets(events, kinds.index(Asset))
+        if ToolErrorEvent in kinds:
+            self.error = [event for event in events if isinstance(event, ToolErrorEvent)][-1]
+        self.context.emit_all(events)
+        return self.context.session.drain() if self.context.session.congested else None
+
+    async def _with_assets(self, events: list[ToolEvent], first: int) -> None:
+        """Copying a file may take a while: it is done in a thread, in the order of the events."""
+        draft, call_id = self.context.session, self.context.call_id
+        waiting = self.hear(events[:first]) if first else None
+        if waiting is not None:
+            await waiting
+        for event in events[first:]:
+            if isinstance(event, Asset):
+                outcome = await asyncio.to_thread(draft.accept_asset, call_id, event, self.folder)
+                draft.add_asset(call_id, event, outcome)
+            else:
+                waiting = self.hear([event])
+                if waiting is not None:
+                    await waiting
+
+
+def _exit_text(name: str, outcome: ProcessOutcome, error: ToolErrorEvent | None) -> str:
+    how = (
+        f"was ended by signal {outcome.signal}"
+        if outcome.signal
+        else f"exited with status {outcome.exit_code}"
+    )
+    text = f"{name}: the process {how}"
+    if outcome.done is not None:
+        text += f" after `done` with ok: {str(outcome.done.ok).lower()}; exit 0 when the protocol was kept"
+    if error is not None:
+        text += f"; it reported {error.error_code}: {error.error_message}"
+    last = outcome.stderr.strip().rpartition("\n")[2]
+    return escaped(f"{text}; stderr ends: {last[:300]}" if last else text, keep=_LAYOUT)

@@ -1,0 +1,175 @@
+"""What a turn did outside the session: whether it can be taken back, by what, and taking it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from narratoria.errors import JournalError
+from narratoria.events import Committed, EffectApplied, EffectTakenBack
+from narratoria.run.executor import ToolExecutor
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Draft, Record
+from narratoria.store.journal import Journal
+from narratoria.tools.contract import Compensation, Effect
+from narratoria.tools.tool import CallScope, Tool, ToolContext, ToolResult
+
+NOT_HERE: Final = "its tool is not here"
+IMPORTED: Final = "how to take it back comes from an imported file, and is not run unasked"
+
+
+@dataclass(frozen=True, slots=True)
+class StayingEffect:
+    """What a tool did outside that an undo leaves as it is."""
+
+    tool: str
+    description: str
+    reason: str
+    tried: bool = False  # whether its compensation ran, and failed
+    lacks_tool: bool = False  # whether it could be taken back with the story's tools at hand
+    of_a_file: bool = False  # whether it would be taken back if a person asked for what an imported file says
+
+    def __str__(self) -> str:
+        said = f"{self.tool}: {self.description}"
+        return f"{said} was not taken back: {self.reason}" if self.tried else f"{said} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class SentNotification:
+    """A notification that went out: nobody can unsend it."""
+
+    event: str
+
+    def __str__(self) -> str:
+        return f"notification {self.event!r} (it was sent)"
+
+
+Staying = StayingEffect | SentNotification
+Weighed = tuple[EffectApplied, StayingEffect | None]  # why it cannot be taken back now, or None
+
+
+def effects_of(records: list[Record]) -> list[EffectApplied]:
+    return [one for record in records if isinstance(record.event, Committed) for one in record.event.effects]
+
+
+def weigh(
+    journal: Journal,
+    turn: int,
+    records: list[Record],
+    registry: ToolRegistry | None,
+    *,
+    imported: bool = False,
+) -> list[Weighed]:
+    """What a turn did outside that stands yet, and whether it can be taken back.
+
+    With `imported`, by what an imported file says too.
+    """
+    done = journal.timeline.taken_back.get(turn, ())
+    standing = [one for one in effects_of(records) if (one.call, one.effect) not in done]
+    sharing = sharing_of(journal, turn) if any(one.reversible for one in standing) else None
+    return [(one, _obstacle(one, sharing, registry, imported)) for one in standing]
+
+
+def sharing_of(journal: Journal, turn: int) -> str | None:
+    """Who else stands on a turn."""
+    for other, timeline in journal.store.sharing(journal.session.id, turn).items():
+        if turn in timeline.turns:
+            if other == journal.store.meta(journal.session.id).parent:
+                return "shared with the session this one branched from"
+            return f"session {other[:12]} shares it"
+    return None
+
+
+def _obstacle(
+    applied: EffectApplied, sharing: str | None, registry: ToolRegistry | None, imported: bool
+) -> StayingEffect | None:
+    stays = partial(StayingEffect, applied.tool, applied.description)
+    if not applied.reversible:
+        return stays("irreversible")
+    if sharing is not None:
+        return stays(sharing)
+    tool = registry.get(applied.tool) if registry is not None else None
+    if registry is None or tool is None:
+        return stays(NOT_HERE, lacks_tool=True)
+    effect = effect_of(tool, applied)
+    if effect is None:
+        return stays("its tool has changed since")
+    by = effect.rollback.tool if isinstance(effect.rollback, Compensation) else None
+    if isinstance(by, str) and not registry.has(by):
+        return stays(f"the tool that takes it back, {by!r}, is not here", lacks_tool=True)
+    if applied.imported and not imported:
+        return stays(IMPORTED, of_a_file=True)
+    return None
+
+
+def effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | None:
+    """The tool's effect that is the recorded one: the same words in the same place, or the only one of those words.
+
+    A tool may have been edited since; another effect's compensation must not run with this one's receipt.
+    """
+    same = [
+        (place, one)
+        for place, one in enumerate(tool.effects)
+        if one.description == applied.description and one.reversible and one.reaches_outside
+    ]
+    for place, one in same:
+        if place == applied.effect or len(same) == 1:
+            return one
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Undoing:
+    """The pipeline as an undone effect sees it: what takes it back has one id, also when a crash cut it short."""
+
+    pipeline: ToolExecutor
+    call_id: str
+
+    @property
+    def scope(self) -> CallScope:
+        return self.pipeline.scope
+
+    def has_tool(self, name: str) -> bool:
+        return self.pipeline.has_tool(name)
+
+    async def execute(
+        self, name: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]:
+        return await self.pipeline.execute(name, args, session=session)
+
+    async def compensate(
+        self, tool: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]:
+        return await self.pipeline.compensate(tool, args, session=session, call_id=self.call_id)
+
+    async def drop(self, draft: Draft) -> None:
+        await self.pipeline.drop(draft)
+
+
+async def compensate(
+    journal: Journal, registry: ToolRegistry, turn: int, applied: EffectApplied
+) -> StayingEffect | None:
+    """Take an effect back, and say so on the disk; returns it, with the reason, if that did not work."""
+    tool = registry.get(applied.tool)
+    effect = effect_of(tool, applied) if tool is not None else None
+    if tool is None or effect is None:
+        raise JournalError(f"{applied.tool} was unregistered while its effects were being taken back")
+    draft = journal.session.draft()
+    pipeline = _Undoing(registry.executor, f"{applied.call}:undo:{applied.effect}")
+    context = ToolContext(tool, draft, applied.call, pipeline, CallScope())
+    journal.session.turn = turn  # what is recorded meanwhile is of this turn
+    try:
+        await effect.roll_back(context, applied.receipt)
+    except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
+        draft.discard()
+        return StayingEffect(applied.tool, applied.description, str(error), tried=True)
+    finally:
+        journal.session.turn = None
+    draft.commit_resources()  # the session itself goes back by the turn's inverses
+    journal.session.record(
+        EffectTakenBack(turn=turn, call=applied.call, effect=applied.effect, description=applied.description)
+    )
+    await journal.commit_turn()
+    return None

@@ -1,0 +1,261 @@
+"""A game: a story, a session and narrators, put together. The terminal, the page and scripts all play through it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
+from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
+from narratoria.factcheck.fact_checked import FactChecked
+from narratoria.factcheck.patch_ledger import Ledger
+from narratoria.kinds.process.process_tool import process_tool
+from narratoria.lore.past_turns import Chronicle
+from narratoria.narrator.protocol import Narrator
+from narratoria.narrator.rules.patterns import same_request
+from narratoria.play.casting import granted_time, make_narrator, warm_up
+from narratoria.play.history import finish_undo
+from narratoria.play.offering import ending_of
+from narratoria.play.recollection import Recollection, check_lore
+from narratoria.play.resume import open_turn
+from narratoria.play.story import Story, library_story, open_story, story_folders
+from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, TurnSettings, take_turn
+from narratoria.run.plan_executor import PlanExecutor
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Record, Session
+from narratoria.session.assets import AssetStore
+from narratoria.store.fold import fold_turn
+from narratoria.store.journal import Journal
+from narratoria.store.store import SessionMeta
+
+
+class Game:
+    """One player's run through one story."""
+
+    def __init__(
+        self,
+        story: Story,
+        session: Session,
+        *,
+        narrator: Narrator | None = None,
+        narrators: Sequence[str] | None = None,
+        generation_timeout: float | None = None,
+    ) -> None:
+        self.story = story
+        self.session = session
+        session.trust(story.permissions)
+        self.registry = story_registry(story)
+        if generation_timeout is None:
+            generation_timeout = granted_time()
+        self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
+        self.executor = PlanExecutor(self.registry, session, roots=[story.root])
+        self.settings = TurnSettings(
+            premise=story.premise, generation_timeout=generation_timeout, takes_choice=same_request
+        )
+        self.unused_lore = check_lore(story)
+        self._chronicle = Chronicle()
+        self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
+        self._ledger: Ledger | None = None
+        self._reading = asyncio.Lock()
+        self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
+
+    @classmethod
+    def new(
+        cls,
+        story: Story,
+        session: Session | None = None,
+        *,
+        assets: AssetStore | None = None,
+        **options: object,
+    ) -> Game:
+        """A fresh game. The opening is turn 0, so that it too can be replayed."""
+        if session is None:
+            session = Session(state=story.state, permissions=story.permissions, assets=assets)
+        return cls(story, session, **options)  # type: ignore[arg-type]  # the options of __init__
+
+    def begin(self) -> TurnResult:
+        """Record the opening: what the player reads before the first prompt, while the narrators make ready."""
+        warm_up(self.narrator)
+        session, opening = self.session, self.story.opening
+        if session.seq == 0:  # a store records it itself when it takes the session
+            session.record(
+                SessionStarted(
+                    session=session.id,
+                    story=self.story.id,
+                    title=self.story.title,
+                    state=session.snapshot(),
+                    permissions=sorted(session.permissions),
+                )
+            )
+        session.turn = 0
+        session.record(TurnStarted(turn=0, prompt="", origin="opening"))
+        for complaint in self.unused_lore:
+            session.notice(Notice(level="warn", message=complaint))
+        session.record(Narration(text=opening.narrative, narrator="opening"))
+        session.record(Choices(choices=list(opening.choices)))
+        session.record(TurnCommitted(turn=0))
+        session.turn = None
+        session.choices = list(opening.choices)
+        return TurnResult(0, "", opening.narrative, list(opening.choices), narrator="opening")
+
+    async def prompt(
+        self, text: str, *, origin: Origin = "player", resume: Interrupted | None = None
+    ) -> TurnResult:
+        """Take a turn. `cancel()` ends it early; what had completed by then stays."""
+        turn = asyncio.create_task(self._take(text, origin, resume))
+        self._turns.append(turn)
+        try:
+            result = await asyncio.shield(turn)
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # we are the one being cancelled: take the turn down with us
+                turn.cancel()
+                await asyncio.gather(turn, return_exceptions=True)
+                raise
+            return TurnResult(
+                self.session.turn_count, text, outcome="cancelled", choices=list(self.session.choices)
+            )
+        finally:
+            self._turns.remove(turn)
+        return result
+
+    async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
+        session, memory = self.session, self._recollection
+        ledger = await self._annals()
+        memories = await memory.recall(text, session.snapshot()) if memory.wanted else ()
+        return await take_turn(
+            session,
+            text,
+            narrator=FactChecked(self.narrator, ledger),
+            registry=self.registry,
+            executor=self.executor,
+            origin=origin,
+            settings=replace(self.settings, memories=memories, recall=memory.remind),
+            resume=resume,
+        )
+
+    async def _annals(self) -> Ledger:
+        """Which patch made which fact, and what was told; of a saved session, also before this game was opened."""
+        async with self._reading:
+            if self._ledger is None:
+                ledger, session = Ledger(), self.session
+                if isinstance(session.journal, Journal):
+                    await self._read_back(session.journal, ledger)
+                session.attach(ledger)
+                session.attach(self._chronicle)
+                self._ledger = ledger
+            return self._ledger
+
+    async def _read_back(self, journal: Journal, ledger: Ledger) -> None:
+        def take_in(records: Iterable[Record]) -> int:
+            last = 0
+            for record in records:
+                ledger.push(record)
+                self._chronicle.push(record)
+                last = record.seq
+            return last
+
+        last, read = 0, 1
+        while read and last < self.session.seq:  # something may be recorded while we read
+            try:
+                await journal.flush()
+                read = await asyncio.to_thread(take_in, journal.store.read(self.session.id, last))
+            except JournalError:  # the turn's end says what is wrong with the disk
+                return
+            last = max(last, read)
+
+    async def resume(self) -> TurnResult | None:
+        """Finish what a crash left open, a turn or an undo: what completed is kept, only the rest runs.
+
+        Returns the turn, if it was one. A game that was cut short before its opening begins now.
+        """
+        warm_up(self.narrator)
+        journal = self.session.journal
+        if not isinstance(journal, Journal):
+            return None
+        if journal.timeline.last is None and journal.timeline.open is None:
+            return self.begin()
+        left = open_turn(journal)
+        if left is None:
+            await finish_undo(journal, self.registry)
+            return None
+        return await self.prompt(left.prompt, origin=left.origin, resume=left)
+
+    def where_we_are(self) -> TurnResult:
+        """The newest turn that counts, as it was told; before the first, the story's opening."""
+        session, journal = self.session, self.session.journal
+        if not isinstance(journal, Journal) or journal.timeline.last is None:
+            return TurnResult(session.turn_count, "", self.story.opening.narrative, list(session.choices))
+        told = fold_turn(journal.store.read_turn(session.id, journal.timeline.last))
+        result = TurnResult(told.turn, told.prompt, told.narrative, list(session.choices))
+        result.narrator, result.outcome = (
+            told.narrator,
+            cast(Outcome, told.outcome),
+        )  # it is not open: it counts
+        return result
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._turns)
+
+    def cancel(self) -> bool:
+        """Stop the turn that is being taken, if there is one."""
+        return bool(self._turns) and self._turns[0].cancel()
+
+    @property
+    def ending(self) -> tuple[str, str] | None:
+        return ending_of(self.session.state)
+
+
+def story_registry(story: Story) -> ToolRegistry:
+    """The story's tools, each made from its executable and manifest."""
+    registry = ToolRegistry()
+    for one in story.tools:
+        try:
+            registry.register(process_tool(one.path))
+        except StoryInvalid:
+            raise
+        except NarratoriaError as error:
+            raise StoryInvalid(f"{one.path}: {error}") from error
+    return registry
+
+
+# --- which story a session is of ---------------------------------------------------------------------------
+
+
+def folder_of(story: Story) -> str | None:
+    """The folder to remember with a session; None for a story of the shelves, which its id finds anywhere."""
+    shelves = {folder.resolve() for folder in story_folders()}
+    return None if story.root.parent in shelves else str(story.root)
+
+
+def story_of(meta: SessionMeta, given: Story | str | None = None) -> Story:
+    """The story a saved session is played with: the one `given`, which must be the session's own, or the one it
+    was begun with, where that lies now. `StoryInvalid` says what to do if it cannot be had.
+    """
+    if given is not None:
+        story = given if isinstance(given, Story) else open_story(given)
+        return _same(meta, story, "leave the story out, or begin a new game without the session")
+    if meta.folder is not None:
+        if not (Path(meta.folder) / "story.toml").is_file():
+            raise StoryInvalid(
+                f"session {meta.id} was played with the story {meta.story!r} in {meta.folder}, which is not there "
+                f"any more; say with --story where it is now"
+            )
+        return _same(
+            meta, Story.load(meta.folder), f"{meta.folder} holds another story now; name it with --story"
+        )
+    if meta.story is None:
+        raise StoryInvalid(f"session {meta.id} does not say which story it is of; name it with --story")
+    try:
+        return library_story(meta.story)
+    except StoryInvalid as error:
+        raise StoryInvalid(f"session {meta.id}: {error}; say with --story where the story is") from None
+
+
+def _same(meta: SessionMeta, story: Story, advice: str) -> Story:
+    if meta.story is not None and story.id != meta.story:
+        raise StoryInvalid(f"session {meta.id} is of the story {meta.story!r}, not of {story.id!r}; {advice}")
+    return story

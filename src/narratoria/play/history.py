@@ -1,0 +1,332 @@
+"""Moving between turns: undo, redo, retry, checkpoints.
+
+Each moves state, memory, slices, permissions, assets and choices together, and costs what the turn cost,
+however long the game is. What a turn did outside the session is taken back by the compensation its author
+wrote. What cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in
+the outcome.
+
+A move that cannot be saved is not made, neither now nor later. Before the first compensation runs, the journal says on
+the disk that it will, and after each that it did: an undo that is cut short goes on with the rest (`finish_undo`, when
+the session is opened again). The one that was running is run again: it should take "gone already" for done.
+
+What an imported file says of effects is listed as staying. Only with `imported=True`, which a person asks for, are
+they taken back by what it says.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from narratoria.errors import JournalError
+from narratoria.events import (
+    AnyRuntimeEvent,
+    Checkpoint,
+    Notice,
+    TurnCommitted,
+    TurnRedone,
+    TurnUndone,
+    UndoStarted,
+)
+from narratoria.play.compensation import compensate, effects_of, weigh
+from narratoria.play.resource_undo import changes_of, put_back, weigh_changes
+from narratoria.play.undo_outcomes import Undone, UndoPreview, previewed, prompt_of
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Record
+from narratoria.store.journal import Journal
+from narratoria.store.restoration import FetchTurn
+
+__all__ = [
+    "UndoPreview", "Undone", "abandon", "checkpoint", "finish_undo", "preview_return", "preview_undo",
+    "preview_undo_to", "redo", "redo_to", "retry", "return_to", "undo", "undo_to",
+]  # fmt: skip
+
+logger = logging.getLogger("narratoria")
+
+
+class _Reader:
+    """The turns that one move looks at: an undo needs its turn, and the one before it, several times.
+
+    It keeps the last two, as a turn may be large and a move may go over many.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._known: dict[int, list[Record]] = {}
+
+    def __call__(self, turn: int) -> list[Record]:
+        known = self._known.pop(turn, None)
+        if known is None:
+            known = self._journal.store.read_turn(self._journal.session.id, turn)
+        self._known[turn] = known
+        if len(self._known) > 2:
+            del self._known[next(iter(self._known))]
+        return known
+
+
+async def preview_undo(
+    journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> UndoPreview:
+    """What undoing the newest turn means, without doing it."""
+    return await _preview(journal, _newest(journal), registry, _Reader(journal), imported)
+
+
+async def preview_return(
+    journal: Journal, name: str, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> list[UndoPreview]:
+    """What returning to a checkpoint means, for each turn that would be undone, the newest first."""
+    marked = _marked(journal, name)
+    later = [turn for turn in reversed(journal.timeline.turns) if turn > marked]
+    return [await _preview(journal, turn, registry, _Reader(journal), imported) for turn in later]
+
+
+async def preview_undo_to(
+    journal: Journal, turn: int, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> list[UndoPreview]:
+    """What undoing `turn` and every later one means, the newest first."""
+    return [
+        await _preview(journal, one, registry, _Reader(journal), imported) for one in _from(journal, turn)
+    ]
+
+
+async def _preview(
+    journal: Journal, turn: int, registry: ToolRegistry | None, read: FetchTurn, imported: bool
+) -> UndoPreview:
+    await journal.flush()
+    records = read(turn)
+    weighed = weigh(journal, turn, records, registry, imported=imported)
+    return previewed(turn, records, weighed, weigh_changes(journal, turn, records, imported=imported))
+
+
+async def undo(journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False) -> Undone:
+    """Take the newest turn back. `registry` has the tools whose effects are to be compensated."""
+    async with journal.session.turn_lock:
+        return await _undo(journal, registry, _Reader(journal), imported)
+
+
+async def undo_to(
+    journal: Journal, turn: int, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> list[Undone]:
+    """Take `turn` and every later one back, the newest first."""
+    async with journal.session.turn_lock:
+        read = _Reader(journal)
+        return [await _undo(journal, registry, read, imported) for _ in _from(journal, turn)]
+
+
+async def _undo(
+    journal: Journal, registry: ToolRegistry | None, read: FetchTurn, imported: bool = False
+) -> Undone:
+    if journal.timeline.open is not None:
+        await _abandon(journal)
+    turn = _newest(journal)
+    await journal.flush()
+    outcome = await _take_back_outside(journal, turn, read(turn), registry, imported)
+    before, restoration = journal.timeline.copy(), journal.restoration(read)
+    restoration.take_back(turn)
+
+    def revert() -> None:
+        restoration.make_again(turn)
+        journal.timeline.become(before)
+
+    notices = [Notice(level="warn", message=message) for message in outcome.failed]
+    for message in outcome.failed:
+        logger.warning("%s", message)
+    await journal.keep(TurnUndone(turn=turn), *notices, revert=revert)
+    return outcome
+
+
+async def _take_back_outside(
+    journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None, imported: bool
+) -> Undone:
+    """The newest effect first, then the resources as a whole. Those that an undo cut short had taken back already are
+    told of too."""
+    weighed = weigh(journal, turn, records, registry, imported=imported)
+    changes = weigh_changes(journal, turn, records, imported=imported)
+    preview = previewed(turn, records, weighed, changes)
+    outcome = Undone(turn, preview.prompt, preview.staying)
+    if journal.timeline.undoing == turn:
+        taken_back = journal.timeline.taken_back.get(turn, ())
+        done = [(one.call, one.effect, one.description) for one in effects_of(records)]
+        done += [(one.call, one.number, one.description) for one in changes_of(records)]
+        outcome.compensated += [what for call, number, what in done[::-1] if (call, number) in taken_back]
+    elif preview.compensated:
+        await _keep(journal, UndoStarted(turn=turn))
+    for applied, stays in reversed(weighed):
+        if stays is not None or registry is None:
+            continue
+        failed = await compensate(journal, registry, turn, applied)
+        if failed is None:
+            outcome.compensated.append(applied.description)
+        else:
+            outcome.not_taken_back.append(failed)
+    for one in await put_back(journal, turn, changes):
+        if one.stays is None:
+            outcome.compensated.append(one.description)
+        else:
+            outcome.not_taken_back.append(one.stays)
+    return outcome
+
+
+async def _keep(journal: Journal, event: AnyRuntimeEvent) -> None:
+    """Record what changes nothing but the timeline: on the disk, or not at all."""
+    before = journal.timeline.copy()
+    await journal.keep(event, revert=lambda: journal.timeline.become(before))
+
+
+async def finish_undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone | None:
+    """Go on with an undo that a crash cut short, if there is one and no turn was taken since."""
+    async with journal.session.turn_lock:
+        timeline = journal.timeline
+        if timeline.undoing is None or timeline.open is not None or timeline.undoing != timeline.last:
+            return None
+        return await _undo(journal, registry, _Reader(journal))
+
+
+def _refuse_while_undoing(journal: Journal) -> None:
+    turn = journal.timeline.undoing
+    if turn is not None and turn == journal.timeline.last:
+        raise JournalError(f"the undo of turn {turn} was cut short; undo it again to finish that first")
+
+
+async def redo(journal: Journal, *, force: bool = False) -> int:
+    """Bring the turn back that was undone last, from its records: no tool runs. Returns its number.
+
+    Refused when the undo took back something outside: records cannot do it again. What was not taken back stands as
+    it did, and is no obstacle. With `force` the session is brought back without it.
+    """
+    async with journal.session.turn_lock:
+        _refuse_while_undoing(journal)
+        turn = _undone_last(journal)
+        if not force:
+            await _refuse_what_was_taken_back(journal, turn)
+        return await _redo(journal, turn)
+
+
+async def redo_to(journal: Journal, turn: int) -> list[int]:
+    """Bring back every turn undone since, up to `turn`, the oldest first; all of them, or none."""
+    async with journal.session.turn_lock:
+        _refuse_while_undoing(journal)
+        _undone_last(journal)
+        undone = journal.timeline.undone
+        if turn not in undone:
+            raise JournalError(f"turn {turn} is not one that a redo brings back")
+        again = undone[undone.index(turn) :][::-1]
+        for one in again:
+            await _refuse_what_was_taken_back(journal, one)
+        return [await _redo(journal, one) for one in again]
+
+
+def _undone_last(journal: Journal) -> int:
+    if journal.timeline.open is not None or not journal.timeline.undone:
+        raise JournalError("there is nothing to redo: a redo follows an undo, before another turn is taken")
+    return journal.timeline.undone[-1]
+
+
+async def _refuse_what_was_taken_back(journal: Journal, turn: int) -> None:
+    await journal.flush()
+    records = journal.store.read_turn(journal.session.id, turn)
+    timelines = [journal.timeline, *journal.store.sharing(journal.session.id, turn).values()]
+    gone = {effect for timeline in timelines for effect in timeline.taken_back.get(turn, ())}
+    outside = [one for one in effects_of(records) if (one.call, one.effect) in gone]
+    changed = [one for one in changes_of(records) if (one.call, one.number) in gone]
+    if outside or changed:
+        done = "; ".join(
+            [f"{one.tool}: {one.description}" for one in outside]
+            + [f"{one.tool}: {one.description}" for one in changed]
+        )
+        raise JournalError(
+            f"turn {turn} also acted outside the session ({done}); that was taken back, and a redo, which runs no "
+            f"tool, cannot do it again: say {prompt_of(records)!r} again instead"
+        )
+
+
+async def _redo(journal: Journal, turn: int) -> int:
+    await journal.flush()
+    before, restoration = journal.timeline.copy(), journal.restoration()
+    restoration.make_again(turn)
+
+    def revert() -> None:
+        restoration.take_back(turn)
+        journal.timeline.become(before)
+
+    await journal.keep(TurnRedone(turn=turn), revert=revert)
+    return turn
+
+
+async def retry(journal: Journal, registry: ToolRegistry | None = None) -> str:
+    """Undo the newest turn and return its prompt, to be taken again with origin `retry`."""
+    return (await undo(journal, registry)).prompt
+
+
+async def checkpoint(journal: Journal, name: str) -> int:
+    """Give the present turn a name to come back to; a name used before moves here. Returns the turn."""
+    name = name.strip()
+    if not name:
+        raise JournalError("a checkpoint needs a name")
+    async with journal.session.turn_lock:
+        _refuse_while_undoing(journal)
+        turn = journal.timeline.last
+        if journal.timeline.open is not None:
+            raise JournalError(f"turn {journal.timeline.open} is not finished; let it end, then name it")
+        if turn is None:
+            raise JournalError("there is no turn yet to give a name to")
+        await journal.flush()
+        await _keep(journal, Checkpoint(name=name, turn=turn))
+        return turn
+
+
+async def return_to(
+    journal: Journal, name: str, registry: ToolRegistry | None = None, *, imported: bool = False
+) -> list[Undone]:
+    """Undo every turn after a checkpoint, the newest first."""
+    undone: list[Undone] = []
+    async with journal.session.turn_lock:
+        turn = _marked(journal, name)
+        read = _Reader(journal)
+        while journal.timeline.last is not None and journal.timeline.last > turn:
+            undone.append(await _undo(journal, registry, read, imported))
+    return undone
+
+
+def _marked(journal: Journal, name: str) -> int:
+    turn = journal.timeline.checkpoints.get(name.strip())
+    if turn is None:
+        known = ", ".join(sorted(journal.timeline.checkpoints)) or "none"
+        raise JournalError(f"there is no checkpoint {name!r}; there are: {known}")
+    return turn
+
+
+async def abandon(journal: Journal) -> int | None:
+    """End a turn that a crash left open, without running the rest of it. Returns its number, if any."""
+    async with journal.session.turn_lock:
+        turn = journal.timeline.open
+        if turn is not None:
+            await _abandon(journal)
+        return turn
+
+
+async def _abandon(journal: Journal) -> None:
+    turn = journal.timeline.open
+    if turn is not None:
+        await journal.flush()
+        await _keep(journal, TurnCommitted(turn=turn, outcome="cancelled"))
+        journal.session.turn = None
+        journal.open_records = []
+
+
+# --- which turns -------------------------------------------------------------------------------------------
+
+
+def _newest(journal: Journal) -> int:
+    turn = journal.timeline.open if journal.timeline.open is not None else journal.timeline.last
+    if turn is None or (turn == 0 and journal.timeline.open is None):
+        raise JournalError("there is nothing to undo: the story is at its beginning")
+    return turn
+
+
+def _from(journal: Journal, turn: int) -> list[int]:
+    """`turn` and every later one, the newest first."""
+    timeline = journal.timeline
+    there = [*timeline.turns, timeline.open] if timeline.open is not None else timeline.turns
+    if turn <= 0 or turn not in there:
+        raise JournalError(f"turn {turn} cannot be undone: it is not a turn of the story as it stands")
+    return [one for one in reversed(there) if one >= turn]

@@ -1,0 +1,116 @@
+"""What a turn changed in resources, its files: whether that can be put back, and putting it back.
+
+The journal has what each call found and left (`Committed.resources`). The resource itself decides whether things are
+still as the call left them: what somebody else has changed since is never overwritten, but listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from narratoria.events import CallStarted, Committed, EffectTakenBack, ResourceChange
+from narratoria.play.compensation import IMPORTED, StayingEffect, sharing_of
+from narratoria.session import Record
+from narratoria.session.resources.resources import ResourceContext, ResourceError, Undoable
+from narratoria.store.journal import Journal
+
+NOT_BOUND: Final = "the resource is not here; bind it when the session is opened"
+
+
+@dataclass(slots=True)
+class Changed:
+    """One change, whose it was, and why it stays, if it does. Its number is below zero: effects count from zero."""
+
+    call: str
+    number: int
+    tool: str
+    change: ResourceChange
+    stays: StayingEffect | None = None
+
+    @property
+    def description(self) -> str:
+        return self.change.description
+
+    def stay(self, reason: str, *, tried: bool = False, of_a_file: bool = False) -> None:
+        self.stays = StayingEffect(self.tool, self.description, reason, tried=tried, of_a_file=of_a_file)
+
+
+def changes_of(records: list[Record]) -> list[Changed]:
+    """In the order they were made."""
+    tools: dict[str, str] = {}
+    found: list[Changed] = []
+    for record in records:
+        event = record.event
+        if isinstance(event, CallStarted):
+            tools.setdefault(event.call, event.tool)
+        elif isinstance(event, Committed):
+            tool = tools.get(event.call, "a call")
+            found += [
+                Changed(event.call, -number, tool, one) for number, one in enumerate(event.resources, 1)
+            ]
+    return found
+
+
+def weigh_changes(journal: Journal, turn: int, records: list[Record], *, imported: bool) -> list[Changed]:
+    """Those that stand yet, and whether they can be put back. Nothing is changed."""
+    done = journal.timeline.taken_back.get(turn, ())
+    found = [one for one in changes_of(records) if (one.call, one.number) not in done]
+    if not found:
+        return []
+    sharing = sharing_of(journal, turn)
+    for one in found:
+        if sharing is not None:
+            one.stay(sharing)
+        elif one.change.imported and not imported:
+            one.stay(IMPORTED, of_a_file=True)
+    draft = journal.session.draft()
+    try:
+        _take_back(draft.resources, found, try_only=True)
+    finally:
+        draft.discard()
+    return found
+
+
+async def put_back(journal: Journal, turn: int, weighed: list[Changed]) -> list[Changed]:
+    """Put back what can be, and say so on the disk. Returns what was tried; a change that stays has its reason."""
+    tried = [one for one in weighed if one.stays is None]
+    if not tried:
+        return []
+    draft = journal.session.draft()
+    try:
+        _take_back(draft.resources, tried, try_only=False)
+    except BaseException:
+        draft.discard()
+        raise
+    draft.commit_resources()
+    for one in tried:
+        if one.stays is None:
+            journal.session.record(
+                EffectTakenBack(turn=turn, call=one.call, effect=one.number, description=one.description)
+            )
+    await journal.commit_turn()
+    return tried
+
+
+def _take_back(resources: ResourceContext, changes: list[Changed], *, try_only: bool) -> None:
+    for name in dict.fromkeys(one.change.resource for one in changes):
+        these = [one for one in changes if one.change.resource == name and one.stays is None]
+        resource = _bound(resources, name) if these else None
+        if resource is None:
+            reasons: list[str | None] = [NOT_BOUND] * len(these)
+        else:
+            try:
+                reasons = list(resource.take_back([one.change.receipt for one in these], try_only=try_only))
+            except Exception as error:  # a resource is foreign code, and its receipt may be a file's
+                reasons = [f"{type(error).__name__}: {error}"] * len(these)
+        for one, reason in zip(these, reasons, strict=True):
+            if reason is not None:
+                one.stay(reason, tried=not try_only)
+
+
+def _bound(resources: ResourceContext, name: str) -> Undoable | None:
+    try:
+        return resources.undoable(name)
+    except ResourceError:
+        return None

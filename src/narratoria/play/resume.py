@@ -1,0 +1,141 @@
+"""Going on where a crash stopped: what an open turn had decided and done, rebuilt from its records.
+
+In flight is at least once, completed is exactly once: a call that committed keeps its result and is not run
+again; one that did not is, under the same id, which is its idempotency key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from narratoria.errors import CANCELLED, PlanRejected
+from narratoria.events import (
+    CallEmitted,
+    CallFinished,
+    CallStarted,
+    Committed,
+    PlanFinished,
+    PlanMade,
+    PlanRefused,
+    SkillHealth,
+    ToolEvent,
+    TurnCommitted,
+    TurnStarted,
+)
+from narratoria.play.turn import Origin
+from narratoria.run.plan import CallResult, PlanDocument
+from narratoria.run.trace import output_of
+from narratoria.session import Record
+from narratoria.store.journal import Journal
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    """What `take_turn(…, resume=…)` needs. `plan` is None when a plan is still to be made."""
+
+    turn: int
+    prompt: str
+    origin: Origin = "player"
+    plan: PlanDocument | None = None
+    completed: dict[str, CallResult] = field(default_factory=dict)
+    disabled: set[str] = field(default_factory=set)
+    attempt: int = 1
+    narrator: str = ""  # who made the plan
+    parent: str | None = None  # the id of the plan before, which failed or was rejected
+
+
+def open_turn(journal: Journal) -> OpenTurn | None:
+    """The turn a crash left open in a restored session, or None."""
+    return from_records(journal.open_records) if journal.timeline.open is not None else None
+
+
+def from_records(records: Iterable[Record]) -> OpenTurn | None:
+    """The open turn that these records, all of one turn, amount to."""
+    found: OpenTurn | None = None
+    calls: dict[str, _Call] = {}
+    for record in records:
+        event = record.event
+        if isinstance(event, TurnStarted):
+            found, calls = OpenTurn(event.turn, event.prompt, event.origin), {}
+        elif found is None:
+            continue
+        elif isinstance(event, PlanMade):
+            found.attempt, found.narrator = event.attempt, event.narrator
+            try:
+                found.plan = PlanDocument.from_data(event.plan)
+            except PlanRejected:  # an older version was less strict: the next plan is made afresh
+                found.plan, found.attempt = None, event.attempt + 1
+        elif isinstance(event, PlanRefused):
+            found.plan, found.attempt = None, event.attempt + 1
+            found.parent = event.plan or found.parent
+        elif isinstance(event, PlanFinished):
+            if not event.success:  # that attempt is spent; the next plan is made afresh
+                found.plan, found.attempt, found.parent = None, found.attempt + 1, event.plan
+        elif isinstance(event, SkillHealth):
+            (found.disabled.add if "Failure" in event.health else found.disabled.discard)(event.skill)
+        elif isinstance(event, TurnCommitted):
+            return None
+        else:
+            _note(calls, event)
+    if found is not None and found.plan is not None:
+        for planned in found.plan.tools:
+            call = calls.get(f"{found.plan.request_id}:{planned.tool_id}")
+            result = call.result(planned.tool_id) if call is not None else None
+            if result is not None:
+                found.completed[planned.tool_id] = result
+    return found
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call as its records tell it."""
+
+    events: list[ToolEvent] = field(default_factory=list)
+    attempt: list[ToolEvent] = field(default_factory=list)  # those of the latest attempt
+    committed: bool = False
+    finished: CallFinished | None = None
+
+    def result(self, tool_id: str) -> CallResult | None:
+        end = self.finished
+        if (end is not None and end.ok) or self.committed:
+            return CallResult(
+                tool_id=tool_id,
+                ok=True,
+                state="completed",
+                output=output_of(self.attempt, end.value if end else None),
+                execution_time=round(end.duration * 1000, 3) if end else 0.0,
+                retry_count=max(0, end.attempts - 1) if end else 0,
+                events=self.events,
+            )
+        if end is None or end.verdict == CANCELLED:
+            return None
+        return CallResult(
+            tool_id=tool_id,
+            ok=False,
+            state=end.state,
+            execution_time=round(end.duration * 1000, 3),
+            retry_count=max(0, end.attempts - 1),
+            error=end.error,
+            error_code=end.error_code,
+            error_source=end.error_source,
+            suggestions=end.suggestions,
+            events=self.events,
+        )
+
+
+def _note(calls: dict[str, _Call], event: Any) -> None:
+    if isinstance(event, CallStarted):
+        call = calls.setdefault(event.call, _Call())
+        call.attempt = []
+        if event.attempt == 1:
+            call.events = []
+    elif isinstance(event, CallEmitted):
+        call = calls.setdefault(event.call, _Call())
+        call.events.append(event.event)
+        call.attempt.append(event.event)
+    elif isinstance(event, Committed) and not event.failed:
+        calls.setdefault(event.call, _Call()).committed = True
+    elif isinstance(event, CallFinished):
+        calls.setdefault(event.call, _Call()).finished = event

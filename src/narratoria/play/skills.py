@@ -1,0 +1,83 @@
+"""Which skills work: what failed is not chosen again in its turn, and what cannot come back not in its session.
+
+A skill is a tool, or several that say they belong together. Its health is part of the session (000 §13.6).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, PlanRejected
+from narratoria.events import SkillHealth
+from narratoria.run.plan import CallResult, PlanDocument
+from narratoria.run.resolve import ToolRefused, ToolResolver
+from narratoria.session import Session
+from narratoria.tools.tool import Tool
+
+# What will be so in the next turn as well. Wrong arguments are not: a plan made them, and the next may do better.
+_PERMANENT: Final = frozenset({TOOL_NOT_FOUND, NOT_EXECUTABLE})
+_REASON: Final = 200  # characters of a failure that a refusal repeats
+
+Health = Literal["healthy", "degraded", "temporaryFailure", "permanentFailure"]
+
+
+class Skills:
+    """The skills as one turn finds them: what is disabled from the start, and what fails on the way."""
+
+    def __init__(self, session: Session, resolver: ToolResolver, switched_off: frozenset[str]) -> None:
+        self.session = session
+        self.resolver = resolver
+        self.switched_off = switched_off
+        self.disabled = set(switched_off) | {
+            skill for skill, known in session.health.items() if known.health == "permanentFailure"
+        }
+
+    @property
+    def failed(self) -> set[str]:
+        """What was found broken: a plan says so (000 §13.3); what the player switched off is not told."""
+        return self.disabled - self.switched_off
+
+    def is_disabled(self, tool: Tool[Any, Any]) -> bool:
+        return tool.name in self.disabled or tool.skill in self.disabled
+
+    def check(self, plan: PlanDocument) -> None:
+        """000 §13.3: the generator MUST NOT select disabled skills."""
+        problems = []
+        for index, call in enumerate(plan.tools):
+            tool = self._find(call.tool_path)
+            if tool is not None and self.is_disabled(tool):
+                name = f"$.tools[{index}].toolPath: {tool.name}"
+                problems.append(f"{name} is disabled{self._why(tool)}; choose another")
+        if problems:
+            raise PlanRejected(problems)
+
+    def _why(self, tool: Tool[Any, Any]) -> str:
+        known = self.session.health.get(tool.skill or tool.name)
+        return f" ({known.reason[:_REASON]})" if known is not None and known.reason else ""
+
+    def note(self, tool_path: str, result: CallResult) -> None:
+        """Learn from a call how its skill is; a change is put on record."""
+        if result.state == "skipped":
+            return
+        tool = self._find(tool_path)
+        skill = (tool.skill or tool.name) if tool else tool_path.rpartition("/")[2]
+        before = self.session.health.get(skill)
+        failures = 0 if result.ok else (before.failures if before else 0) + 1
+        now = SkillHealth(skill=skill, health=_health(result), failures=failures, reason=result.error or "")
+        if not result.ok:
+            self.disabled.add(skill)
+        if before is None or before.health != now.health or before.failures != now.failures:
+            self.session.health[skill] = now
+            self.session.record(now)
+
+    def _find(self, tool_path: str) -> Tool[Any, Any] | None:
+        try:
+            return self.resolver.resolve(tool_path)
+        except ToolRefused:
+            return None
+
+
+def _health(result: CallResult) -> Health:
+    if result.ok:
+        return "degraded" if result.retry_count else "healthy"
+    return "permanentFailure" if result.verdict in _PERMANENT else "temporaryFailure"

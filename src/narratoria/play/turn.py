@@ -1,0 +1,411 @@
+"""One exchange: prompt → plan → execution → replan … → narration. A turn is a transaction, and it always ends well.
+
+Bounds (000 §13.6): at most five generations, five seconds each; after that a template speaks and the player goes on.
+Whatever a narrator or a tool does wrong costs an attempt, never the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy, describe
+from narratoria.events import (
+    Choices,
+    Done,
+    Narration,
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    PlanMade,
+    PlanRefused,
+    ToolEvent,
+    TurnCommitted,
+    TurnStarted,
+)
+from narratoria.narrator.invocation import as_written, ask, readable
+from narratoria.narrator.protocol import (
+    Narrator,
+    NarratorRequest,
+    PastTurn,
+    Receipt,
+    Reviewer,
+    ToolCard,
+    declaration_of,
+)
+from narratoria.narrator.template import TemplateNarrator, account
+from narratoria.play.offering import ending_of, offer_after, same_words
+from narratoria.play.skills import Skills
+from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
+from narratoria.run.plan_executor import MAX_GENERATIONS, PlanExecutor
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Session
+from narratoria.tools.schema import dump
+from narratoria.tools.tool import Tool
+
+GENERATION_TIMEOUT: Final = 5.0
+MAX_PROMPT: Final = 20_000
+QUEUE_LENGTH: Final = 4
+NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
+
+Origin = Literal["player", "choice", "opening", "retry"]
+Outcome = Literal["completed", "fallback", "cancelled"]
+
+
+class Interrupted(Protocol):
+    """A turn that a crash left open: what was decided and done so far."""
+
+    turn: int
+    prompt: str
+    plan: PlanDocument | None
+    completed: dict[str, CallResult]
+    disabled: set[str]
+    attempt: int
+    narrator: str
+    parent: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettings:
+    """The bounds of a turn, and what the player switched off."""
+
+    generations: int = MAX_GENERATIONS
+    generation_timeout: float = GENERATION_TIMEOUT
+    disabled_skills: frozenset[str] = frozenset()
+    premise: str = ""
+    memories: Sequence[str] = ()
+    recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
+    takes_choice: Callable[[str, str], bool] = same_words  # tells if a prompt is that choice, taken
+
+
+@dataclass(slots=True)
+class TurnResult:
+    """What the player sees, and what lies behind it."""
+
+    turn: int
+    prompt: str
+    narrative: str = ""
+    choices: list[str] = field(default_factory=list)
+    outcome: Outcome = "completed"
+    narrator: str = ""
+    plans: list[PlanDocument] = field(default_factory=list)
+    traces: list[ExecutionResult] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)  # what the narration claims, and what makes it true
+    unsaved: str | None = None
+
+
+async def take_turn(
+    session: Session,
+    prompt: str,
+    *,
+    narrator: Narrator,
+    registry: ToolRegistry,
+    executor: PlanExecutor | None = None,
+    origin: Origin = "player",
+    settings: TurnSettings = TurnSettings(),  # noqa: B008 (frozen)
+    resume: Interrupted | None = None,
+) -> TurnResult:
+    """Take one turn. Turns of a session follow each other: a few prompts may wait, more raise `SessionBusy`."""
+    if session.waiting_turns >= QUEUE_LENGTH:
+        raise SessionBusy(
+            f"session {session.id}: {QUEUE_LENGTH} prompts are waiting already; let a turn end first"
+        )
+    async with session.next_turn():
+        executor = executor or PlanExecutor(registry, session)
+        return await _Turn(session, prompt, narrator, executor, origin, settings, resume).take()
+
+
+class _Turn:
+    def __init__(
+        self,
+        session: Session,
+        prompt: str,
+        narrator: Narrator,
+        executor: PlanExecutor,
+        origin: Origin,
+        settings: TurnSettings,
+        resume: Interrupted | None,
+    ) -> None:
+        self.session = session
+        self.narrator = narrator
+        self.executor = executor
+        self.origin: Origin = origin
+        self.settings = settings
+        self.resume = resume
+        self.skills = Skills(session, executor.resolver, settings.disabled_skills)
+        number = session.turn_count + 1 if resume is None else resume.turn
+        self.result = TurnResult(number, _cut(readable(prompt)))
+        self.too_long = len(prompt) > MAX_PROMPT
+        self.said: list[str] = []
+        self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
+        self.parent: PlanDocument | None = None  # the plan before, which failed or was rejected
+        self.parent_id: str | None = resume.parent if resume is not None else None
+        self.rejected: tuple[str, ...] = ()  # why it was
+        self.fresh: PlanDocument | None = None  # the plan that succeeded, if it is of this turn's attempts
+
+    async def take(self) -> TurnResult:
+        session, result = self.session, self.result
+        session.turn = session.turn_count = result.turn
+        if self.resume is None:
+            session.record(TurnStarted(turn=result.turn, prompt=result.prompt, origin=self.origin))
+        if self.too_long:
+            session.notice(
+                Notice(level="warn", message=f"only the first {MAX_PROMPT:,} characters were read")
+            )
+        try:
+            if not await self._generations():
+                await self._fall_back()
+            await self._review()
+        except asyncio.CancelledError:
+            result.outcome = "cancelled"
+            self._close()
+            raise
+        self._close()
+        await self._save()
+        return result
+
+    # --- plans ---------------------------------------------------------------------------------------------
+
+    async def _generations(self) -> bool:
+        """Plan and execute until a plan succeeds; False when the attempts are used up."""
+        first = 1
+        trace: ExecutionResult | None = None
+        if self.resume is not None:
+            self.skills.disabled |= self.resume.disabled
+            first = max(1, self.resume.attempt)
+            if self.resume.plan is not None:
+                self.result.narrator = self.resume.narrator
+                trace = await self._execute(self.resume.plan, self.resume.completed)
+                if trace.success:
+                    return True
+                self._replace(self.resume.plan)
+                first += 1
+        for attempt in range(first, self.settings.generations + 1):
+            plan = await self._generate(attempt, trace)
+            if plan is None:
+                continue
+            self.rejected = ()
+            self._announce(plan, attempt)
+            trace = await self._execute(plan, {})
+            if trace.success:
+                self.fresh = plan
+                return True
+            self._replace(plan)
+        return False
+
+    def _replace(self, plan: PlanDocument) -> None:
+        """The next plan is made in place of this one (000 §13.6: `parentPlanId`)."""
+        self.parent, self.parent_id = plan, plan.request_id
+
+    async def _generate(self, attempt: int, trace: ExecutionResult | None) -> PlanDocument | None:
+        """Ask the narrator once. Whatever goes wrong is a problem on record, and costs this attempt."""
+        request = self._request(attempt, self.parent, trace)
+        plan: PlanDocument | None = None
+        rejected: str | None = None
+        self.rejected = ()
+        try:
+            plan = as_written(await ask(self.narrator, request, self.settings.generation_timeout))
+            plan = msgspec.structs.replace(
+                plan,
+                disabled_skills=sorted({*plan.disabled_skills, *self.skills.failed}),
+                metadata=PlanMetadata(generation_attempt=attempt, parent_plan_id=self.parent_id),
+            )
+            self.skills.check(plan)
+        except PlanRejected as error:
+            problems = list(error.problems)
+            self.rejected = error.problems
+            rejected = plan.request_id if plan is not None else error.plan_id
+        except (
+            NarratoriaError
+        ) as error:  # no match, or a narrator that failed: the attempt's, not the player's
+            problems = [str(error)]
+        else:
+            return plan
+        if rejected is not None:
+            self.parent, self.parent_id = plan, readable(rejected)
+        problems = [readable(problem) for problem in problems]
+        self.result.problems.extend(problems)
+        self.session.record(
+            PlanRefused(
+                attempt=attempt,
+                problems=problems,
+                narrator=self.narrator.name,
+                plan=rejected and self.parent_id,
+            )
+        )
+        return None
+
+    def _request(
+        self, attempt: int, parent: PlanDocument | None, trace: ExecutionResult | None
+    ) -> NarratorRequest:
+        self.heard = []
+
+        def say(text: str) -> None:
+            text = readable(str(text))
+            self.heard.append(text)
+            self.session.record(NarrationDelta(text=text, attempt=attempt))
+
+        def unsay() -> None:
+            self.heard.clear()
+            self.session.record(NarrationDelta(text="", attempt=attempt, anew=True))
+
+        def note(text: str) -> None:
+            self.session.notice(Notice(level="info", code=NOTE, message=readable(str(text))))
+
+        return NarratorRequest(
+            prompt=self.result.prompt,
+            state=self.session.state,
+            history=[PastTurn(*turn) for turn in self.session.past],
+            tools=[card(tool) for tool in self.executor.registry if not self.skills.is_disabled(tool)],
+            disabled_skills=frozenset(self.skills.disabled),
+            attempt=attempt,
+            generations=self.settings.generations,
+            parent_plan=parent,
+            problems=self.rejected,
+            last_trace=trace,
+            memories=self.settings.memories,
+            recall=lambda: (
+                self.settings.memories or self.settings.recall(self.result.prompt, self.session.state)
+            ),
+            premise=self.settings.premise,
+            choices=tuple(self.session.choices),
+            say=say,
+            unsay=unsay,
+            note=note,
+        )
+
+    def _announce(self, plan: PlanDocument, attempt: int) -> None:
+        self.result.narrator = self.narrator.name
+        self.result.plans.append(plan)
+        declared = declaration_of(self.narrator, self.narrator.name)
+        self.result.problems.extend(f"{name}: {why}" for name, why in declared.failures.items())
+        self.session.record(
+            NarratorChosen(
+                narrator=self.narrator.name, attempt=attempt, passed_over=dict(declared.passed_over)
+            )
+        )
+        self.session.record(PlanMade(plan=plan.to_data(), attempt=attempt, narrator=self.narrator.name))
+        if plan.narrative:
+            self.said = [plan.narrative]
+            if "".join(self.heard).strip() != plan.narrative:  # otherwise the client has it already
+                self.session.record(
+                    NarrationDelta(text=plan.narrative, attempt=attempt, anew=bool(self.heard))
+                )
+
+    async def _review(self) -> None:
+        """Let a narrator that reviews its narration do so, now that the calls are done."""
+        if not isinstance(self.narrator, Reviewer):
+            return
+        plan, result = self.fresh, self.result
+        attempt = plan.metadata.generation_attempt if plan is not None else 1
+        request = self._request(attempt, plan, result.traces[-1] if result.traces else None)
+        review = await self.narrator.review(request, plan, result.traces, self.settings.generation_timeout)
+        if review.narrative is not None:
+            self.said = [review.narrative] if review.narrative else []
+            self.session.record(NarrationDelta(text=review.narrative, attempt=attempt, anew=True))
+        result.receipts.extend(review.receipts)
+        result.problems.extend(review.problems)
+        for notice in review.notices:
+            self.session.notice(notice)
+
+    async def _execute(self, plan: PlanDocument, completed: dict[str, CallResult]) -> ExecutionResult:
+        if plan.tools:
+            await self._write_down()
+        trace, ended_by = await self.executor.settle(
+            plan, completed=completed, generations=self.settings.generations
+        )
+        if ended_by is not None:  # a turn goes on: what ends an evaluation costs it this attempt
+            self.result.problems.append(describe(ended_by))
+        self.result.traces.append(trace)
+        if plan not in self.result.plans:
+            self.result.plans.append(plan)
+            self.said = [plan.narrative] if plan.narrative else []
+        for call, result in zip(plan.tools, trace.tool_results, strict=True):
+            self.skills.note(call.tool_path, result)
+        return trace
+
+    # --- ending --------------------------------------------------------------------------------------------
+
+    async def _fall_back(self) -> None:
+        """000 §13.6: after the last attempt, template-based narration; the player can go on."""
+        request = self._request(
+            self.settings.generations, None, self.result.traces[-1] if self.result.traces else None
+        )
+        template = TemplateNarrator()
+        plan = await template.plan(request)
+        self.result.outcome = "fallback"
+        self.result.narrator = template.name
+        self.said = [plan.narrative or ""]
+
+    def _close(self) -> None:
+        session, result = self.session, self.result
+        completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
+        declared = declaration_of(self.narrator, result.narrator)
+        self.said.extend(text for one in completed if (text := _summary(one.events)))
+        silent = not any(text.strip() for text in self.said)
+        if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and silent):
+            untold = [one for one in completed if not _summary(one.events)]
+            self.said.append(self._account([o for o in untold if o.tool_id not in declared.narrated_calls]))
+        result.narrative = readable("\n\n".join(text for text in self.said if text.strip()))
+        offer = offer_after(
+            session,
+            completed,
+            [readable(one) for one in declared.choices if isinstance(one, str)],
+            settled=result.outcome == "completed",
+            taken=lambda choice: self.settings.takes_choice(result.prompt, choice),
+            failed=[one for trace in result.traces for one in trace.tool_results if not one.ok],
+        )
+        if ending_of(session.state) is not None:
+            offer = Choices(choices=[])  # the story is over: there is nothing left to choose
+        result.choices = offer.choices
+        attempt = result.plans[-1].metadata.generation_attempt if result.plans else 1
+        session.record(Narration(text=result.narrative, narrator=result.narrator, attempt=attempt))
+        session.record(offer)
+        session.record(TurnCommitted(turn=result.turn, outcome=result.outcome))
+        session.choices, session.standing = result.choices, offer.standing
+        session.past.append((result.prompt, result.narrative))
+        session.turn = None
+
+    def _account(self, calls: Sequence[CallResult]) -> str:
+        """A plain line of these calls, by the names of their tools."""
+        paths = {call.tool_id: call.tool_path for plan in reversed(self.result.plans) for call in plan.tools}
+        return account([name for one in calls if (name := paths.get(one.tool_id, "").rpartition("/")[2])])
+
+    async def _write_down(self) -> None:
+        """Before a tool acts, the journal knows of the plan: after a crash the same call is made, under the same id."""
+        if self.session.journal is not None:
+            with contextlib.suppress(JournalError):  # the turn's end tries again, and tells the player
+                await self.session.journal.flush()
+
+    async def _save(self) -> None:
+        if self.session.journal is None:
+            return
+        try:
+            await self.session.journal.commit_turn()
+        except JournalError as error:
+            self.result.unsaved = str(error)
+            self.session.notice(Notice(level="error", message=f"this turn could not be saved: {error}"))
+
+
+def card(tool: Tool[Any, Any]) -> ToolCard:
+    """What a narrator is told of a tool."""
+    examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
+    return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
+
+
+def _cut(prompt: str) -> str:
+    return prompt if len(prompt) <= MAX_PROMPT else prompt[:MAX_PROMPT]
+
+
+def _summary(events: Sequence[ToolEvent]) -> str:
+    done = next((event for event in reversed(events) if isinstance(event, Done)), None)
+    return (done.summary or "") if done else ""
+
+
+__all__ = ["Interrupted", "TurnResult", "TurnSettings", "card", "take_turn"]

@@ -1,0 +1,99 @@
+"""What an undo would come to, and what it came to, for a person to read: what is taken back and what stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from narratoria.events import Notification, TurnStarted
+from narratoria.play.compensation import SentNotification, Staying, StayingEffect, Weighed
+from narratoria.play.resource_undo import Changed
+from narratoria.session import Record
+
+RECEIPT_SHOWN: Final = 300
+
+
+@dataclass(slots=True)
+class UndoPreview:
+    """What an undo of `turn` would do outside the session, and what it cannot do."""
+
+    turn: int
+    prompt: str = ""
+    staying: list[Staying] = field(default_factory=list)
+    compensated: list[str] = field(default_factory=list)
+    asked_by_a_file: list[str] = field(default_factory=list)  # of those compensated, with what the file says
+
+    @property
+    def imported(self) -> bool:
+        """Whether more would be taken back if a person asked for what an imported file says."""
+        return any(isinstance(one, StayingEffect) and one.of_a_file for one in self.staying)
+
+    @property
+    def irreversible(self) -> list[str]:
+        """What stays, a line each."""
+        return [str(one) for one in self.staying]
+
+    @property
+    def tools_missing(self) -> bool:
+        """Whether more could be taken back with the story's tools at hand."""
+        return any(isinstance(one, StayingEffect) and one.lacks_tool for one in self.staying)
+
+
+@dataclass(slots=True)
+class Undone:
+    turn: int
+    prompt: str
+    staying: list[Staying] = field(default_factory=list)  # as it is, outside the session
+    compensated: list[str] = field(default_factory=list)
+    not_taken_back: list[StayingEffect] = field(default_factory=list)  # by a compensation that did not work
+
+    @property
+    def irreversible(self) -> list[str]:
+        return [str(one) for one in self.staying]
+
+    @property
+    def failed(self) -> list[str]:
+        return [str(one) for one in self.not_taken_back]
+
+
+def previewed(
+    turn: int, records: list[Record], weighed: list[Weighed], changes: list[Changed]
+) -> UndoPreview:
+    sent = [SentNotification(one.event.event) for one in records if isinstance(one.event, Notification)]
+    return UndoPreview(
+        turn,
+        prompt_of(records),
+        staying=[
+            *(stays for _, stays in weighed if stays is not None),
+            *(one.stays for one in changes if one.stays is not None),
+            *sent,
+        ],
+        compensated=[
+            *(applied.description for applied, stays in weighed if stays is None),
+            *(one.description for one in changes if one.stays is None),
+        ],
+        asked_by_a_file=[
+            *(
+                _with_receipt(one.tool, one.description, one.receipt)
+                for one, stays in weighed
+                if stays is None and one.imported
+            ),
+            *(
+                _with_receipt(one.tool, one.description, one.change.receipt)
+                for one in changes
+                if one.stays is None and one.change.imported
+            ),
+        ],
+    )
+
+
+def _with_receipt(tool: str, description: str, receipt: Any) -> str:
+    told = msgspec.json.encode(receipt).decode()
+    shown = told if len(told) <= RECEIPT_SHOWN else f"{told[:RECEIPT_SHOWN]}…"
+    return f"{tool}: {description} {shown}"
+
+
+def prompt_of(records: list[Record]) -> str:
+    return next((record.event.prompt for record in records if isinstance(record.event, TurnStarted)), "")

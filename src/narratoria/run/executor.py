@@ -1,0 +1,398 @@
+"""The pipeline: the only way any tool of any kind ever runs.
+
+1 lookup · 2 arguments · 3 deadline and budget · 4 preconditions · 5 context · 6 attempts, each with a draft of its
+own · 7 effects · 8 telemetry · 9 the result. Failures come back as data; only what ends or redirects a whole
+evaluation is raised (002, "Exception Handling").
+
+Most handlers never wait, and a call of such a one is a single coroutine: `_attempt` carries it out in place, and
+only for the others returns what is left to await.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Coroutine, Mapping
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from narratoria.errors import (
+    DEADLINE_EXCEEDED,
+    EXECUTION_FAILED,
+    ArgumentsInvalid,
+    BudgetExceededError,
+    DeadlineExceededError,
+)
+from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
+from narratoria.run import handlers, outcomes
+from narratoria.session import Draft, Session, ToolInvoked
+from narratoria.tools import contract
+from narratoria.tools.retry import RetryPolicy, pause
+from narratoria.tools.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from narratoria.run.registry import ToolRegistry
+
+AnyTool = Tool[Any, Any]
+AnyResult = ToolResult[Any]
+
+MAX_DEPTH: Final = 16  # of calls within calls
+MAX_CASCADES: Final = 8  # of effects that trigger tools whose effects trigger tools
+_SCOPE: Final = CallScope()
+_OPENTELEMETRY: Final = "opentelemetry.trace"
+_BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
+
+
+class Call(msgspec.Struct, eq=False):
+    """How a call is to be run, where it differs from the tool's own wishes, and what is learned from it."""
+
+    call_id: str | None = None
+    tool_id: str | None = None
+    plan_id: str | None = None
+    policy: RetryPolicy | None = None
+    timeout: float | None = None
+    dependencies: JsonObject | None = None
+    first_attempt: int = 1
+    events: list[ToolEvent] = []
+    committed: list[ToolEvent] = []  # those of the attempt that succeeded
+    attempts: int = 0
+
+    @property
+    def retries(self) -> int:
+        return self.attempts - 1 if self.attempts else 0
+
+    def note(self, draft: Draft) -> None:
+        """An attempt is over."""
+        self.attempts += 1
+        self.events.extend(draft.events)
+
+
+class ToolExecutor:
+    """Runs the tools of a registry against sessions."""
+
+    def __init__(
+        self, registry: ToolRegistry, *, scope: CallScope = _SCOPE, max_depth: int = MAX_DEPTH
+    ) -> None:
+        self.registry = registry
+        self._tools = registry.tools
+        self.scope = scope
+        self.max_depth = max_depth
+        self._bounded = scope.deadline is not None or scope.budget_tracker is not None
+
+    def has_tool(self, name: str) -> bool:
+        return self.registry.has(name)
+
+    def context(
+        self, tool: AnyTool, session: Session | Draft | None = None, call_id: str = ""
+    ) -> ToolContext:
+        """A context over a draft that nobody commits."""
+        if session is None:
+            session = Session()
+        return ToolContext(tool, Draft.of(session), call_id, self, self.scope)
+
+    async def execute(
+        self,
+        name: str | AnyTool,
+        args: Mapping[str, Any],
+        *,
+        session: Session | Draft | None = None,
+        call: Call | None = None,
+    ) -> AnyResult:
+        """Run one tool, by name or itself. Inside a handler, pass `context.session`: the call becomes part of that
+        transaction."""
+        started = perf_counter()
+        if session is None:
+            session = Session()
+        root = session.root
+        root.calls = number = root.calls + 1
+        call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{number}"
+        tool = self._tools.get(name) if type(name) is str else None
+        if tool is None:
+            tool = name if isinstance(name, Tool) else self.registry.get(name)
+            if tool is None:
+                result = outcomes.unknown_tool(str(name), self._tools)
+                return self._conclude(session, result, None, str(name), call_id, call, started)
+        try:
+            params = tool.parse(args)
+        except ArgumentsInvalid as error:
+            result = outcomes.bad_arguments(tool, error)
+            return self._conclude(session, result, tool, tool.name, call_id, call, started)
+        degraded: tuple[str, ...] = ()
+        if tool.preconditions or self._bounded or session.depth:
+            refusal, degraded = await self._admit(tool, session, call_id)
+            if refusal is not None:
+                return self._conclude(session, refusal, tool, tool.name, call_id, call, started)
+        span = _start_span(tool.name, call_id) if _OPENTELEMETRY in sys.modules else None
+        attempt = call.first_attempt if call is not None else 1
+        try:
+            ran = self._attempt(tool, args, params, session, call_id, call, attempt)
+            result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]  # else it is awaitable
+            while not result.success:
+                if not await self._may_retry(tool, result, root, call_id, call, attempt):
+                    outcomes.keep_assets(result, call_id)
+                    break
+                attempt += 1
+                ran = self._attempt(tool, args, params, session, call_id, call, attempt)
+                result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]
+        except BaseException as error:
+            ended = outcomes.cut_short(tool, error)
+            self._conclude(session, ended, tool, tool.name, call_id, call, started, params, attempt, (), span)
+            raise
+        return self._conclude(
+            session, result, tool, tool.name, call_id, call, started, params, attempt, degraded, span
+        )
+
+    async def _admit(
+        self, tool: AnyTool, session: Session | Draft, call_id: str
+    ) -> tuple[AnyResult | None, tuple[str, ...]]:
+        """Steps 3 and 4: why the call may not begin, or else what it has to do without."""
+        refusal = self._bounds(tool, session) if self._bounded or session.depth else None
+        if refusal is not None or not tool.preconditions:
+            return refusal, ()
+        context = self.context(tool, session, call_id)
+        try:
+            report = await contract.validate(tool, context)
+        except BaseException as error:
+            return outcomes.as_result(tool, error, None), ()
+        finally:
+            context.session.discard()  # checking changes nothing, and closes what it opened
+        if not report.can_proceed:
+            return outcomes.unmet_preconditions(tool, report), ()
+        return None, report.suggestions
+
+    def _bounds(self, tool: AnyTool, session: Session | Draft) -> AnyResult | None:
+        """Step 3. Nesting counts as a bound too: a tool that calls itself must end somewhere."""
+        scope = self.scope
+        try:
+            if scope.deadline is not None:
+                scope.deadline.check(tool.name)
+            if scope.budget_tracker is not None:
+                scope.budget_tracker.admit()
+        except (DeadlineExceededError, BudgetExceededError) as error:
+            return outcomes.failure(DEADLINE_EXCEEDED, f"{tool.name}: {error}", recoverable=False)
+        if session.depth >= self.max_depth:
+            return outcomes.failure(
+                EXECUTION_FAILED,
+                f"{tool.name}: calls are nested {session.depth} deep; the limit is {self.max_depth}. "
+                f"Does a tool or a cascade trigger itself?",
+                recoverable=False,
+            )
+        return None
+
+    def _attempt(
+        self,
+        tool: AnyTool,
+        args: Mapping[str, Any],
+        params: Any,
+        session: Session | Draft,
+        call_id: str,
+        call: Call | None,
+        attempt: int,
+    ) -> AnyResult | Coroutine[Any, Any, AnyResult]:
+        """Steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
+        root = session.root
+        if root.recording:
+            root.record(_call_started(tool, call_id, attempt, args, call))
+        timeout = tool.timeout if call is None or call.timeout is None else call.timeout
+        dependencies = None if call is None else call.dependencies
+        if self._bounded and self.scope.deadline is not None:
+            timeout = self.scope.deadline.within(timeout)
+        draft = Draft(session, root, session.depth + 1)
+        context = ToolContext(tool, draft, call_id, self, self.scope, timeout, dependencies)
+        if not tool.is_async:
+            return self._rest(tool, params, context, call, timeout, handlers.plainly(tool, params, context))
+        if tool.ends_itself and timeout is not None:
+            timeout += _BACKSTOP
+        try:
+            running: Any = tool.handler(params, context=context)
+            try:
+                waiting = running.send(None)
+            except GeneratorExit as error:
+                raise RuntimeError("the handler raised GeneratorExit") from error
+            except StopIteration as finished:
+                result: AnyResult = finished.value
+                if (
+                    type(result) is not ToolResult
+                    or not result.success
+                    or type(result.value) is not tool.result_type
+                ):
+                    result = outcomes.checked(tool, result)
+                if tool.effects or not result.success:
+                    return self._rest(tool, params, context, call, timeout, handlers.at_once(result))
+                draft.commit(call_id)
+            else:
+                return self._rest(
+                    tool, params, context, call, timeout, handlers.finish(running, waiting, timeout)
+                )
+        except BaseException as error:
+            return self._rest(tool, params, context, call, timeout, handlers.raising(error))
+        if session is root:
+            root.completed_tools.add(tool.name)
+        else:
+            session.complete(tool.name)
+        if call is not None:
+            call.note(draft)
+            call.committed = draft.events
+        return result
+
+    async def _rest(
+        self,
+        tool: AnyTool,
+        params: Any,
+        context: ToolContext,
+        call: Call | None,
+        timeout: float | None,
+        handled: Awaitable[Any],
+    ) -> AnyResult:
+        """An attempt that is not over at once: it waits, has effects, or fails."""
+        draft = context.session
+        try:
+            result = outcomes.checked(tool, await handled)
+            if result.success:
+                if tool.effects:
+                    await self._apply_effects(tool, params, context, result)
+                draft.commit(context.call_id)
+                draft.parent.complete(tool.name)
+            else:
+                await self.drop(draft)
+                result = outcomes.dropped(result, draft)
+        except BaseException as error:
+            context.cancelled = True
+            await self.drop(draft)
+            try:
+                result = outcomes.dropped(outcomes.as_result(tool, error, timeout), draft)
+            except BaseException:
+                draft.keep(context.call_id)  # the error passes through: no other attempt follows
+                raise
+        finally:
+            if call is not None:  # also when the error passes through: a trace tells what was said by then
+                call.note(draft)
+        if call is not None and result.success:
+            call.committed = draft.events
+        return result
+
+    async def _may_retry(
+        self, tool: AnyTool, result: AnyResult, root: Session, call_id: str, call: Call | None, attempt: int
+    ) -> bool:
+        """Whether the failed call is tried again; says so, and waits as long as its policy wants."""
+        policy = tool.retry if call is None or call.policy is None else call.policy
+        error = result.failure
+        retries = attempt - (1 if call is None else call.first_attempt)
+        if error is None or not policy.max_retries or not policy.allows(error, retries):
+            return False
+        delay = policy.backoff.delay(retries + 1)
+        if root.recording:
+            root.record(
+                CallRetrying(
+                    call=call_id, attempt=attempt, delay=delay, error_code=error.code, error=error.message
+                )
+            )
+        await pause(delay)
+        return True
+
+    async def compensate(
+        self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
+    ) -> AnyResult:
+        """Run what takes an effect back. No deadline or budget of the evaluation keeps it from that."""
+        unbounded = self.registry.executor if self._bounded else self
+        return await unbounded.execute(tool, args, session=session, call=Call(call_id=call_id))
+
+    async def drop(self, draft: Draft) -> None:
+        """Leave nothing of a failed attempt: take back what reached outside, newest first, and discard the rest."""
+        for one, context in reversed(draft.applied):
+            context.session = draft  # a part's own draft is over; this one still lives
+            await contract.rollback_effects([one], context)
+        draft.discard()
+
+    async def _apply_effects(
+        self, tool: AnyTool, params: Any, context: ToolContext, result: AnyResult
+    ) -> None:
+        async def cascade(name: str, args: JsonObject) -> AnyResult:
+            draft = context.session
+            if draft.cascades >= MAX_CASCADES:
+                return outcomes.failure(
+                    EXECUTION_FAILED,
+                    f"cascades are nested {MAX_CASCADES} deep, which is the limit. Do they trigger each other?",
+                    recoverable=False,
+                )
+            draft.cascading = True
+            try:
+                return await self.execute(name, args, session=draft)
+            finally:
+                draft.cascading = False
+
+        def keep(one: contract.AppliedEffect) -> None:
+            context.session.applied.append((one, context))
+            if one.effect.reaches_outside:
+                context.session.effects.append(outcomes.effect_applied(tool, context, one))
+
+        await contract.apply_effects(tool.effects, context, result, params, cascade, keep)
+
+    def _conclude(
+        self,
+        session: Session | Draft,
+        result: AnyResult,
+        tool: AnyTool | None,
+        name: str,
+        call_id: str,
+        call: Call | None,
+        started: float,
+        params: Any = None,
+        attempts: int = 1,
+        degraded: tuple[str, ...] = (),
+        span: Any = None,
+    ) -> AnyResult:
+        """Steps 8 and 9. A call that never ran leaves its trace too."""
+        root = session.root
+        message = result.message
+        if degraded and result.success:
+            message = f"{message} (degraded: {'; '.join(degraded)})"
+        duration = perf_counter() - started
+        final: AnyResult = ToolResult(
+            message,
+            result.value,
+            result.success,
+            result.exclude_value_from_context,
+            result.failure,
+            ResultMetadata(duration, time(), name, attempts, call_id, degraded),
+        )
+        if root.recording:
+            root.record(outcomes.call_finished(session, tool, final, call.tool_id if call else None))
+        if root.dispatcher.heard:
+            root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
+        if root.beats:
+            root.beats.pop(call_id, None)
+        if span is not None:
+            _end_span(span, final)
+        return final
+
+
+# --- records and telemetry --------------------------------------------------------------------------------
+
+
+def _call_started(
+    tool: AnyTool, call_id: str, attempt: int, args: Mapping[str, Any], call: Call | None
+) -> CallStarted:
+    return CallStarted(
+        call=call_id,
+        tool=tool.name,
+        attempt=attempt,
+        tool_id=call.tool_id if call else None,
+        plan=call.plan_id if call else None,
+        input=dict(args),
+    )
+
+
+def _start_span(name: str, call_id: str) -> Any:
+    """An OpenTelemetry span; only where the host program has brought OpenTelemetry in."""
+    trace = sys.modules[_OPENTELEMETRY]
+    attributes = {"narratoria.tools.tool": name, "narratoria.call": call_id}
+    return trace.get_tracer("narratoria").start_span(f"tool {name}", attributes=attributes)
+
+
+def _end_span(span: Any, result: AnyResult) -> None:
+    span.set_attribute("narratoria.success", result.success)
+    if result.failure is not None:
+        span.set_attribute("narratoria.error", result.failure.code)
+    span.end()

@@ -1,0 +1,92 @@
+"""Running a handler: in a thread if it is a plain function, and to its end, in time, if it is a coroutine.
+
+The pipeline takes the first step of a coroutine itself; what is left of one that waits is finished here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import types
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
+from typing import Any, Final
+
+from narratoria.run.threads import run_in_thread
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
+
+logger = logging.getLogger("narratoria")
+
+STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
+
+
+async def plainly(tool: Tool[Any, Any], params: Any, context: ToolContext) -> Any:
+    """A handler that is no coroutine function: here if it asked for that, otherwise in a thread."""
+    if tool.inline:
+        return tool.handler(params, context=context)
+    draft = context.session
+    draft.loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(context.time_limit):
+            return await run_in_thread(tool.handler, params, context)
+    except BaseException:
+        context.cancelled = True  # before the loop is let go of: a thread left behind must not speak any more
+        raise
+    finally:
+        draft.loop = None
+
+
+async def at_once(result: ToolResult[Any]) -> ToolResult[Any]:
+    return result
+
+
+async def raising(error: BaseException) -> Any:
+    raise error
+
+
+async def finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None) -> Any:
+    """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
+    if timeout is None:
+        return await _resume(running, waiting)
+    async with asyncio.timeout(timeout + STUBBORN), asyncio.timeout(timeout) as bound:
+        result = await _resume(running, waiting)
+    if bound.expired():  # it swallowed its cancellation: what it says now is too late
+        raise TimeoutError
+    return result
+
+
+@types.coroutine
+def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, Any, Any]:
+    """`yield from running`, for a coroutine whose first awaitable was already taken out of it (PEP 380).
+
+    One difference: a coroutine that goes on waiting after its second cancellation is closed. Tidying up may take a
+    while; refusing to stop must not.
+    """
+    cancellations = 0
+    while True:
+        try:
+            sent = yield waiting
+        except GeneratorExit:
+            running.close()
+            raise
+        except BaseException as error:
+            cancellations += isinstance(error, asyncio.CancelledError)
+            step: Callable[[], Any] = partial(running.throw, error)
+        else:
+            step = partial(running.send, sent)
+        try:
+            waiting = step()
+        except StopIteration as finished:
+            return finished.value
+        except GeneratorExit as error:
+            raise RuntimeError("the handler raised GeneratorExit") from error
+        if cancellations > 1:
+            _close(running)
+            raise asyncio.CancelledError
+
+
+def _close(running: Coroutine[Any, Any, Any]) -> None:
+    try:
+        running.close()
+    except RuntimeError:  # "coroutine ignored GeneratorExit": nothing more can be done from outside
+        logger.warning("a handler ignored its cancellation and its closing: %r", running)

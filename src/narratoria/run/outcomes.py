@@ -1,0 +1,235 @@
+"""How a call's ending is told: failures as data (002, "Exception Handling"), and what the journal keeps of a result."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from narratoria.errors import (
+    CANCELLED,
+    EFFECT_FAILED,
+    EXECUTION_FAILED,
+    INVALID_ARGUMENTS,
+    PRECONDITION_FAILED,
+    TIMEOUT,
+    TOOL_NOT_FOUND,
+    ArgumentsInvalid,
+    DeadlineExceededError,
+    PromptEvaluationError,
+    ToolFailure,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+    describe,
+)
+from narratoria.events import CallFinished, EffectApplied, Notice
+from narratoria.tools import contract
+from narratoria.tools.schema import dump
+from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolResult
+from narratoria.tools.value_types import mismatch
+
+if TYPE_CHECKING:
+    from narratoria.session import Draft, Session
+
+# --- failures as data --------------------------------------------------------------------------------------
+
+
+def failure(
+    code: str, message: str, *, recoverable: bool | None = None, suggestions: tuple[str, ...] = ()
+) -> ToolResult[Any]:
+    if recoverable is None:
+        recoverable = code not in (TOOL_NOT_FOUND, INVALID_ARGUMENTS)
+    error = ToolError(
+        code=code, message=message, recoverable=recoverable, suggestions=suggestions, source="runtime"
+    )
+    return ToolResult(message, None, False, False, error)
+
+
+class Dropped(ToolResult[Any], frozen=True):
+    """A failed attempt whose draft has assets left, which stay if no other attempt follows."""
+
+    draft: Draft | None = None
+
+
+def dropped(result: ToolResult[Any], draft: Draft) -> ToolResult[Any]:
+    if not draft.operations:
+        return result
+    return Dropped(result.message, result.value, False, False, result.failure, None, draft)
+
+
+def keep_assets(result: ToolResult[Any], call_id: str) -> None:
+    """A call has failed for good: its assets are kept, and only its patches dropped."""
+    if isinstance(result, Dropped) and result.draft is not None:
+        result.draft.keep(call_id)
+
+
+def unknown_tool(name: str, known: Iterable[str]) -> ToolResult[Any]:
+    known = list(known)
+    near = difflib.get_close_matches(name[:64], known, n=3)
+    hint = tuple(f"did you mean {one!r}?" for one in near) or (f"{len(known)} tools are registered",)
+    return failure(TOOL_NOT_FOUND, f"no tool is named {name[:100]!r}", suggestions=hint)
+
+
+def bad_arguments(tool: Tool[Any, Any], error: ArgumentsInvalid) -> ToolResult[Any]:
+    return failure(INVALID_ARGUMENTS, f"{tool.name}: {error}", suggestions=error.problems)
+
+
+def unmet_preconditions(tool: Tool[Any, Any], report: contract.PreconditionResult) -> ToolResult[Any]:
+    unmet = "; ".join(one.reason for one in report.failures)
+    return failure(
+        PRECONDITION_FAILED,
+        f"{tool.name}: preconditions not met: {unmet}",
+        suggestions=tuple(report.suggestions),
+    )
+
+
+def cut_short(tool: Tool[Any, Any], error: BaseException) -> ToolResult[Any]:
+    """What the journal is told of a call that an error passes through: the error itself goes on to the caller."""
+    why = "the call was cancelled" if isinstance(error, asyncio.CancelledError) else describe(error)
+    return failure(CANCELLED, f"{tool.name}: {why}")
+
+
+def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
+    """002: a handler that returns something else fails with a message that says so."""
+    if type(result) is not ToolResult:
+        raise TypeError(
+            f"the handler must return a ToolResult, got {type(result).__name__}; write ToolResult.ok(value, message)"
+        )
+    if not result.success:
+        if result.failure is None:
+            return ToolResult.failed(result.message, value=result.value)
+        return result if tool.kind == "composition" else _as_its_own(result)
+    expected = tool.result_type
+    if result.value is None or expected is Any:
+        return result
+    wrong = mismatch(result.value, expected)
+    if wrong is None:
+        return result
+    raise TypeError(f"the result's value must be {wrong}")
+
+
+def _as_its_own(result: ToolResult[Any]) -> ToolResult[Any]:
+    """A failure that a handler returns is the handler's word, also where it hands on what became of an inner call."""
+    error = result.failure
+    if error is None or error.source == "tool":
+        return result
+    return msgspec.structs.replace(result, failure=msgspec.structs.replace(error, source="tool"))
+
+
+def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None) -> ToolResult[Any]:
+    """The failure table of 002. What it wraps becomes a result; what ends an evaluation is raised."""
+    name = tool.name
+    if isinstance(error, VisibilityExpansionRequired | PromptEvaluationError):
+        raise error
+    if isinstance(error, DeadlineExceededError):
+        raise PromptEvaluationError(f"{name}: {error}") from error
+    if isinstance(error, ToolFailure):
+        return ToolResult.failed(
+            error.message,
+            code=error.code,
+            recoverable=error.recoverable,
+            suggestions=error.suggestions,
+            details=error.details,
+            source=error.source,
+        )
+    if isinstance(error, ToolValidationError):
+        return failure(INVALID_ARGUMENTS, f"{name}: {error}", recoverable=True)
+    if isinstance(error, contract.EffectFailed):
+        return failure(EFFECT_FAILED, f"{name}: {error}")
+    if isinstance(error, TimeoutError):
+        if timeout is not None:
+            return failure(
+                TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",)
+            )
+        return failure(EXECUTION_FAILED, f"{name}: {describe(error)}")
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise error
+        return failure(CANCELLED, f"{name}: the handler cancelled itself")
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+        raise error
+    if isinstance(error, TypeError):
+        return failure(
+            EXECUTION_FAILED, f"{name}: {describe(error)}; check the handler's signature and what it returns"
+        )
+    return failure(EXECUTION_FAILED, f"{name}: {describe(error)}")
+
+
+# --- what is written down ------------------------------------------------------------------------------------
+
+
+class NotJson(dict[str, Any]):
+    """Stands for a value that JSON cannot carry: `{"notJson": type}`.
+
+    A tool may hand the next one a thing that lives in this program alone, such as an open page. Its call has
+    succeeded and is not failed for the journal's sake; the journal says what it could not keep.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(notJson=type(value).__qualname__)
+
+    @property
+    def explanation(self) -> str:
+        return (
+            f"it returned {self['notJson']}, which is not JSON data, so the journal has only its name; "
+            f"return a dataclass or plain data if a replay, a plan or a model is to see it"
+        )
+
+
+def writable(value: Any) -> Any:
+    """The value as JSON data, or a `NotJson` in its place."""
+    try:
+        return dump(value)
+    except ToolValidationError:
+        return NotJson(value)
+
+
+def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.AppliedEffect) -> EffectApplied:
+    """What a later undo needs to take an outside effect back."""
+    return EffectApplied(
+        tool=tool.name,
+        call=context.call_id,
+        effect=one.index,
+        description=one.effect.description,
+        reversible=one.effect.reversible,
+        receipt=dump(one.receipt),
+    )
+
+
+def call_finished(
+    session: Session | Draft, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
+) -> CallFinished:
+    """The journal's last word on a call; a value it cannot keep is also said to people."""
+    meta, error = result.metadata, result.failure
+    assert meta is not None  # noqa: S101 - the pipeline has just made it
+    value = None
+    if tool is None or tool.kind != "process":  # a process returns the merge of its patches: told already
+        value = writable(result.value)
+        if type(value) is NotJson:
+            session.root.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))
+    return CallFinished(
+        call=meta.call_id,
+        tool=meta.tool_name,
+        ok=result.success,
+        state="completed"
+        if result.success
+        else "timeout"
+        if error and error.verdict == TIMEOUT
+        else "failed",
+        attempts=meta.attempts,
+        duration=round(meta.duration, 6),
+        tool_id=tool_id,
+        message=result.message,
+        value=value,
+        error_code=error.code if error else None,
+        error=error.message if error else None,
+        error_source=error.source if error else "runtime",
+        recoverable=error.recoverable if error else True,
+        suggestions=list(error.suggestions) if error else [],
+        stderr=(error.details or {}).get("stderr") if error else None,
+        part=session.depth > 0,
+    )

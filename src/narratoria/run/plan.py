@@ -1,0 +1,207 @@
+"""Plan JSON and the execution trace: the documents of 000 §13.3 and §13.5, and the rules a plan must keep.
+
+`PlanDocument.from_json` is the only door for a plan from outside. It lists every problem, with its JSON path,
+before anything runs; what it returns can be trusted.
+"""
+
+from __future__ import annotations
+
+import uuid
+from itertools import islice
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from narratoria.errors import EXECUTION_FAILED, ErrorSource, PlanRejected
+from narratoria.events import JsonObject, ToolEvent
+from narratoria.run.plan_problems import (
+    MAX_CALLS,
+    MAX_PROBLEMS,
+    graph_problems,
+    shape_problems,
+    waits_for,
+)
+from narratoria.run.plan_references import survey
+from narratoria.strict_json import DuplicateKey, decode, with_integers
+
+CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
+
+
+# gc=False: documents hold JSON data, which has no cycles, and a long plan makes many thousands of results.
+class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    pass
+
+
+class PlanRetry(_Wire, frozen=True, kw_only=True):
+    """000 §13.4 rule 5: delay = backoffMs × 2^(attempt-1)."""
+
+    max_retries: int = 3
+    backoff_ms: int = 100
+
+
+class PlannedCall(_Wire, frozen=True, kw_only=True):
+    """One call of a plan: which tool, with what, after which others."""
+
+    tool_id: str
+    tool_path: str
+    input: JsonObject = msgspec.field(default_factory=dict)
+    dependencies: list[str] = msgspec.field(default_factory=list)
+    required: bool = True
+    async_: bool = msgspec.field(default=False, name="async")
+    retry_policy: PlanRetry = PlanRetry()
+
+    @property
+    def all_dependencies(self) -> list[str]:
+        """What must end first: the listed dependencies, and every call whose output `input` refers to."""
+        return waits_for(self.dependencies, survey(self.input)) if self.input else self.dependencies
+
+
+class PlanMetadata(_Wire, frozen=True, kw_only=True):
+    generation_attempt: int = 1
+    parent_plan_id: str | None = None
+
+
+class PlanDocument(_Wire, frozen=True, kw_only=True):
+    """A plan as the narrator gives it (000 §13.3)."""
+
+    request_id: str = msgspec.field(default_factory=lambda: str(uuid.uuid4()))
+    narrative: str | None = None
+    tools: list[PlannedCall] = msgspec.field(default_factory=list)
+    parallel: bool = False
+    disabled_skills: list[str] = msgspec.field(default_factory=list)
+    metadata: PlanMetadata = PlanMetadata()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PlanDocument:
+        """Parse and check a plan; raise `PlanRejected` with every problem."""
+        try:
+            document = decode(text)
+        except DuplicateKey as error:
+            raise PlanRejected([f"$: {error}; keep one of the two"]) from None
+        except (ValueError, RecursionError) as error:
+            raise PlanRejected([f"$: not JSON: {error}"]) from None
+        return cls.from_data(document)
+
+    @classmethod
+    def from_data(cls, document: Any) -> PlanDocument:
+        """The same for a document that is already decoded."""
+        calls = document.get("tools") if isinstance(document, dict) else None
+        named = document.get("requestId") if isinstance(document, dict) else None
+        problems = _too_many(calls) if isinstance(calls, list) else []
+        if not problems:
+            problems = [*islice(shape_problems(document), MAX_PROBLEMS)]
+            problems += islice(graph_problems(_drafted(calls)), MAX_PROBLEMS - len(problems))
+        if problems:
+            raise PlanRejected(problems, plan_id=named if isinstance(named, str) and named else None)
+        try:
+            plan: PlanDocument = msgspec.convert(document, cls)
+        except msgspec.ValidationError:  # the shape is right: a number is written 1.0
+            plan = msgspec.convert(_with_integers(document), cls)
+        return plan
+
+    def check(self) -> None:
+        """Raise `PlanRejected` unless the calls form a graph that can be run (000 §13.4 rule 1)."""
+        problems = _too_many(self.tools) or [*islice(graph_problems([*enumerate(self.tools)]), MAX_PROBLEMS)]
+        if problems:
+            raise PlanRejected(problems, plan_id=self.request_id)
+
+    def to_json(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    def to_data(self) -> JsonObject:
+        data: JsonObject = msgspec.to_builtins(self)
+        return data
+
+
+class CallResult(_Wire, frozen=True, kw_only=True):
+    """One entry of `toolResults` (000 §13.5), with the code of the failure beside its text."""
+
+    tool_id: str
+    ok: bool
+    state: CallState
+    output: JsonObject = msgspec.field(default_factory=dict)
+    execution_time: float = 0.0
+    retry_count: int = 0
+    error: str | None = None
+    error_code: str | None = None
+    error_source: ErrorSource | None = None
+    suggestions: list[str] = msgspec.field(default_factory=list)
+    events: list[ToolEvent] = msgspec.field(default_factory=list)
+
+    @property
+    def verdict(self) -> str | None:
+        """The runtime's own code for the failure: `EXECUTION_FAILED` where the tool itself said that it failed."""
+        return EXECUTION_FAILED if self.error_source == "tool" else self.error_code
+
+
+class ExecutionResult(_Wire, frozen=True, kw_only=True):
+    """The full trace of a plan (000 §13.5)."""
+
+    plan_id: str
+    success: bool
+    narrative: str = ""
+    execution_time: float = 0.0
+    tool_results: list[CallResult] = msgspec.field(default_factory=list)
+    failed_tools: list[str] = msgspec.field(default_factory=list)
+    generation_attempt: int = 1
+    can_replan: bool = False
+
+    def result_of(self, tool_id: str) -> CallResult:
+        for result in self.tool_results:
+            if result.tool_id == tool_id:
+                return result
+        raise KeyError(tool_id)
+
+
+def _too_many(calls: list[Any]) -> list[str]:
+    if len(calls) <= MAX_CALLS:
+        return []
+    return [f"$.tools: {len(calls):,} calls; a plan has at most {MAX_CALLS:,}. Make several plans of it"]
+
+
+def _drafted(calls: Any) -> list[tuple[int, PlannedCall]]:
+    """The calls that are sound enough to look at their graph, also where others are not, so that one reading of a
+    plan tells all that is wrong with it."""
+    found = []
+    for index, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict) and isinstance(call.get("toolId"), str) and call["toolId"].strip():
+            listed = call.get("dependencies")
+            dependencies = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+            given = call.get("input")
+            given = given if isinstance(given, dict) else {}
+            one = PlannedCall(tool_id=call["toolId"], tool_path="", input=given, dependencies=dependencies)
+            found.append((index, one))
+    return found
+
+
+def _with_integers(document: JsonObject) -> JsonObject:
+    """The document with its integers as `int`, also those that were written 1.0."""
+
+    calls = [
+        {**call, "retryPolicy": with_integers(call["retryPolicy"])} if "retryPolicy" in call else call
+        for call in document["tools"]
+    ]
+    metadata = {"metadata": with_integers(document["metadata"])} if "metadata" in document else {}
+    return {**document, "tools": calls, **metadata}
+
+
+def levels(plan: PlanDocument) -> list[list[str]]:
+    """The calls by depth: those of one level could run at the same time."""
+    depth: dict[str, int] = {}
+    waiting = {call.tool_id: call.all_dependencies for call in plan.tools}
+    remaining = {tool_id: len(dependencies) for tool_id, dependencies in waiting.items()}
+    dependants: dict[str, list[str]] = {}
+    for tool_id, dependencies in waiting.items():
+        for dependency in dependencies:
+            dependants.setdefault(dependency, []).append(tool_id)
+    ready = [tool_id for tool_id, count in remaining.items() if count == 0]
+    for tool_id in ready:
+        depth[tool_id] = max((depth[d] + 1 for d in waiting[tool_id]), default=0)
+        for dependant in dependants.get(tool_id, ()):
+            remaining[dependant] -= 1
+            if remaining[dependant] == 0:
+                ready.append(dependant)
+    result: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for tool_id, level in depth.items():
+        result[level].append(tool_id)
+    return result

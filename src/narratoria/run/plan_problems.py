@@ -1,0 +1,242 @@
+"""What makes a plan unusable: its shape, its graph, its references. Every problem names its JSON path."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from narratoria.events import JsonObject
+from narratoria.run.plan_references import Survey, mark_problems, shown, survey
+from narratoria.strict_json import is_integer
+
+MAX_CALLS: Final = 10_000  # in one plan
+MAX_RETRIES: Final = 100
+MAX_BACKOFF_MS: Final = 3_600_000
+MAX_ATTEMPT: Final = 1_000_000
+MAX_CYCLES: Final = 20  # that are told of one plan
+MAX_PROBLEMS: Final = 200  # that are told of one plan
+_ALIKE: Final = 0.6  # from here on a key is taken for a misspelling
+
+_PLAN_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "requestId": (str,),
+    "narrative": (str, type(None)),
+    "tools": (list,),
+    "parallel": (bool,),
+    "disabledSkills": (list,),
+    "metadata": (dict,),
+}
+_CALL_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
+    "toolId": (str,),
+    "toolPath": (str,),
+    "input": (dict,),
+    "dependencies": (list,),
+    "required": (bool,),
+    "async": (bool,),
+    "retryPolicy": (dict,),
+}
+_RETRY_FIELDS: Final = ("maxRetries", "backoffMs")
+_METADATA_FIELDS: Final = ("generationAttempt", "parentPlanId")
+_NAMES: Final = {
+    str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object", type(None): "null",
+}  # fmt: skip
+
+
+class Drafted(Protocol):
+    """A call as far as its graph is concerned."""
+
+    @property
+    def tool_id(self) -> str: ...
+    @property
+    def input(self) -> JsonObject: ...
+    @property
+    def dependencies(self) -> list[str]: ...
+
+
+# --- shape -----------------------------------------------------------------------------------------------
+
+
+def shape_problems(document: Any) -> Iterator[str]:
+    """Missing fields and wrong types."""
+    if not isinstance(document, dict):
+        yield f"$: a plan is a JSON object, got {_NAMES.get(type(document), '?')}"
+        return
+    yield from _field_problems(document, _PLAN_FIELDS, ("requestId", "tools"), "$")
+    if document.get("requestId") == "":
+        yield "$.requestId: must not be empty"
+    yield from _string_list_problems(document.get("disabledSkills"), "$.disabledSkills")
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict):
+        yield from _integer_problems(metadata, "generationAttempt", "$.metadata", 1, MAX_ATTEMPT)
+        if not isinstance(metadata.get("parentPlanId"), str | None):
+            kind = _NAMES.get(type(metadata["parentPlanId"]), "?")
+            yield f"$.metadata.parentPlanId: expected string or null, got {kind}"
+    for index, call in enumerate(_listed(document)):
+        yield from _call_problems(call, f"$.tools[{index}]")
+
+
+def _listed(document: Any) -> list[Any]:
+    calls = document.get("tools") if isinstance(document, dict) else None
+    return calls if isinstance(calls, list) else []
+
+
+def _call_problems(call: Any, path: str) -> Iterator[str]:
+    if not isinstance(call, dict):
+        yield f"{path}: expected object, got {_NAMES.get(type(call), '?')}"
+        return
+    yield from _field_problems(call, _CALL_FIELDS, ("toolId", "toolPath"), path)
+    for field in ("toolId", "toolPath"):
+        if isinstance(call.get(field), str) and not call[field].strip():
+            yield f"{path}.{field}: must not be empty"
+    yield from _string_list_problems(call.get("dependencies"), f"{path}.dependencies")
+    retry = call.get("retryPolicy")
+    if isinstance(retry, dict):
+        yield from _integer_problems(retry, "maxRetries", f"{path}.retryPolicy", 0, MAX_RETRIES)
+        yield from _integer_problems(retry, "backoffMs", f"{path}.retryPolicy", 0, MAX_BACKOFF_MS)
+
+
+def _field_problems(
+    data: JsonObject, fields: Mapping[str, tuple[type, ...]], required: tuple[str, ...], path: str
+) -> Iterator[str]:
+    for name, types in fields.items():
+        if name not in data:
+            if name in required:
+                yield f"{path}.{name}: missing{_meant_by(name, data, fields)}"
+        elif type(data[name]) not in types:
+            expected = " or ".join(_NAMES[kind] for kind in types)
+            yield f"{path}.{name}: expected {expected}, got {_NAMES.get(type(data[name]), '?')}"
+
+
+def _string_list_problems(items: Any, path: str) -> Iterator[str]:
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        if not isinstance(item, str):
+            yield f"{path}[{index}]: expected string, got {_NAMES.get(type(item), '?')}"
+
+
+def _integer_problems(data: JsonObject, name: str, path: str, low: int, high: int) -> Iterator[str]:
+    if name not in data:
+        return
+    value = data[name]
+    if not is_integer(value):
+        yield f"{path}.{name}: expected integer, got {_NAMES.get(type(value), '?')}"
+    elif not low <= value <= high:
+        yield f"{path}.{name}: {value} is outside {low}..{high}"
+
+
+# --- keys that are not ours ------------------------------------------------------------------------------
+
+
+def unknown_keys(document: Any) -> list[str]:
+    """The keys of a plan that mean nothing, each with the one that was perhaps meant. They keep no plan from running:
+    a later version may know them."""
+    if not isinstance(document, dict):
+        return []
+    found = [
+        *_unknown(document, _PLAN_FIELDS, "$"),
+        *_unknown(document.get("metadata"), _METADATA_FIELDS, "$.metadata"),
+    ]
+    for index, call in enumerate(_listed(document)):
+        if isinstance(call, dict):
+            path = f"$.tools[{index}]"
+            found.extend(_unknown(call, _CALL_FIELDS, path))
+            found.extend(_unknown(call.get("retryPolicy"), _RETRY_FIELDS, f"{path}.retryPolicy"))
+    return found[:MAX_PROBLEMS]
+
+
+def _unknown(data: Any, known: Sequence[str] | Mapping[str, Any], path: str) -> Iterator[str]:
+    for key in data if isinstance(data, dict) else ():
+        if key not in known:
+            near = _nearest(key, [name for name in known if name not in data])
+            hint = f"did you mean {near!r}? As it stands it is ignored" if near else "it is ignored"
+            yield f"{path}.{key}: unknown key; {hint}"
+
+
+def _meant_by(name: str, data: JsonObject, known: Mapping[str, Any]) -> str:
+    """Which unknown key was perhaps meant to be the missing `name`."""
+    near = next((key for key in data if key not in known and _nearest(key, [name])), None)
+    return f"; was it meant by {near!r}?" if near else ""
+
+
+def _nearest(key: str, known: Sequence[str]) -> str | None:
+    plain = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(
+        str(key)[:40].lower().replace("_", "").replace("-", ""), plain, 1, _ALIKE
+    )
+    return plain[near[0]] if near else None
+
+
+# --- graph -----------------------------------------------------------------------------------------------
+
+
+def graph_problems(calls: Sequence[tuple[int, Drafted]]) -> Iterator[str]:
+    """Duplicate ids, unknown dependencies, inputs that cannot be used, and cycles."""
+    known: dict[str, int] = {}
+    for index, call in calls:
+        if not call.tool_id.strip():
+            yield f"$.tools[{index}].toolId: must not be empty"
+        elif call.tool_id in known:
+            yield f"$.tools[{index}].toolId: {call.tool_id!r} is already used by tools[{known[call.tool_id]}]"
+        else:
+            known[call.tool_id] = index
+    graph: dict[str, list[str]] = {}
+    for index, call in calls:
+        for position, dependency in enumerate(call.dependencies):
+            if dependency not in known:
+                yield f"$.tools[{index}].dependencies[{position}]: no call has the toolId {dependency!r}"
+        graph[call.tool_id] = call.dependencies
+        if call.input:
+            found = survey(call.input)
+            yield from _input_problems(f"$.tools[{index}].input", found, known)
+            graph[call.tool_id] = waits_for(call.dependencies, found)
+    for _ in range(MAX_CYCLES):
+        cycle = find_cycle(graph)
+        if cycle is None:
+            return
+        yield f"$.tools: circular dependency: {' → '.join(cycle)}"
+        graph[cycle[0]] = [one for one in graph[cycle[0]] if one != cycle[1]]
+
+
+def _input_problems(root: str, found: Survey, known: Mapping[str, int]) -> Iterator[str]:
+    for trail, problem in found.problems:
+        yield f"{shown(trail, root)}: {problem}"
+    for trail, mark in found.marks:
+        yield from mark_problems(shown(trail, root), mark, known)
+
+
+def waits_for(dependencies: list[str], found: Survey) -> list[str]:
+    """What must end first: the listed dependencies, and every call whose output the input refers to."""
+    if not found.marks:
+        return dependencies
+    named = dict.fromkeys(dependencies)
+    for _, mark in found.marks:
+        source = mark.get("$from")
+        if isinstance(source, str):
+            named.setdefault(source)
+    return list(named)
+
+
+def find_cycle(graph: Mapping[str, list[str]]) -> list[str] | None:
+    """The path of one cycle, first node repeated at the end, or None. Iterative: a plan may be 10,000 deep."""
+    finished: set[str] = set()
+    # Most plans name a call after those it waits for, and then there is no cycle to look for.
+    for node, dependencies in graph.items():
+        if not finished.issuperset(dependencies):
+            break
+        finished.add(node)
+    for root in graph:
+        if root in finished:
+            continue
+        trail: dict[str, None] = {root: None}
+        stack = [iter(graph[root])]
+        while stack:
+            child = next(stack[-1], None)
+            if child is None:
+                finished.add(trail.popitem()[0])
+                stack.pop()
+            elif child in trail:
+                path = list(trail)
+                return [*path[path.index(child) :], child]
+            elif child in graph and child not in finished:
+                trail[child] = None
+                stack.append(iter(graph[child]))
+    return None

@@ -1,0 +1,142 @@
+"""The catalogue of tools (004 `ToolRegistry`)."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from narratoria.errors import NarratoriaError, ToolValidationError
+from narratoria.run.executor import ToolExecutor
+from narratoria.spelling import spelled
+from narratoria.tools.contract import PreconditionResult, apply_effects, validate
+from narratoria.tools.contract.regex import compile_regex
+from narratoria.tools.tool import Tool, ToolContext, ToolResult, fold_name
+
+if TYPE_CHECKING:
+    from narratoria.session.draft import Draft
+    from narratoria.session.session import Session
+
+ENTRY_POINT_GROUP = "narratoria.tools"
+
+
+@spelled()
+class ToolRegistry:
+    """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
+
+    def __init__(self, tools: Iterable[Tool[Any, Any]] = ()) -> None:
+        self.tools: dict[str, Tool[Any, Any]] = {}  # by name, in the order they were registered
+        self._executor: ToolExecutor | None = None
+        self.register_all(tools)
+
+    def register(self, tool: Tool[Any, Any]) -> None:
+        if not isinstance(tool, Tool):
+            raise ToolValidationError(
+                f"not a tool: {tool!r}; decorate the function with @tool, or make a Tool(…)"
+            )
+        if tool.name in self.tools:
+            raise ToolValidationError(
+                f"tool {tool.name!r} is already registered; unregister it first, or give one of them another name"
+            )
+        self.tools[tool.name] = tool
+
+    def register_all(self, tools: Iterable[Tool[Any, Any]]) -> None:
+        for one in tools:
+            self.register(one)
+
+    def register_entry_points(self) -> tuple[str, ...]:
+        """Register what installed packages offer under `narratoria.tools`: a tool, or a function giving several."""
+        added = []
+        for point in entry_points(group=ENTRY_POINT_GROUP):
+            offered = point.load()
+            if callable(offered) and not isinstance(offered, Tool):
+                offered = offered()
+            for one in [offered] if isinstance(offered, Tool) else offered:
+                self.register(one)
+                added.append(one.name)
+        return tuple(added)
+
+    def unregister(self, name: str) -> None:
+        self.tools.pop(fold_name(name), None)
+
+    def get(self, name: str) -> Tool[Any, Any] | None:
+        return self.tools.get(name) or self.tools.get(fold_name(name))
+
+    def has(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def list(self) -> ToolList:
+        return [*self.tools.values()]
+
+    def search(self, pattern: str) -> ToolList:
+        """The tools whose name or description matches a regular expression, whatever the case.
+
+        The dialect is that of `$matches`: linear in time, so the expression may come from anyone.
+        """
+        try:
+            found = compile_regex(f"(?i){pattern}")
+        except ToolValidationError as error:
+            raise NarratoriaError(f"search pattern {error}") from None
+        return [one for one in self.tools.values() if found.search(one.name) or found.search(one.description)]
+
+    def __iter__(self) -> Iterator[Tool[Any, Any]]:
+        return iter([*self.tools.values()])
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    @property
+    def executor(self) -> ToolExecutor:
+        """The pipeline over this catalogue."""
+        if self._executor is None:
+            self._executor = ToolExecutor(self)
+        return self._executor
+
+    def execute(
+        self,
+        name: str,
+        args: Mapping[str, Any],
+        context: ToolContext | None = None,
+        *,
+        session: Session | Draft | None = None,
+    ) -> Coroutine[Any, Any, ToolResult[Any]]:
+        """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited.
+
+        With the `context` of another call (004) it becomes part of that call, under its deadline and budget.
+        """
+        if context is not None:
+            return self._within(context, session).execute(name, args, session=context.session)
+        return (self._executor or self.executor).execute(name, args, session=session)
+
+    def _within(self, context: ToolContext, session: Session | Draft | None) -> ToolExecutor:
+        if not isinstance(context, ToolContext):
+            raise ToolValidationError(
+                f"execute takes a context there, not {type(context).__name__}; for a session write session=…"
+            )
+        if session is not None:
+            raise ToolValidationError("execute: a context brings its own session; give one of them")
+        return ToolExecutor(self, scope=context.scope)
+
+    def context(self, tool: Tool[Any, Any], session: Session | Draft | None = None) -> ToolContext:
+        """A context outside any call (004 `createDefaultContext`), to check preconditions with: over a draft of the
+        session that nobody commits; with no session given, of a fresh one."""
+        return self.executor.context(tool, session)
+
+    async def validate_preconditions(
+        self, tool: Tool[Any, Any], context: ToolContext | None = None
+    ) -> PreconditionResult:
+        """Check all preconditions of a tool, without running it."""
+        return await validate(tool, context or self.context(tool))
+
+    async def apply_effects(
+        self, tool: Tool[Any, Any], result: ToolResult[Any], context: ToolContext, params: Any = None
+    ) -> None:
+        """Apply a tool's effects for a result, all of them or none. The pipeline does this itself."""
+
+        async def cascade(name: str, args: dict[str, Any]) -> ToolResult[Any]:
+            return await self.executor.execute(name, args, session=context.session)
+
+        await apply_effects(tool.effects, context, result, params, cascade)
+
+
+ToolList = list[Tool[Any, Any]]  # inside the class, `list` is the method

@@ -1,0 +1,1 @@
+"""What tools use besides the session: filesystems and whatever a program binds."""

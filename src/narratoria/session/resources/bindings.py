@@ -1,0 +1,184 @@
+"""How resources are made: the protocols they may offer, and the registry that binds them."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
+from weakref import WeakSet
+
+from narratoria.errors import NarratoriaError
+
+if TYPE_CHECKING:
+    from narratoria.session.resources.resources import ResourceContext
+
+ResourceKey: TypeAlias = type[Any] | str
+ResourceScope: TypeAlias = Literal["singleton", "tool_call", "prototype"]
+Factory: TypeAlias = "Callable[[], Any] | Callable[[ResourceContext], Any]"
+
+NOTHING: Final = object()
+
+
+class ResourceError(NarratoriaError, LookupError):
+    """A resource is not bound, cannot be made, or is bound wrongly."""
+
+
+@runtime_checkable
+class Snapshotable(Protocol):
+    def snapshot(self) -> Any: ...
+    def restore(self, snapshot: Any, /) -> None: ...
+
+
+@runtime_checkable
+class Draftable(Protocol):
+    """A draft's `commit` and `discard` may return lines that say what they could not do."""
+
+    def draft(self) -> Draftable: ...
+    def commit(self) -> Any: ...
+    def discard(self) -> Any: ...
+
+
+class Undoable(Protocol):
+    """What a draft of a resource offers whose changes an undo of the turn takes back, in a later run too.
+
+    `changes` gives what the draft changed, before it is committed: structs, which become JSON, with a `description`.
+    `take_back` puts that back, and gives for each receipt the reason why it was left, or None.
+    """
+
+    def changes(self) -> Sequence[Any]: ...
+    def take_back(self, receipts: Sequence[Any], *, try_only: bool = False) -> Sequence[str | None]: ...
+
+
+class Binding:
+    """How one resource is made, and the shared instance once it is."""
+
+    __slots__ = (
+        "factory",
+        "instance",
+        "lock",
+        "maker",
+        "name",
+        "overlapping",
+        "owned",
+        "scope",
+        "takes_context",
+        "visitors",
+    )
+
+    def __init__(
+        self, name: str, scope: ResourceScope, factory: Factory | None, instance: Any = NOTHING
+    ) -> None:
+        self.name = name
+        self.scope = scope
+        self.factory = factory
+        self.takes_context = factory is not None and _takes_context(factory, name)
+        self.instance = instance
+        self.owned = factory is not None  # what the user handed over, the user closes
+        self.lock = threading.RLock()  # held while the shared instance is made
+        self.maker: ResourceContext | None = None
+        # Weak: a call that vanished without an end (a check before the call) is in nobody's way.
+        self.visitors: WeakSet[ResourceContext] = WeakSet()
+        self.overlapping: WeakSet[ResourceContext] = WeakSet()
+
+    def make(self, context: ResourceContext) -> Any:
+        factory = cast(Callable[..., Any], self.factory)
+        made = factory(context) if self.takes_context else factory()
+        if inspect.isawaitable(made):
+            cast(Any, made).close()
+            raise ResourceError(
+                f"resource {self.name}: its factory is async; make the resource in a plain function"
+            )
+        if hasattr(made, "aclose") and not hasattr(made, "close"):
+            raise ResourceError(
+                f"resource {self.name}: it has aclose() only; give it a close() that does not wait"
+            )
+        return made
+
+
+class ResourceRegistry:
+    """What a session can provide. `bind` a factory, or `provide` an instance that you close yourself."""
+
+    __slots__ = ("_bindings", "lock")
+
+    def __init__(self) -> None:
+        self._bindings: dict[ResourceKey, Binding] = {}
+        self.lock = threading.RLock()
+
+    def bind(
+        self,
+        key: ResourceKey,
+        factory: Factory,
+        scope: ResourceScope = "singleton",
+        *,
+        name: str | None = None,
+    ) -> None:
+        """Say how to make a resource: once per session, once per call, or anew each time it is asked for.
+
+        The factory takes nothing, or the `ResourceContext` to get other resources from. `name` is a second
+        key, for preconditions that name their resource.
+        """
+        if scope not in get_args(ResourceScope):
+            scopes = ", ".join(get_args(ResourceScope))
+            raise ResourceError(
+                f"resource {_name(key)}: there is no scope {scope!r}; the scopes are {scopes}"
+            )
+        self._add(key, name, Binding(_name(key), scope, factory))
+
+    def provide(self, key: ResourceKey, instance: Any, *, name: str | None = None) -> None:
+        """Offer an instance that exists already."""
+        self._add(key, name, Binding(_name(key), "singleton", None, instance))
+
+    def has(self, key: ResourceKey) -> bool:
+        return key in self._bindings
+
+    def key_named(self, name: str) -> ResourceKey | None:
+        """The key of the resource that messages and records call so."""
+        return next((key for key, binding in self._bindings.items() if binding.name == name), None)
+
+    def close(self) -> None:
+        """Close every shared resource made here; all are tried before a failure of one is raised."""
+        with ExitStack() as stack, self.lock:
+            for binding in dict.fromkeys(self._bindings.values()):
+                if binding.owned and binding.instance is not NOTHING:
+                    stack.callback(close_resource, binding.instance)
+                    binding.instance = NOTHING
+                    binding.maker = None
+
+    def _add(self, key: ResourceKey, name: str | None, binding: Binding) -> None:
+        keys = [key] if name is None else [key, name]
+        for one in keys:
+            if one in self._bindings:
+                raise ResourceError(
+                    f"resource {_name(one)} is bound already; bind it once, or under another name"
+                )
+        self._bindings.update(dict.fromkeys(keys, binding))
+
+    def binding(self, key: ResourceKey) -> Binding:
+        binding = self._bindings.get(key)
+        if binding is None:
+            bound = ", ".join(sorted(_name(one) for one in self._bindings)) or "nothing"
+            raise ResourceError(f"no resource {_name(key)}: bind or provide it first; there is {bound}")
+        return binding
+
+
+def _takes_context(factory: Factory, name: str) -> bool:
+    if not callable(factory):
+        raise ResourceError(f"resource {name}: its factory is not callable: {factory!r}")
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except ValueError:  # a builtin type without a signature: called with nothing
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(one.kind in positional and one.default is inspect.Parameter.empty for one in parameters)
+
+
+def close_resource(resource: Any) -> None:
+    close = getattr(resource, "close", None)
+    if callable(close):
+        close()
+
+
+def _name(key: ResourceKey) -> str:
+    return key if isinstance(key, str) else key.__name__

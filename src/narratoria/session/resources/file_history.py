@@ -1,0 +1,146 @@
+"""Who wrote which file of a host folder, so that a failed call's writes can be taken back one by one.
+
+Per path there is a chain of writes that may still be undone, the oldest first; each keeps what it replaced.
+When a write in the middle is taken back, the one after it inherits what it replaced; when the last is, the
+file is put back. So calls that write the same file at once never bring back what a failed one wrote.
+"""
+
+from __future__ import annotations
+
+import stat
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from narratoria.session.file_changes import DIRECTORY
+from narratoria.session.resources.host_folder import HostFolder, Stamp, stamp_of
+
+Parts: TypeAlias = tuple[str, ...]
+
+
+class Kept(NamedTuple):
+    """What stood at a path: a directory when `data` is None."""
+
+    data: bytes | None
+    mode: int
+
+
+class Write:
+    """One owner's change to one path: what was there, and what it left (None: nothing) with the hash of its content."""
+
+    __slots__ = ("before", "digest", "left", "owner", "parts")
+
+    def __init__(self, owner: object, parts: Parts, before: Kept | None, left: Stamp | str | None) -> None:
+        self.owner = owner
+        self.parts = parts
+        self.before = before
+        self.left = left
+        self.digest: str | None = None
+
+
+class FileHistory:
+    """The open writes of one host folder, shared by all drafts of it."""
+
+    def __init__(self, folder: HostFolder) -> None:
+        self.folder = folder
+        self.lock = threading.RLock()
+        self._chains: dict[Parts, list[Write]] = {}
+
+    def begin(self, owner: object, parts: Parts, writes: list[Write]) -> Write:
+        """Note that `owner` is about to change `parts`; its entry is added to `writes` unless it is there."""
+        chain = self._chains.setdefault(parts, [])
+        if not chain or chain[-1].owner is not owner:
+            chain.append(Write(owner, parts, self._keep(parts), self._present(parts)))
+            writes.append(chain[-1])
+        return chain[-1]
+
+    def hand_over(self, writes: Sequence[Write], owner: object, to: list[Write]) -> None:
+        """What a nested call wrote now belongs to the call around it."""
+        for write in writes:
+            write.owner = owner
+            chain = self._chains.get(write.parts, [])
+            if write not in chain:
+                continue
+            index = chain.index(write)
+            if index and chain[index - 1].owner is owner:
+                chain[index - 1].left, chain[index - 1].digest = write.left, write.digest
+                del chain[index]
+            else:
+                to.append(write)
+
+    def settle(self, writes: Sequence[Write]) -> None:
+        """These writes stand for good, and so nothing before them can matter any more."""
+        for write in writes:
+            chain = self._chains.get(write.parts, [])
+            if write in chain:
+                del chain[: chain.index(write) + 1]
+                if not chain:
+                    del self._chains[write.parts]
+
+    def take_back(self, writes: Sequence[Write]) -> list[str]:
+        """Undo these writes, the last first. Returns what was left as it is, and why."""
+        problems: list[str] = []
+        for write in reversed(writes):
+            chain = self._chains.get(write.parts, [])
+            if write not in chain:
+                continue  # settled by a later write that stands
+            index = chain.index(write)
+            if index + 1 < len(chain):
+                chain[index + 1].before = write.before
+                del chain[index]
+                continue
+            chain.pop()
+            problem = self._put_back(write, chain)
+            if problem:
+                problems.append(problem)
+            if not self._chains.get(write.parts):
+                self._chains.pop(write.parts, None)
+        return problems
+
+    def _put_back(self, write: Write, chain: list[Write]) -> str | None:
+        path = "/".join(write.parts)
+        if self._present(write.parts) != write.left:
+            return f"{path} was left as it is: something else changed it after the call that failed"
+        restored: Stamp | str | None = None
+        if write.left == DIRECTORY and write.before is not None and write.before.data is None:
+            return None  # a delete that did not come about
+        if write.left == DIRECTORY:
+            if not self.folder.remove_directory(write.parts):
+                return self._leave_directory(write)
+        elif write.before is None and write.left is not None:
+            self.folder.remove(write.parts)
+        if write.before is not None:
+            if write.before.data is None:
+                self.folder.make_directory(write.parts)
+                restored = DIRECTORY
+            else:
+                restored = self.folder.replace(write.parts, write.before.data, write.before.mode)
+        if chain:
+            chain[-1].left = restored
+        return None
+
+    def _leave_directory(self, write: Write) -> str | None:
+        """A directory in which others have files by now goes to one of them, who may still fail."""
+        depth = len(write.parts)
+        for parts, chain in self._chains.items():
+            if parts[:depth] == write.parts and len(parts) > depth and chain:
+                heir: Any = chain[-1].owner
+                write.owner = heir
+                heir._writes.insert(0, write)
+                self._chains[write.parts] = [write]
+                return None
+        return f"the directory {'/'.join(write.parts)} was left: it holds what others wrote"
+
+    def _keep(self, parts: Parts) -> Kept | None:
+        found = self.folder.look(parts)
+        if found is None:
+            return None
+        if stat.S_ISDIR(found.st_mode):
+            return Kept(None, stat.S_IMODE(found.st_mode))
+        return Kept(self.folder.read(parts), stat.S_IMODE(found.st_mode))
+
+    def _present(self, parts: Parts) -> Stamp | str | None:
+        found = self.folder.look(parts)
+        if found is None:
+            return None
+        return DIRECTORY if stat.S_ISDIR(found.st_mode) else stamp_of(found)

@@ -1,0 +1,380 @@
+"""The files a tool may touch: a folder of the host, or a tree in memory. No path leads outside it.
+
+Paths are text, relative to the root, with `/` between their parts; writing makes the directories it needs.
+Both kinds can be drafted: what a call writes is taken back when the call fails, and the files of calls
+beside it stay as they are. A host folder is written at once, as processes look at it too, and undone from a
+history; in memory a draft is an overlay that nobody else sees before it is committed.
+
+Both can tell what a call changed (`changes`) and put it back later (`take_back`): so files are part of a turn.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from narratoria.session.file_changes import DIRECTORY, FileChange, changes_of, digest_of, take_back
+from narratoria.session.resources.file_history import FileHistory, Write
+from narratoria.session.resources.host_folder import HostFolder, PathRefusedError, parts_of
+
+Names: TypeAlias = list[str]
+Reasons: TypeAlias = list[str | None]
+Changes: TypeAlias = list[FileChange]
+
+__all__ = ["Filesystem", "HostFilesystem", "MemoryFilesystem", "PathRefusedError"]
+
+
+@runtime_checkable
+class Filesystem(Protocol):
+    """002: `context.filesystem`. Missing files and the like raise the `OSError`s everybody knows."""
+
+    def read_text(self, path: str, encoding: str = "utf-8") -> str: ...
+    def read_bytes(self, path: str) -> bytes: ...
+    def write_text(self, path: str, text: str, encoding: str = "utf-8") -> None: ...
+    def write_bytes(self, path: str, data: bytes) -> None: ...
+    def exists(self, path: str) -> bool: ...
+    def is_dir(self, path: str) -> bool: ...
+    def delete(self, path: str) -> None: ...
+    def list(self, path: str = ".") -> Names: ...
+    def glob(self, pattern: str) -> Names: ...
+    def mkdir(self, path: str) -> None: ...
+
+
+class _Texts:
+    """What both kinds do the same way."""
+
+    __slots__ = ()
+
+    def _put(self: Filesystem, path: str, content: bytes, mode: int | None) -> None:
+        self.write_bytes(path, content)
+
+    def take_back(self: Any, receipts: Sequence[Any], *, try_only: bool = False) -> Reasons:
+        """Put back what calls changed, by what `changes` told of them; for each the reason why not, or None."""
+        changes = [msgspec.convert(receipt, FileChange) for receipt in receipts]
+        return take_back(self, changes, self._put, try_only=try_only)
+
+    def read_text(self: Filesystem, path: str, encoding: str = "utf-8") -> str:
+        return self.read_bytes(path).decode(encoding)
+
+    def write_text(self: Filesystem, path: str, text: str, encoding: str = "utf-8") -> None:
+        self.write_bytes(path, text.encode(encoding))
+
+    def glob(self: Filesystem, pattern: str) -> Names:
+        """The paths that fit `pattern`: `*`, `?`, `[…]` within a part, `**` for any number of directories."""
+        return sorted(set(_expand(self, "", parts_of(pattern))))
+
+
+class HostFilesystem(_Texts):
+    """The folder `root` of the host. Symbolic links are not followed, except in `root` itself."""
+
+    __slots__ = ("_folder", "_history", "_over", "_parent", "_writes")
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._folder = HostFolder(Path(root).resolve(strict=True))
+        self._history = FileHistory(self._folder)
+        self._parent: HostFilesystem | None = None
+        self._writes: list[Write] = []
+        self._over = False
+
+    @property
+    def root(self) -> Path:
+        return self._folder.root
+
+    def read_bytes(self, path: str) -> bytes:
+        return self._folder.read(parts_of(path))
+
+    def exists(self, path: str) -> bool:
+        return self._folder.look(parts_of(path)) is not None
+
+    def is_dir(self, path: str) -> bool:
+        found = self._folder.look(parts_of(path))
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def list(self, path: str = ".") -> Names:
+        return self._folder.names(parts_of(path))
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        self._put(path, data, None)
+
+    def _put(self, path: str, content: bytes, mode: int | None) -> None:
+        """Write a file; without `mode` it keeps the one it has."""
+        parts = _inside(path)
+        with self._history.lock:
+            self._make_directories(parts[:-1])
+            found = self._folder.look(parts)
+            if found is not None and not stat.S_ISREG(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "it is not a file", path)
+            write = self._begin(parts)
+            if mode is None and found is not None:
+                mode = stat.S_IMODE(found.st_mode)
+            write.left = self._folder.replace(parts, content, mode)
+            write.digest = digest_of(content)
+            self._end(write)
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or an empty directory."""
+        parts = _inside(path)
+        with self._history.lock:
+            found = self._folder.look(parts)
+            if found is None:
+                raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
+            if stat.S_ISDIR(found.st_mode) and self._folder.names(parts):
+                raise OSError(errno.ENOTEMPTY, "the directory is not empty", path)
+            write = self._begin(parts)
+            if stat.S_ISDIR(found.st_mode):
+                self._folder.remove_directory(parts)
+            else:
+                self._folder.remove(parts)
+            write.left = None
+            self._end(write)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory and those above it; one that exists is fine."""
+        with self._history.lock:
+            self._make_directories(parts_of(path))
+
+    def _make_directories(self, parts: tuple[str, ...]) -> None:
+        for depth in range(1, len(parts) + 1):
+            if self._folder.look(parts[:depth]) is None:
+                write = self._begin(parts[:depth])
+                self._folder.make_directory(parts[:depth])
+                write.left = DIRECTORY
+                self._end(write)
+            elif not self.is_dir("/".join(parts[:depth])):
+                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", "/".join(parts[:depth]))
+
+    def _begin(self, parts: tuple[str, ...]) -> Write:
+        if self._over:  # a worker thread that outlived its timeout: nobody would take its writes back
+            raise PathRefusedError(f"{'/'.join(parts)} is not changed: the call is over")
+        return self._history.begin(self, parts, self._writes)
+
+    def _end(self, write: Write) -> None:
+        if self._parent is None:
+            self._history.settle([write])
+            self._writes.clear()
+
+    def draft(self) -> HostFilesystem:
+        child = HostFilesystem.__new__(HostFilesystem)
+        child._folder = self._folder
+        child._history = self._history
+        child._parent = self
+        child._writes = []
+        child._over = False
+        return child
+
+    def changes(self) -> Changes:
+        """What this draft has changed so far, for an undo after its commit."""
+        with self._history.lock:
+            befores: dict[tuple[str, ...], Write] = {}
+            lefts: dict[tuple[str, ...], str | None] = {}
+            for write in self._writes:
+                if isinstance(write.left, str | None) or write.digest is not None:
+                    befores.setdefault(write.parts, write)
+                    lefts[write.parts] = write.left if isinstance(write.left, str | None) else write.digest
+            return changes_of(
+                ("/".join(parts), *_before(befores[parts]), left) for parts, left in lefts.items()
+            )
+
+    def commit(self) -> None:
+        with self._history.lock:
+            writes, self._writes = self._writes, []
+            self._over = self._parent is not None
+            if self._parent is None or self._parent._parent is None:
+                self._history.settle(writes)
+            else:
+                self._history.hand_over(writes, self._parent, self._parent._writes)
+
+    def discard(self) -> Sequence[str]:
+        with self._history.lock:
+            writes, self._writes = self._writes, []
+            self._over = self._parent is not None
+            return self._history.take_back(writes)
+
+
+_GONE: Final = object()
+_DIRECTORY: Final = object()
+
+
+class MemoryFilesystem(_Texts):
+    """Files that live as long as the session's process, for tests and for tools that need no disk."""
+
+    __slots__ = ("_base", "_nodes")
+
+    def __init__(self, files: Mapping[str, str | bytes] | None = None) -> None:
+        self._base: MemoryFilesystem | None = None
+        self._nodes: dict[str, object] = {}  # path → bytes, a directory, or gone
+        for path, content in (files or {}).items():
+            self.write_bytes(path, content.encode() if isinstance(content, str) else content)
+
+    def read_bytes(self, path: str) -> bytes:
+        node = self._node("/".join(parts_of(path)))
+        if isinstance(node, bytes):
+            return node
+        if node is _DIRECTORY:
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", path)
+        raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
+
+    def exists(self, path: str) -> bool:
+        return self._node("/".join(parts_of(path))) is not _GONE
+
+    def is_dir(self, path: str) -> bool:
+        return self._node("/".join(parts_of(path))) is _DIRECTORY
+
+    def list(self, path: str = ".") -> Names:
+        parts = parts_of(path)
+        node = self._node("/".join(parts))
+        if node is _GONE:
+            raise FileNotFoundError(errno.ENOENT, "there is no such directory", path)
+        if node is not _DIRECTORY:
+            raise NotADirectoryError(errno.ENOTDIR, "it is a file", path)
+        prefix = "".join(f"{part}/" for part in parts)
+        return sorted(
+            {
+                known[len(prefix) :]
+                for known in self._paths()
+                if known.startswith(prefix)
+                and "/" not in known[len(prefix) :]
+                and self._node(known) is not _GONE
+            }
+        )
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        parts = _inside(path)
+        if self.is_dir(path):
+            raise IsADirectoryError(errno.EISDIR, "it is not a file", path)
+        self.mkdir("/".join(parts[:-1]))
+        self._nodes["/".join(parts)] = bytes(data)
+
+    def delete(self, path: str) -> None:
+        """Remove a file, or an empty directory."""
+        name = "/".join(_inside(path))
+        node = self._node(name)
+        if node is _GONE:
+            raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
+        if node is _DIRECTORY and self.list(name):
+            raise OSError(errno.ENOTEMPTY, "the directory is not empty", path)
+        self._remove(name)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory and those above it; one that exists is fine."""
+        parts = parts_of(path)
+        for depth in range(1, len(parts) + 1):
+            name = "/".join(parts[:depth])
+            node = self._node(name)
+            if isinstance(node, bytes):
+                raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", name)
+            if node is _GONE:
+                self._nodes[name] = _DIRECTORY
+
+    def draft(self) -> MemoryFilesystem:
+        child = MemoryFilesystem()
+        child._base = self
+        return child
+
+    def changes(self) -> Changes:
+        """What this draft has changed so far, for an undo after its commit."""
+        base = self._base
+        if base is None:
+            return []
+        return changes_of(
+            (name, _told(base._node(name)), None, _left(node)) for name, node in self._nodes.items()
+        )
+
+    def commit(self) -> Sequence[str]:
+        base, nodes = self._base, self._nodes
+        if base is None:
+            return []
+        self._nodes = {}
+        problems: Names = []
+        for name, node in nodes.items():
+            try:
+                if isinstance(node, bytes):
+                    base.write_bytes(name, node)
+                elif node is _DIRECTORY:
+                    base.mkdir(name)
+            except (IsADirectoryError, NotADirectoryError) as problem:
+                problems.append(f"{name} was not kept: another call wrote there meanwhile ({problem})")
+        for name in sorted((name for name, node in nodes.items() if node is _GONE), reverse=True):
+            present = base._node(name)
+            if isinstance(present, bytes) or (present is _DIRECTORY and not base.list(name)):
+                base._remove(name)  # a directory that a call beside this one has filled since then stays
+        return problems
+
+    def discard(self) -> None:
+        self._nodes = {}
+
+    def _remove(self, name: str) -> None:
+        if self._base is None:
+            self._nodes.pop(name, None)
+        else:
+            self._nodes[name] = _GONE
+
+    def _node(self, name: str) -> object:
+        if not name:
+            return _DIRECTORY
+        layer: MemoryFilesystem | None = self
+        while layer is not None:
+            node = layer._nodes.get(name)
+            if node is not None:
+                return node
+            layer = layer._base
+        return _GONE
+
+    def _paths(self) -> Iterator[str]:
+        layer: MemoryFilesystem | None = self
+        while layer is not None:
+            yield from tuple(layer._nodes)
+            layer = layer._base
+
+
+def _before(write: Write) -> tuple[bytes | str | None, int | None]:
+    if write.before is None:
+        return None, None
+    return (DIRECTORY if write.before.data is None else write.before.data), write.before.mode
+
+
+def _told(node: object) -> bytes | str | None:
+    return node if isinstance(node, bytes) else DIRECTORY if node is _DIRECTORY else None
+
+
+def _left(node: object) -> str | None:
+    return digest_of(node) if isinstance(node, bytes) else DIRECTORY if node is _DIRECTORY else None
+
+
+def _inside(path: str) -> tuple[str, ...]:
+    parts = parts_of(path)
+    if not parts:
+        raise PathRefusedError(f"path {path!r} is the filesystem's root; name something in it")
+    return parts
+
+
+def _expand(files: Filesystem, prefix: str, pattern: Sequence[str]) -> Iterator[str]:
+    """The paths below `prefix` that fit `pattern`, part by part."""
+    if not pattern:
+        yield prefix
+        return
+    head, rest = pattern[0], pattern[1:]
+    if not any(char in head for char in "*?["):
+        path = f"{prefix}/{head}" if prefix else head
+        if files.exists(path):
+            yield from _expand(files, path, rest)
+        return
+    if head == "**" and rest:
+        yield from _expand(files, prefix, rest)
+    if prefix and not files.is_dir(prefix):
+        return
+    for name in files.list(prefix):
+        path = f"{prefix}/{name}" if prefix else name
+        if head == "**":
+            if not rest:
+                yield path
+            yield from _expand(files, path, pattern)
+        elif fnmatchcase(name, head):
+            yield from _expand(files, path, rest)

@@ -1,0 +1,1 @@
+"""Where sessions are kept: the journal, SQLite, PostgreSQL, export and import."""

@@ -1,0 +1,326 @@
+"""A session as people see it: turns with what was asked, done and told. A pure fold of records.
+
+The live page, `sessions show`, a replay, a transcript and an export all read a session through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from narratoria.events import (
+    AssetDenied,
+    AssetStored,
+    CallEmitted,
+    CallFinished,
+    CallRetrying,
+    CallStarted,
+    Checkpoint,
+    Choices,
+    Committed,
+    JsonObject,
+    Log,
+    Narration,
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    PlanFinished,
+    PlanMade,
+    PlanRefused,
+    RecordsLost,
+    SessionStarted,
+    StatePatch,
+    TurnCommitted,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+    UiEvent,
+)
+from narratoria.session.session import Record
+from narratoria.state import merge
+from narratoria.store.timeline import move_names
+
+
+class _View(msgspec.Struct, kw_only=True, rename="camel"):
+    pass
+
+
+class AttemptView(_View):
+    """One try at a call: a failed one says why."""
+
+    attempt: int
+    ok: bool | None = None
+    logs: list[Log] = msgspec.field(default_factory=list)
+    patches: list[JsonObject] = msgspec.field(default_factory=list)
+    ui: list[UiEvent] = msgspec.field(default_factory=list)
+    error: str | None = None
+    error_code: str | None = None
+
+
+class CallView(_View):
+    call: str
+    tool: str
+    tool_id: str | None = None
+    plan: str | None = None
+    state: str = "running"
+    ok: bool | None = None
+    input: JsonObject = msgspec.field(default_factory=dict)
+    output: JsonObject = msgspec.field(default_factory=dict)
+    value: Any = None
+    message: str = ""
+    error: str | None = None
+    error_code: str | None = None
+    duration: float = 0.0
+    attempts: list[AttemptView] = msgspec.field(default_factory=list)
+    assets: list[AssetStored] = msgspec.field(default_factory=list)
+    refused_assets: list[str] = msgspec.field(default_factory=list)
+    committed: bool = False
+
+
+class PlanView(_View):
+    plan: JsonObject
+    attempt: int
+    narrator: str = ""
+    success: bool | None = None
+
+
+class TurnView(_View):
+    """`undone` turns are kept: they can be looked at, branched from, and redone while nothing came after."""
+
+    turn: int
+    prompt: str = ""
+    origin: str = "player"
+    narrative: str = ""
+    choices: list[str] = msgspec.field(default_factory=list)
+    outcome: str = "open"
+    narrator: str = ""
+    started: float = 0.0
+    ended: float | None = None
+    undone: bool = False
+    plans: list[PlanView] = msgspec.field(default_factory=list)
+    problems: list[str] = msgspec.field(default_factory=list)
+    calls: list[CallView] = msgspec.field(default_factory=list)
+    assets: list[AssetStored] = msgspec.field(default_factory=list)  # those that were committed
+    notices: list[Notice] = msgspec.field(default_factory=list)
+
+
+class SessionView(_View):
+    session: str = ""
+    story: str | None = None
+    title: str | None = None
+    parent: str | None = None
+    parent_turn: int | None = None
+    turns: list[TurnView] = msgspec.field(default_factory=list)
+    calls: list[CallView] = msgspec.field(default_factory=list)  # those made outside any turn
+    other_assets: list[AssetStored] = msgspec.field(default_factory=list)
+    checkpoints: dict[str, int] = msgspec.field(default_factory=dict)
+    lost: int = 0  # records that damage has cost it
+
+    @property
+    def told(self) -> list[TurnView]:
+        """The turns that count: committed and not taken back."""
+        return [turn for turn in self.turns if turn.outcome != "open" and not turn.undone]
+
+    @property
+    def assets(self) -> list[AssetStored]:
+        return [*self.other_assets, *(asset for turn in self.told for asset in turn.assets)]
+
+
+def fold(records: Iterable[Record]) -> SessionView:
+    """What a session's records, from the first on, amount to."""
+    folding = Fold()
+    for record in records:
+        folding.apply(record)
+    return folding.view
+
+
+def fold_turn(records: Iterable[Record]) -> TurnView:
+    """The same for the records of one turn alone."""
+    turns = fold(records).turns
+    return turns[-1] if turns else TurnView(turn=-1)
+
+
+class Fold:
+    """The fold in progress. `view` is current after every record."""
+
+    def __init__(self) -> None:
+        self.view = SessionView()
+        self._turn: TurnView | None = None
+        self._calls: dict[str, CallView] = {}
+        self._stored: dict[int, AssetStored] = {}
+        self._dropped: dict[str, int] = {}  # checkpoints of undone turns
+
+    def apply(self, record: Record) -> None:
+        step = _STEPS.get(type(record.event))
+        if step is not None:
+            step(self, record, record.event)
+
+    # --- the session ------------------------------------------------------------------------------------
+
+    def _session(self, record: Record, event: SessionStarted) -> None:
+        view = self.view
+        view.session, view.story = event.session, event.story
+        view.title = event.title or view.title
+        view.parent, view.parent_turn = event.parent_session, event.parent_turn
+
+    def _checkpoint(self, record: Record, event: Checkpoint) -> None:
+        self.view.checkpoints[event.name] = event.turn
+        self._dropped.pop(event.name, None)
+
+    def _undone(self, record: Record, event: TurnUndone) -> None:
+        for turn in self.view.turns:
+            if turn.turn == event.turn:
+                turn.undone = True
+        move_names(event.turn, self.view.checkpoints, self._dropped)
+
+    def _redone(self, record: Record, event: TurnRedone) -> None:
+        for turn in self.view.turns:
+            if turn.turn == event.turn:
+                turn.undone = False
+        move_names(event.turn, self._dropped, self.view.checkpoints)
+
+    # --- the turn ---------------------------------------------------------------------------------------
+
+    def _started(self, record: Record, event: TurnStarted) -> None:
+        self._turn = TurnView(turn=event.turn, prompt=event.prompt, origin=event.origin, started=record.ts)
+        self._calls.clear()
+        self._stored.clear()
+        self._dropped.clear()
+        self.view.turns.append(self._turn)
+
+    def _chosen(self, record: Record, event: NarratorChosen) -> None:
+        if self._turn is not None:
+            self._turn.narrator = event.narrator
+
+    def _plan(self, record: Record, event: PlanMade) -> None:
+        if self._turn is not None:
+            self._turn.plans.append(PlanView(plan=event.plan, attempt=event.attempt, narrator=event.narrator))
+            self._turn.narrative = ""
+
+    def _refused(self, record: Record, event: PlanRefused) -> None:
+        if self._turn is not None:
+            self._turn.problems.extend(event.problems)
+
+    def _plan_ended(self, record: Record, event: PlanFinished) -> None:
+        if self._turn is not None:
+            for plan in self._turn.plans:
+                if plan.plan.get("requestId") == event.plan:
+                    plan.success = event.success
+
+    def _said(self, record: Record, event: NarrationDelta) -> None:
+        if self._turn is not None:
+            self._turn.narrative = event.text if event.anew else self._turn.narrative + event.text
+
+    def _narration(self, record: Record, event: Narration) -> None:
+        if self._turn is not None:
+            self._turn.narrative = event.text
+            self._turn.narrator = event.narrator or self._turn.narrator
+
+    def _choices(self, record: Record, event: Choices) -> None:
+        if self._turn is not None:
+            self._turn.choices = list(event.choices)
+
+    def _notice(self, record: Record, event: Notice) -> None:
+        if self._turn is not None:
+            self._turn.notices.append(event)
+
+    def _lost(self, record: Record, event: RecordsLost) -> None:
+        self.view.lost += event.count
+
+    def _ended(self, record: Record, event: TurnCommitted) -> None:
+        if self._turn is not None:
+            self._turn.outcome, self._turn.ended = event.outcome, record.ts
+            self._turn = None
+
+    # --- the calls --------------------------------------------------------------------------------------
+
+    def _call(self, record: Record, event: CallStarted) -> None:
+        call = self._calls.get(event.call)
+        if call is None:
+            call = CallView(call=event.call, tool=event.tool, tool_id=event.tool_id, plan=event.plan)
+            self._calls[event.call] = call
+            (self.view if self._turn is None else self._turn).calls.append(call)
+        if event.attempt == 1:  # also a call that a crash cut short, begun again
+            call.attempts = []
+        call.input, call.state = event.input, "running"
+        call.attempts.append(AttemptView(attempt=event.attempt))
+
+    def _attempt(self, call: str) -> AttemptView | None:
+        found = self._calls.get(call)
+        return found.attempts[-1] if found is not None and found.attempts else None
+
+    def _emitted(self, record: Record, event: CallEmitted) -> None:
+        attempt = self._attempt(event.call)
+        if attempt is None:
+            return
+        if isinstance(event.event, Log):
+            attempt.logs.append(event.event)
+        elif isinstance(event.event, StatePatch):
+            attempt.patches.append(event.event.patch)
+        elif isinstance(event.event, UiEvent):
+            attempt.ui.append(event.event)
+
+    def _stored_asset(self, record: Record, event: AssetStored) -> None:
+        self._stored[record.seq] = event
+
+    def _denied_asset(self, record: Record, event: AssetDenied) -> None:
+        if event.call in self._calls:
+            self._calls[event.call].refused_assets.append(event.reason)
+
+    def _retrying(self, record: Record, event: CallRetrying) -> None:
+        attempt = self._attempt(event.call)
+        if attempt is not None:
+            attempt.ok, attempt.error, attempt.error_code = False, event.error, event.error_code
+
+    def _committed(self, record: Record, event: Committed) -> None:
+        for change in event.changes:
+            asset = self._stored.get(change) if isinstance(change, int) else None
+            if asset is not None:
+                (self.view.other_assets if self._turn is None else self._turn.assets).append(asset)
+                if asset.call in self._calls:
+                    self._calls[asset.call].assets.append(asset)
+        if event.call in self._calls and not event.failed:
+            self._calls[event.call].committed = True
+
+    def _finished(self, record: Record, event: CallFinished) -> None:
+        call = self._calls.get(event.call)
+        if call is None:  # it never ran: refused, or skipped
+            call = CallView(call=event.call, tool=event.tool, tool_id=event.tool_id)
+            self._calls[event.call] = call
+            (self.view if self._turn is None else self._turn).calls.append(call)
+        call.ok, call.state, call.message, call.value = event.ok, event.state, event.message, event.value
+        call.error, call.error_code, call.duration = event.error, event.error_code, event.duration
+        if call.attempts:
+            last = call.attempts[-1]
+            last.ok, last.error, last.error_code = event.ok, event.error, event.error_code
+            if event.ok:
+                for patch in last.patches:
+                    call.output = merge(call.output, patch)
+
+
+_STEPS: Final[dict[type, Callable[[Fold, Record, Any], None]]] = {
+    SessionStarted: Fold._session,
+    Checkpoint: Fold._checkpoint,
+    TurnUndone: Fold._undone,
+    TurnRedone: Fold._redone,
+    TurnStarted: Fold._started,
+    NarratorChosen: Fold._chosen,
+    PlanMade: Fold._plan,
+    PlanRefused: Fold._refused,
+    PlanFinished: Fold._plan_ended,
+    NarrationDelta: Fold._said,
+    Narration: Fold._narration,
+    Choices: Fold._choices,
+    Notice: Fold._notice,
+    RecordsLost: Fold._lost,
+    TurnCommitted: Fold._ended,
+    CallStarted: Fold._call,
+    CallEmitted: Fold._emitted,
+    AssetStored: Fold._stored_asset,
+    AssetDenied: Fold._denied_asset,
+    CallRetrying: Fold._retrying,
+    Committed: Fold._committed,
+    CallFinished: Fold._finished,
+}

@@ -1,0 +1,286 @@
+"""The journal in a file that is imported: bounded, in order, and inert.
+
+Each line is measured before it is decoded. Records must follow each other as a session records them: a beginning,
+numbers without a gap, turns that begin and end. Nothing in them acts here: permissions become claims, which count as
+far as the story grants them; rollbacks are marked, and run only if a person asks; a turn or an undo that was cut short
+is closed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from narratoria import bounds
+from narratoria.events import (
+    AssetStored,
+    CallEmitted,
+    Change,
+    Checkpoint,
+    Committed,
+    EffectTakenBack,
+    Log,
+    Narration,
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    PermissionChange,
+    PlanMade,
+    RecordsLost,
+    SessionStarted,
+    StatePatch,
+    TurnCommitted,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+    UndoCancelled,
+    UndoStarted,
+)
+from narratoria.session.media import is_media_type
+from narratoria.session.session import Record
+from narratoria.store import record_batches as chunks
+from narratoria.store.restoration import Snapshot
+from narratoria.store.timeline import Timeline
+
+MAX_LINE: Final = 64 * 1024**2
+MAX_JOURNAL: Final = 2 * 1024**3
+MAX_TURN: Final = 256 * 1024**2
+MAX_KEPT_VALUES: Final = 4_000_000
+"""Values in one turn, which is held in memory while it is folded, and in all records that make the session."""
+MAX_DEPTH: Final = 2 * bounds.MAX_DEPTH  # a tool may send half of that; handlers in a program are not counted
+
+_STORY: Final = re.compile(r"[a-z0-9_-]{1,100}")
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+_LATEST: Final = 253_402_214_400.0  # the last day of the year 9999, beyond which no clock goes
+_LARGEST: Final = 1 << 53
+_PASSING: Final = (Log, Narration, NarrationDelta, NarratorChosen, Notice, PlanMade)
+_UNFINISHED: Final = (
+    "this turn was not finished when the session was exported; it was closed. Say it again to take it"
+)
+
+
+class Unfit(ValueError):
+    """Why a journal is refused."""
+
+
+def check_story(story: str | None) -> None:
+    """A story is looked up by this name, and a folder is a name too: a file must not choose one."""
+    if story is not None and not _STORY.fullmatch(story):
+        raise Unfit(f"{story[:100]!r} is not the id of a story")
+
+
+def check_time(ts: float) -> None:
+    if not 0 <= ts < _LATEST:
+        raise Unfit(f"{ts!r} is not a time")
+
+
+class Incoming:
+    """Lines in, records out. `assets` are those the records refer to, by hash."""
+
+    def __init__(self) -> None:
+        self.assets: dict[str, AssetStored] = {}
+        self.count = 0
+        self._timeline = Timeline()
+        self._seq = 0
+        self._ts = 0.0
+        self._missing_from: int | None = None  # the first record of a gap that is not accounted for yet
+        self._newest = -1  # turn
+        self._known = 0  # up to which record a snapshot behind a gap knows everything
+        self._kept = 0  # values
+        self._in_turn = 0  # values
+        self._turn_bytes = 0
+        self._bytes = 0
+
+    def records(self, lines: bytes) -> Iterator[Record]:
+        """The records of whole lines. `Unfit` where a line cannot follow on those before it."""
+        for line in lines.split(b"\n"):
+            if line and not line.isspace():
+                yield from self._line(line)
+
+    def _line(self, line: bytes) -> Iterator[Record]:
+        where = f"line {self.count + 1}"
+        if len(line) > MAX_LINE:
+            raise Unfit(f"{where} is longer than {MAX_LINE:,} bytes")
+        try:
+            values = bounds.check(line, depth=MAX_DEPTH)
+            found = chunks.from_lines(line)
+        except UnicodeDecodeError as error:
+            raise Unfit(f"{where} is not UTF-8 (byte {error.start})") from None
+        except (ValueError, RecursionError) as error:
+            raise Unfit(f"{where}: {error}") from None
+        self._measure(line, values, found)
+        for record in found:
+            yield self._accept(record)
+
+    def close(self) -> Iterator[Record]:
+        """What is added so that nothing is left to be finished when the session is opened."""
+        if not self._seq:
+            raise Unfit("it has no records")
+        if self._missing_from is not None:
+            raise Unfit(f"record {self._missing_from} is missing")
+        turn, undoing = self._timeline.open, self._timeline.undoing
+        if turn is not None:
+            yield self._next(turn, Notice(level="warn", message=_UNFINISHED))
+            yield self._next(turn, TurnCommitted(turn=turn, outcome="cancelled"))
+        if undoing is not None:
+            yield self._next(None, UndoCancelled(turn=undoing))
+
+    def _next(self, turn: int | None, event: Any) -> Record:
+        self._seq += 1
+        return Record(self._seq, self._ts, turn, event)
+
+    # --- limits ----------------------------------------------------------------------------------------------
+
+    def _measure(self, line: bytes, values: int, found: list[Record]) -> None:
+        """What is folded is held in memory: a turn while it is read, and for good what the session is made of."""
+        self._bytes += len(line)
+        self._turn_bytes += len(line)
+        self._in_turn += values
+        if any(isinstance(record.event, TurnStarted) for record in found):
+            self._in_turn, self._turn_bytes = values, len(line)
+        if not all(_passes(record.event) for record in found):
+            self._kept += values
+        if max(self._in_turn, self._kept) > MAX_KEPT_VALUES:
+            raise Unfit(f"record {found[0].seq}: it has more than {MAX_KEPT_VALUES:,} values")
+        if self._turn_bytes > MAX_TURN or self._bytes > MAX_JOURNAL:
+            raise Unfit(f"record {found[0].seq}: it has more bytes than a turn or a journal may have")
+
+    # --- order -----------------------------------------------------------------------------------------------
+
+    def _accept(self, record: Record) -> Record:
+        event, where = record.event, f"record {record.seq}"
+        check_time(record.ts)
+        if not 0 < record.seq < _LARGEST:
+            raise Unfit(f"{record.seq} is not the number of a record")
+        for turn in (record.turn, getattr(event, "turn", None), getattr(event, "parent_turn", None)):
+            if turn is not None and not 0 <= turn < _LARGEST:
+                raise Unfit(f"{where}: {turn} is not the number of a turn")
+        self._check_order(record)
+        if isinstance(event, SessionStarted):
+            check_story(event.story)
+        elif isinstance(event, AssetStored):
+            self._check_asset(event, where)
+        elif isinstance(event, PlanMade) and not isinstance(event.plan.get("requestId"), str):
+            raise Unfit(f"{where}: its plan has no requestId")
+        self._check_turn(record)
+        self._seq, self._ts, self.count = record.seq, max(self._ts, record.ts), self.count + 1
+        return inert(record)
+
+    def _check_order(self, record: Record) -> None:
+        event, follows = record.event, self._seq + 1
+        if not self._seq:  # a session may have lived before it was stored
+            if not isinstance(event, SessionStarted) or event.parent_session is not None:
+                raise Unfit(f"record {record.seq} is not the beginning of a session")
+            return
+        if record.seq < follows:
+            raise Unfit(f"record {record.seq} comes after record {self._seq}; the journal is out of order")
+        if record.seq > follows and self._missing_from is None:
+            self._missing_from = follows
+        if self._missing_from is None:
+            return
+        if isinstance(event, RecordsLost) and event.first <= self._missing_from <= event.last <= record.seq:
+            self._missing_from = None  # lost to damage, and said so
+        elif not isinstance(event, AssetStored):  # known from the snapshot behind the gap
+            raise Unfit(f"record {self._missing_from} is missing")
+
+    def _check_turn(self, record: Record) -> None:
+        """Turns begin and end, and are taken back in reverse; numbers are never used twice."""
+        event, timeline, where = record.event, self._timeline, f"record {record.seq}"
+        if isinstance(event, RecordsLost):
+            if event.resumed is not None:
+                self._resume(event.resumed, where)
+            return
+        if record.seq <= self._known:
+            return
+        right = True
+        if isinstance(event, TurnStarted):
+            right = event.turn > self._newest or event.turn == timeline.open
+            self._newest = max(self._newest, event.turn)
+        elif isinstance(event, TurnCommitted):
+            right = event.turn == timeline.open
+        elif isinstance(event, TurnUndone | UndoStarted):
+            right = event.turn == timeline.last and timeline.open is None
+        elif isinstance(event, TurnRedone):
+            right = bool(timeline.undone) and event.turn == timeline.undone[-1] and timeline.open is None
+        elif isinstance(event, Checkpoint):
+            right = event.turn in timeline.turns
+        elif isinstance(event, EffectTakenBack):
+            right = event.turn <= self._newest
+        if not right or (record.turn is not None and record.turn > self._newest):
+            turn = getattr(event, "turn", record.turn)
+            raise Unfit(f"{where}: {type(event).__struct_config__.tag} of turn {turn} is out of order")
+        timeline.apply(record)
+
+    def _resume(self, content: Any, where: str) -> None:
+        """Behind a gap things are as a snapshot says."""
+        snapshot = _snapshot(content, where)
+        if snapshot.timeline.open is not None:
+            raise Unfit(f"{where}: a turn is open in its snapshot")
+        turns = [turn for first, last in snapshot.turns for turn in (first, last)]
+        if any(not 0 <= turn < _LARGEST for turn in turns) or turns != sorted(turns):
+            raise Unfit(f"{where}: the turns of its snapshot are out of order")
+        if sum(last - first for first, last in snapshot.turns) > MAX_KEPT_VALUES:
+            raise Unfit(f"{where}: its snapshot has too many turns")
+        for stored in snapshot.assets.values():
+            self._check_asset(stored, where)
+        self._timeline.become(snapshot.timeline)
+        self._timeline.turns = [turn for first, last in snapshot.turns for turn in range(first, last + 1)]
+        self._newest = max([self._newest, snapshot.turn_count, *turns])
+        self._known = snapshot.seq
+
+    def _check_asset(self, stored: AssetStored, where: str) -> None:
+        if not _HASH.fullmatch(stored.hash):
+            raise Unfit(f"{where}: {stored.hash[:100]!r} is not the hash of an asset")
+        if not is_media_type(stored.media_type):
+            raise Unfit(f"{where}: {stored.media_type[:100]!r} is not a media type")
+        known = self.assets.setdefault(stored.hash, stored)
+        if stored.size < 0 or known.size != stored.size:
+            raise Unfit(f"{where}: asset {stored.hash} cannot have {stored.size:,} bytes")
+
+
+def _passes(event: Any) -> bool:
+    """Whether an event leaves nothing behind in the session it is folded into."""
+    if isinstance(event, CallEmitted):
+        return not isinstance(event.event, StatePatch)
+    return isinstance(event, _PASSING)
+
+
+def _snapshot(content: Any, where: str) -> Snapshot:
+    try:
+        return msgspec.convert(content, Snapshot, str_keys=True)
+    except (ValueError, RecursionError) as error:
+        raise Unfit(f"{where}: its snapshot cannot be read: {error}") from None
+
+
+# --- marking ---------------------------------------------------------------------------------------------------
+
+
+def inert(record: Record) -> Record:
+    """The record with its permissions as claims and its rollbacks marked as a file's."""
+    event: Any = record.event
+    if isinstance(event, SessionStarted):
+        event = msgspec.structs.replace(event, imported=True)
+    elif isinstance(event, Committed):
+        event = msgspec.structs.replace(
+            event,
+            changes=[one if isinstance(one, int) else _claimed(one) for one in event.changes],
+            inverse=[_claimed(one) for one in event.inverse],
+            effects=[msgspec.structs.replace(one, imported=True) for one in event.effects],
+            resources=[msgspec.structs.replace(one, imported=True) for one in event.resources],
+        )
+    elif isinstance(event, RecordsLost) and event.resumed is not None:
+        snapshot = _snapshot(event.resumed, f"record {record.seq}")
+        snapshot = msgspec.structs.replace(
+            snapshot, permissions=[], claimed=sorted({*snapshot.permissions, *snapshot.claimed})
+        )
+        event = msgspec.structs.replace(event, resumed=msgspec.to_builtins(snapshot, str_keys=True))
+    else:
+        return record
+    return msgspec.structs.replace(record, event=event)
+
+
+def _claimed(change: Change) -> Change:
+    return msgspec.structs.replace(change, claimed=True) if isinstance(change, PermissionChange) else change

@@ -1,0 +1,365 @@
+"""The journal of one open session: it keeps every record, in order, without holding up the event loop.
+
+Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed
+over by a callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the
+end of its call) is written together or not at all. A batch that ends a turn is on the disk before anybody is
+told.
+
+Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never
+knows more than a restarted server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from narratoria.errors import JournalError
+from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
+from narratoria.session.session import Record, Run, Session, Sink
+from narratoria.store.restoration import FetchTurn, Restoration, SnapshotTaken, take_snapshot
+from narratoria.store.timeline import Timeline
+from narratoria.store.writer import ConnectionLost, Database
+
+if TYPE_CHECKING:
+    from narratoria.store.sql_writing import Lease, SqlStore
+
+GATHER: Final = 0.008  # seconds records may wait for company
+BATCH: Final = 512  # records that are written without waiting any longer
+ROOM: Final = 8192  # records in memory, beyond which tools are asked to pause
+SNAPSHOT_BYTES: Final = 16 * 1024  # of packed records, at least, between two snapshots ...
+SNAPSHOT_RATIO: Final = (
+    4  # ... and as many times the last snapshot's size, so that they stay a fraction of the whole
+)
+
+_PROMPT: Final = frozenset({TurnStarted, PlanMade, CallFinished, TurnCommitted})  # worth writing at once
+
+
+class Journal:
+    """Attached to `session`, whose records it writes. Holds the lease: nobody else writes it meanwhile."""
+
+    def __init__(
+        self,
+        store: SqlStore,
+        session: Session,
+        key: int,
+        lease: Lease,
+        timeline: Timeline,
+        *,
+        open_records: Sequence[Record] = (),
+        snapshot_size: int = 0,
+    ) -> None:
+        self.store = store
+        self.session = session
+        self.timeline = timeline
+        self.open_records = list(open_records)  # of a turn that a crash left open
+        self.failure: JournalError | None = None
+        self._reason = ""  # of it, without what waits
+        self.written = session.seq
+        self.closed = False
+        self._key = key
+        self._lease: Lease | None = lease
+        self._pending: list[Record | Run] = []
+        self._writing: list[Record | Run] = []
+        self._gathered = 0  # records in `_pending` ...
+        self._handed = 0  # ... and in `_writing`
+        self._future: Future[int] | None = None
+        self._scheduled: asyncio.Handle | None = None
+        self._hurried = False
+        self._durable = session.seq
+        self._waiters: list[tuple[int, bool, asyncio.Future[None]]] = []
+        self._viewers: tuple[Sink, ...] = ()
+        self._since_snapshot = 0
+        self._snapshot_size = snapshot_size
+        self._detach: Callable[[], None] = session.attach(self)
+        session.journal = self
+
+    # --- the sink ----------------------------------------------------------------------------------------
+
+    def push(self, record: Record) -> None:
+        self._pending.append(record)
+        self._gathered += 1
+        self.timeline.apply(record)
+        self._wake_up(type(record.event) in _PROMPT)
+
+    def push_run(self, run: Run) -> None:
+        """Many at once: what a tool emitted, which tells nothing of the game's course."""
+        self._pending.append(run)
+        self._gathered += len(run.emitted)
+        self._wake_up(False)
+
+    def _wake_up(self, at_once: bool) -> None:
+        if self._scheduled is None:
+            self._schedule(GATHER)
+        if not self._hurried and (at_once or self._gathered >= BATCH):
+            self._hurried = True
+            self._schedule(0)
+
+    @property
+    def full(self) -> bool:
+        return self._gathered + self._handed > ROOM or any(sink.full for sink in self._viewers)
+
+    async def wait(self) -> None:
+        """Until there is room again. Raises `JournalError` if that cannot be hoped for."""
+        if self._gathered + self._handed > ROOM:
+            await self._reach(self.session.seq, durable=False)
+        for sink in self._viewers:
+            if sink.full:
+                await sink.wait()
+
+    def attach(self, sink: Sink) -> Callable[[], None]:
+        """Send every record to `sink` once it is written; returns what detaches it."""
+        self._viewers = (*self._viewers, sink)
+
+        def detach() -> None:
+            self._viewers = tuple(one for one in self._viewers if one is not sink)
+
+        return detach
+
+    # --- promises ----------------------------------------------------------------------------------------
+
+    async def commit_turn(self) -> None:
+        """Return once everything recorded so far is on the disk. Raises `JournalError` with what was kept."""
+        for again in (True, True, False):
+            try:
+                await self._reach(self.session.seq, durable=True)
+                return
+            except ConnectionLost:
+                if not again:
+                    raise
+                await self.acquire()
+
+    async def flush(self) -> None:
+        """Return once everything recorded so far is written, and survives the end of this process."""
+        await self._reach(self.session.seq, durable=False)
+
+    async def keep(self, *events: AnyRuntimeEvent, revert: Callable[[], None]) -> None:
+        """Record events, and return once they are on the disk; nobody but the journal hears of them before.
+
+        If they cannot be written, `revert` takes back what they say of the session, they are forgotten, and the
+        `JournalError` is raised: what was to happen never did. Only where something else was recorded after them,
+        which stands on them, do they stay, to be written with it.
+        """
+        after = self.session.seq
+        records = [self.session.next_record(event) for event in events]
+        for record in records:
+            self.push(record)
+        kept = True
+        try:
+            await self.commit_turn()
+        except JournalError as error:
+            if self.session.seq != records[-1].seq or self._future is not None or self.written > after:
+                raise
+            kept = False
+            revert()
+            self._forget(after)
+            raise type(error)(f"{self._reason}; it was not done") from None
+        finally:
+            for record in records if kept else ():
+                self.session.tell(record, but=self)
+
+    def _forget(self, after: int) -> None:
+        self._pending = [entry for entry in self._pending if entry.last <= after]
+        self._gathered -= self.session.seq - after
+        self.session.seq = after
+
+    async def close(self) -> None:
+        """Write what is left, let the session go, and give the lease back. The session stays usable."""
+        if self.closed:
+            return
+        try:
+            if self._lease is not None:
+                await self.commit_turn()
+        finally:
+            self.closed = True
+            self._detach()
+            self.session.journal = None
+            self.release()
+
+    # --- sharing -----------------------------------------------------------------------------------------
+
+    def release(self) -> None:
+        """Let another process take the session over. Writing needs `acquire` first."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.release()
+
+    async def acquire(self) -> None:
+        """Take the session back, and fold in what others did to it meanwhile. Raises `SessionBusy`."""
+        if self._lease is not None and self._lease.held:
+            return
+        lease = await asyncio.to_thread(self.store.lease, self.session.id)
+        try:
+            if self._pending or self._writing:  # lost in mid-turn: the store decides if these still follow
+                self._lease = lease
+                return
+            self.open_records = await asyncio.to_thread(self.store.catch_up, self.session, self.timeline)
+        except BaseException:
+            lease.release()
+            raise
+        self._lease = lease
+        self.written = self._durable = self.session.seq
+
+    def resumes(self, turn: int | None) -> bool:
+        """Whether a crash left this turn open: a call of it may have acted already, and not said so."""
+        return any(
+            isinstance(record.event, TurnStarted) and record.event.turn == turn
+            for record in self.open_records
+        )
+
+    def restoration(self, fetch: FetchTurn | None = None) -> Restoration:
+        """What takes turns of this session back and makes them again, read by `fetch` where there is one."""
+        return Restoration(
+            self.session, self.timeline, fetch or (lambda turn: self.store.read_turn(self.session.id, turn))
+        )
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def _schedule(self, delay: float) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return  # outside a loop records wait until somebody awaits `commit_turn` or `close`
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        self._scheduled = (
+            loop.call_later(delay, self._hand_over) if delay else loop.call_soon(self._hand_over)
+        )
+
+    def _hand_over(self) -> None:
+        """Give the gathered records to the writer, unless it has a batch of ours: then they gather on."""
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
+        self._hurried = False
+        if self._future is not None or not self._pending:
+            return
+        if self._lease is None:
+            self._fail(JournalError(f"session {self.session.id} was released; acquire it before writing"))
+            return
+        batch, self._pending = self._pending, []
+        self._writing = batch
+        self._gathered, self._handed = 0, self._gathered
+        durable = any(need_disk for _, need_disk, _ in self._waiters) or any(map(_ends_a_turn, batch))
+        snapshot = self._snapshot_if_due(batch)
+        after, key, store, lease = self.written, self._key, self.store, self._lease
+
+        def append(database: Database) -> int:
+            if not lease.held:
+                raise ConnectionLost("the connection was lost, and with it the right to write")
+            content = None if snapshot is None else snapshot.content
+            return store.append(database, key, after, batch, durable, content)
+
+        loop = asyncio.get_running_loop()
+        self._future = store.writer.submit(append, durable=durable)
+        self._future.add_done_callback(
+            lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))
+        )
+
+    def _snapshot_if_due(self, batch: Sequence[Record | Run]) -> SnapshotTaken | None:
+        due = max(SNAPSHOT_BYTES, SNAPSHOT_RATIO * self._snapshot_size)
+        if self._since_snapshot < due or not _ends_a_turn(batch[-1]) or self._pending:
+            return None
+        if self.session.seq != batch[-1].last or self.session.turn is not None:
+            return None
+        return take_snapshot(self.session, self.timeline)
+
+    def _settle(
+        self, future: Future[int], batch: list[Record | Run], durable: bool, snapshot: SnapshotTaken | None
+    ) -> None:
+        self._future = None
+        self._writing = []
+        handed, self._handed = self._handed, 0
+        error = future.exception()
+        if error is not None:
+            self._pending[:0] = batch  # kept: once there is room on the disk, the next attempt writes them
+            self._gathered += handed
+            self._fail(error if isinstance(error, JournalError) else JournalError(f"not written: {error!r}"))
+            return
+        self.failure = None
+        self.written = batch[-1].last
+        if durable:
+            self._durable = self.written
+        self._since_snapshot += future.result()
+        if snapshot is not None:
+            self._since_snapshot, self._snapshot_size = 0, len(snapshot.content) // 4
+            self.session.asset_records.kept(snapshot.assets, snapshot.seq)
+        if self._viewers:
+            self._show(batch)
+        self._wake()
+        if self._pending:
+            self._schedule(0 if self._waiters else GATHER)
+
+    def _show(self, batch: list[Record | Run]) -> None:
+        for entry in batch:
+            for record in entry.records() if isinstance(entry, Run) else (entry,):
+                for sink in self._viewers:
+                    sink.push(record)
+
+    def _fail(self, error: JournalError) -> None:
+        kept = f"session {self.session.id}: saved up to record {self.written}, {self._gathered} records wait"
+        self._reason = str(error)
+        self.failure = type(error)(f"{error} ({kept})")
+        waiters, self._waiters = self._waiters, []
+        for _, _, waiter in waiters:
+            if not waiter.done():
+                waiter.set_exception(self.failure)
+
+    # --- waiting -----------------------------------------------------------------------------------------
+
+    async def _reach(self, seq: int, *, durable: bool) -> None:
+        if (self._durable if durable else self.written) >= seq:
+            return
+        if self.closed:
+            raise JournalError(f"session {self.session.id} is closed; open it again to write")
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((seq, durable, waiter))
+        if self._future is None and self._pending:
+            self._hand_over()
+        elif self._future is None:
+            self._sync()
+        await waiter
+
+    def _sync(self) -> None:
+        """Everything is written, but not durably: an empty durable transaction makes it so."""
+        loop, reached = asyncio.get_running_loop(), self.written
+        self._future = self.store.writer.submit(
+            lambda database: self.store.touch(database, self._key), durable=True
+        )
+        self._future.add_done_callback(lambda future: _on_loop(loop, lambda: self._synced(future, reached)))
+
+    def _synced(self, future: Future[int], reached: int) -> None:
+        self._future = None
+        error = future.exception()
+        if error is not None:
+            self._fail(error if isinstance(error, JournalError) else JournalError(f"not written: {error!r}"))
+            return
+        self._durable = max(self._durable, reached)
+        self._wake()
+        if self._pending:
+            self._schedule(0)
+
+    def _wake(self) -> None:
+        waiting = self._waiters
+        self._waiters = []
+        for seq, durable, waiter in waiting:
+            if waiter.done():
+                continue
+            if (self._durable if durable else self.written) >= seq:
+                waiter.set_result(None)
+            else:
+                self._waiters.append((seq, durable, waiter))
+        if self._waiters and self._future is None and not self._pending:
+            self._sync()
+
+
+def _ends_a_turn(entry: Record | Run) -> bool:
+    return type(entry) is Record and type(entry.event) is TurnCommitted
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
+    """Called by the writer's thread. A loop that is closed waits for nothing any more."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(action)

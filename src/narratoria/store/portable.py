@@ -1,0 +1,294 @@
+"""A session in one file: `.narratoria`, a zip with the journal as NDJSON and the assets by hash.
+
+A branch is exported with the past it shares, so the file stands alone. An import trusts nothing in the file:
+names, sizes and hashes are checked while reading, never taken from the zip's own directory. It takes the session in
+whole or not at all: assets are unpacked once the journal is found sound, and move to their places together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from narratoria import bounds
+from narratoria.errors import AssetRefused, JournalError
+from narratoria.events import AssetStored
+from narratoria.session.assets import AssetStore
+from narratoria.session.private_files import make_file
+from narratoria.session.session import Record
+from narratoria.store import record_batches as chunks
+from narratoria.store.incoming import MAX_LINE, Incoming, Unfit, check_story, check_time
+from narratoria.store.store import SessionMeta, Store
+
+FORMAT: Final = 1
+SUFFIX: Final = ".narratoria"
+MAX_ASSETS: Final = 100_000
+MAX_TOTAL: Final = 4 * 1024**3
+LONGEST_TITLE: Final = 200
+
+_ASSET: Final = re.compile(r"assets/([0-9a-f]{64})")
+_BLOCK: Final = 1 << 20
+_WHEN: Final = (1980, 1, 1, 0, 0, 0)  # the same session gives the same file
+
+
+class Manifest(msgspec.Struct, kw_only=True, rename="camel"):
+    """`session.json`: what the file holds, and the hash of the journal."""
+
+    format: int
+    session: SessionMeta
+    records: int
+    journal_sha256: str
+    assets: list[str]
+    missing: list[str] = msgspec.field(default_factory=list)
+
+
+def export_session(store: Store, session_id: str, target: Path | BinaryIO) -> Manifest:
+    """Write a session to a file, in full or not at all."""
+    if not isinstance(target, Path):
+        return _export(store, session_id, target)
+    with replacing(target) as file:
+        return _export(store, session_id, file)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[BinaryIO]:
+    """A file that takes its place once it is complete; until then, and if that fails, the old one stays."""
+    try:
+        if target.exists() and not target.is_file():  # a pipe or a device is written to, not replaced
+            with target.open("wb") as file:
+                yield file
+            return
+        partial = target.with_name(target.name + ".part")
+        try:
+            make_file(partial)
+            with partial.open("wb") as file:
+                yield file
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise JournalError(f"{target}: {error.strerror or error}; nothing was exported") from None
+
+
+def _is_whole(assets: AssetStore, digest: str) -> bool:
+    """Whether the store still has that content, unchanged."""
+    hasher = hashlib.sha256()
+    try:
+        with assets.path_of(digest).open("rb") as content:
+            while block := content.read(_BLOCK):
+                hasher.update(block)
+    except (KeyError, OSError):
+        return False
+    return hasher.hexdigest() == digest
+
+
+def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
+    meta = msgspec.structs.replace(store.meta(session_id), folder=None)  # nobody else's business
+    hasher, count = hashlib.sha256(), 0
+    assets: dict[str, None] = {}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        with archive.open(zipfile.ZipInfo("journal.ndjson", _WHEN), "w", force_zip64=True) as journal:
+            for record in store.read(session_id):
+                line = chunks.to_lines([record])
+                journal.write(line)
+                hasher.update(line)
+                count += 1
+                if isinstance(record.event, AssetStored):
+                    assets.setdefault(record.event.hash)
+        kept = [digest for digest in assets if _is_whole(store.assets, digest)]
+        for digest in kept:
+            with (
+                archive.open(zipfile.ZipInfo(f"assets/{digest}", _WHEN), "w", force_zip64=True) as copy,
+                store.assets.path_of(digest).open("rb") as content,
+            ):
+                while block := content.read(_BLOCK):
+                    copy.write(block)
+        manifest = Manifest(
+            format=FORMAT,
+            session=meta,
+            records=count,
+            journal_sha256=hasher.hexdigest(),
+            assets=kept,
+            missing=[digest for digest in assets if digest not in kept],
+        )
+        archive.writestr(zipfile.ZipInfo("session.json", _WHEN), msgspec.json.encode(manifest))
+    return manifest
+
+
+# --- importing --------------------------------------------------------------------------------------------
+
+
+def import_session(store: Store, source: Path | BinaryIO, *, limit: int = MAX_TOTAL) -> SessionMeta:
+    """Take a session in. It keeps its id where that is free. `JournalError` says why a file is refused."""
+    name = str(source) if isinstance(source, Path) else "the file"
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return _Import(store, archive, name, limit).run()
+    except Unfit as error:
+        raise JournalError(f"{name}: {error}; nothing was imported") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise JournalError(f"{name} is not a whole {SUFFIX} file ({error}); nothing was imported") from None
+    except OSError as error:
+        raise JournalError(f"{name}: {error.strerror or error}; nothing was imported") from None
+
+
+class _Import:
+    def __init__(self, store: Store, archive: zipfile.ZipFile, name: str, limit: int) -> None:
+        self.store = store
+        self.archive = archive
+        self.name = name
+        self.left = limit
+        self.incoming = Incoming()
+        self.packed: set[str] = set()  # hashes of the assets in the file
+
+    def run(self) -> SessionMeta:
+        names = self.archive.namelist()
+        self.check_names(names)
+        self.packed = {match[1] for name in names if (match := _ASSET.fullmatch(name))}
+        manifest = self.manifest()
+        lacking = sorted(set(manifest.assets) - self.packed)
+        if lacking:
+            raise Unfit(f"asset {lacking[0][:100]} is missing")
+        meta = manifest.session
+        check_story(meta.story)
+        for ts in (meta.created, meta.updated):
+            check_time(ts)
+        meta = msgspec.structs.replace(
+            meta, folder=None, parent=None, parent_turn=None, title=_one_line(meta.title)
+        )
+        staging = self.staging()
+        try:
+            return self.store.adopt(
+                meta, self.records(manifest), lacking=True, accepted=lambda: self.assets(staging)
+            )
+        except JournalError as error:
+            raise JournalError(f"{self.name}: {error}; nothing was imported") from None
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def staging(self) -> Path:
+        try:
+            return self.store.assets.staging()
+        except AssetRefused as error:
+            raise JournalError(f"{self.name}: {error}; nothing was imported") from None
+
+    def check_names(self, names: list[str]) -> None:
+        if len(names) > MAX_ASSETS:
+            raise Unfit(f"it holds {len(names):,} files, more than the {MAX_ASSETS:,} allowed")
+        if len(set(names)) != len(names):
+            raise Unfit("a name in it appears twice")
+        for name in names:
+            if name not in ("session.json", "journal.ndjson") and not _ASSET.fullmatch(name):
+                raise Unfit(f"it holds {name[:100]!r}, which no session has")
+        for name in ("session.json", "journal.ndjson"):
+            if name not in names:
+                raise Unfit(f"it has no {name}")
+
+    def manifest(self) -> Manifest:
+        content = b"".join(self.blocks("session.json", 16 * _BLOCK))
+        try:
+            bounds.check(content)
+            version = msgspec.json.decode(content, type=_Version).format
+            if version > FORMAT:
+                raise Unfit(f"it is of format {version}, this Narratoria reads up to {FORMAT}; upgrade")
+            return msgspec.json.decode(content, type=Manifest)
+        except Unfit:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise Unfit(f"session.json: {error}") from None
+
+    def blocks(self, name: str, most: int | None = None) -> Iterator[bytes]:
+        """The content as it is unpacked, counted: a small file may unpack to far more than it claims."""
+        with self.archive.open(name) as content:
+            while block := content.read(_BLOCK):
+                self.left -= len(block)
+                most = None if most is None else most - len(block)
+                if self.left < 0 or (most is not None and most < 0):
+                    raise Unfit(f"{name} unpacks to more than is allowed")
+                yield block
+
+    # --- the journal -----------------------------------------------------------------------------------------
+
+    def records(self, manifest: Manifest) -> Iterator[Record]:
+        hasher, read = hashlib.sha256(), 0
+        for block in self.lines(hasher):
+            for record in self.incoming.records(block):
+                read += 1
+                yield record
+        if read != manifest.records or hasher.hexdigest() != manifest.journal_sha256:
+            raise Unfit("journal.ndjson is not the one session.json speaks of; the file was changed")
+        missing = self.incoming.assets.keys() - self.packed - set(manifest.missing)
+        if missing:
+            raise Unfit(f"asset {min(missing)} is missing")
+        spare = self.packed - self.incoming.assets.keys()
+        if spare:
+            raise Unfit(f"no record speaks of asset {min(spare)}")
+        yield from self.incoming.close()
+
+    def lines(self, hasher: hashlib._Hash) -> Iterator[bytes]:
+        """The journal in pieces of whole lines. A long line gathers in a list, so that it is copied once."""
+        partial: list[bytes] = []
+        waiting = 0
+        for block in self.blocks("journal.ndjson"):
+            hasher.update(block)
+            lines, newline, rest = block.rpartition(b"\n")
+            if newline:
+                yield b"".join([*partial, lines, newline])
+                partial, waiting = [], 0
+            partial.append(rest)
+            waiting += len(rest)
+            if waiting > MAX_LINE:
+                raise Unfit("a line of journal.ndjson is too long")
+        if waiting:
+            raise Unfit("journal.ndjson ends in the middle of a line; the file was changed")
+
+    # --- assets ----------------------------------------------------------------------------------------------
+
+    def assets(self, staging: Path) -> Iterator[AssetStored]:
+        """Unpack all, then put them in their places. Called when the journal is accepted."""
+        wanted = [stored for digest, stored in self.incoming.assets.items() if digest in self.packed]
+        sizes = sum(stored.size for stored in wanted)
+        if sizes > self.left:
+            raise Unfit(f"its assets have {sizes:,} bytes, more than is allowed")
+        free = shutil.disk_usage(staging).free
+        if sizes > free:
+            raise Unfit(f"its assets have {sizes:,} bytes, and there is room for {free:,}")
+        for stored in wanted:
+            self.unpack(stored, staging / stored.hash)
+        for stored in wanted:
+            self.store.assets.take(staging / stored.hash, stored.hash)
+            yield stored
+
+    def unpack(self, stored: AssetStored, target: Path) -> None:
+        hasher = hashlib.sha256()
+        most = min(stored.size, self.store.assets.cap)
+        make_file(target)
+        with target.open("wb") as copy:
+            for block in self.blocks(f"assets/{stored.hash}", most):
+                hasher.update(block)
+                copy.write(block)
+        if hasher.hexdigest() != stored.hash:
+            raise Unfit(f"asset {stored.hash} does not have that hash; the file was changed")
+
+
+class _Version(msgspec.Struct):
+    format: int
+
+
+def _one_line(title: str | None) -> str | None:
+    """A title stands on cards, in menus and in the names of files."""
+    if title is None:
+        return None
+    hidden = {"Cc", "Cs", "Zl", "Zp"}
+    seen = "".join(" " if unicodedata.category(one) in hidden else one for one in title[: 4 * LONGEST_TITLE])
+    return " ".join(seen.split())[:LONGEST_TITLE] or None

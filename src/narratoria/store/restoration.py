@@ -1,0 +1,322 @@
+"""Making a session from its records: a snapshot, what came after it, turns taken back or made again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from narratoria.errors import JournalError
+from narratoria.events import (
+    AssetStored,
+    CallEmitted,
+    CallFinished,
+    CallStarted,
+    Choices,
+    Committed,
+    JsonObject,
+    Narration,
+    PatchChange,
+    PermissionChange,
+    RecordsLost,
+    SessionStarted,
+    SkillHealth,
+    SliceChange,
+    StatePatch,
+    TurnCommitted,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+)
+from narratoria.session.asset_records import AssetChanges, AssetRecords
+from narratoria.session.session import Record, Session
+from narratoria.store.timeline import Timeline, completed_by
+
+FetchTurn = Callable[[int], list[Record]]
+
+
+class Snapshot(msgspec.Struct, omit_defaults=True):
+    """A session between two turns, as data."""
+
+    seq: int
+    state: JsonObject
+    memory: JsonObject
+    slices: list[SliceChange]
+    permissions: list[str]  # granted here; `claimed` are those of an imported file
+    timeline: Timeline  # without its turns: thousands of numbers that mostly follow each other ...
+    turns: list[tuple[int, int]] = msgspec.field(
+        default_factory=list
+    )  # ... kept as (first, last) of each run
+    calls: int = 0
+    turn_count: int = 0
+    past: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    choices: list[str] = msgspec.field(default_factory=list)
+    standing: list[str] | None = None
+    health: dict[str, SkillHealth] = msgspec.field(default_factory=dict)
+    claimed: list[str] = msgspec.field(default_factory=list)
+    assets: dict[int, AssetStored] = msgspec.field(default_factory=dict)  # all of them, in version 1 only
+
+
+class SnapshotTaken(msgspec.Struct):
+    """A snapshot on its way to the store: two lines, what became of the assets since the last one, and the rest."""
+
+    content: bytes
+    assets: AssetChanges
+    seq: int
+
+
+def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = None) -> SnapshotTaken:
+    """Encode a session that no call is changing. The tree is encoded where it stands, not copied first."""
+    seq = session.seq if seq is None else seq
+    assets = session.asset_records.changes()
+    main = msgspec.json.encode(
+        Snapshot(
+            seq=seq,
+            state=session.tree,
+            memory=session.memory.export(),
+            slices=session.slices.export(),
+            permissions=sorted(session.held),
+            claimed=sorted(session.claimed),
+            timeline=msgspec.structs.replace(timeline, turns=[]),
+            turns=_runs(timeline.turns),
+            calls=session.calls,
+            turn_count=session.turn_count,
+            past=list(session.past),
+            choices=session.choices,
+            standing=session.standing,
+            health=session.health,
+        )
+    )
+    return SnapshotTaken(msgspec.json.encode(assets) + b"\n" + main, assets, seq)
+
+
+class Restoration:
+    """A session in the making. Feed it a snapshot, if there is one, and every record after that, in order.
+
+    `fetch` gives all records of one turn: a turn is taken back by the inverses recorded in it.
+    """
+
+    def __init__(self, session: Session, timeline: Timeline, fetch: FetchTurn) -> None:
+        self.session = session
+        self.timeline = timeline
+        self.fetch = fetch
+        self.open_records: list[Record] = []  # those of the turn that is not committed yet
+        self._referred: dict[int, JsonObject | AssetStored] = {}
+        self._prompt: TurnStarted | None = None
+        self._narrative = ""
+
+    def load(self, snapshot: Snapshot, assets: Callable[[int], dict[int, AssetStored]]) -> None:
+        """`assets` gives those that stood at a snapshot, when they are asked for."""
+        session = self.session
+        session.tree.clear()
+        session.tree.update(snapshot.state)
+        session.memory.load(snapshot.memory)
+        for change in snapshot.slices:
+            session.apply_change(change)
+        for permission in snapshot.permissions:
+            session.apply_change(PermissionChange(permission, True))
+        for permission in snapshot.claimed:
+            session.apply_change(PermissionChange(permission, True, claimed=True))
+        session.asset_records = AssetRecords(assets, snapshot.seq)
+        session.calls = snapshot.calls
+        session.turn_count = snapshot.turn_count
+        session.past.extend(snapshot.past)
+        session.choices, session.standing = list(snapshot.choices), snapshot.standing
+        session.health = dict(snapshot.health)
+        session.completed_tools = set(snapshot.timeline.completions)
+        session.seq = snapshot.seq
+        self.timeline.become(snapshot.timeline)
+        self.timeline.turns = [turn for first, last in snapshot.turns for turn in range(first, last + 1)]
+
+    def apply(self, record: Record) -> None:
+        if record.seq <= self.session.seq:
+            return  # what it did is in the snapshot that bridged a gap before it
+        step = _STEPS.get(type(record.event))
+        if step is not None:
+            step(self, record, record.event)
+        self.session.seq = max(self.session.seq, record.seq)
+        self.timeline.apply(record)
+        if self.timeline.open is not None:
+            self.open_records.append(record)
+        elif self.open_records:
+            self.open_records = []
+
+    def apply_all(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.apply(record)
+
+    # --- turns, backwards and forwards ---------------------------------------------------------------------
+
+    def take_back(self, turn: int) -> None:
+        """Undo what `turn` did to the session: its changes in reverse, its assets, choices, completions."""
+        session = self.session
+        records = self.fetch(turn)
+        for record in reversed(records):
+            if isinstance(record.event, Committed):
+                for change in record.event.inverse:
+                    session.apply_change(change)
+            elif isinstance(record.event, AssetStored):
+                session.asset_records.discard(record.seq)
+        self._count_completions(records, -1)
+        before = self.timeline.before(turn)
+        self._offer_again(Choices(choices=[]) if before is None else _told(self.fetch(before))[2])
+        if session.past:
+            full = len(session.past) == session.past.maxlen
+            session.past.pop()
+            if full:
+                self._lengthen_past()
+
+    def _lengthen_past(self) -> None:
+        """The deque had dropped an older exchange to make room for the one taken back."""
+        turns = self.timeline.turns
+        position = len(turns) - len(self.session.past) - 2
+        if position >= 0:
+            origin, exchange, _ = _told(self.fetch(turns[position]))
+            if origin != "opening":
+                self.session.past.appendleft(exchange)
+
+    def make_again(self, turn: int) -> None:
+        """Redo a turn that was taken back, from what it recorded. No tool runs."""
+        session = self.session
+        records = self.fetch(turn)
+        for record in records:
+            self._refer(record)
+            if isinstance(record.event, Committed):
+                self._commit(record.event)
+        self._count_completions(records, +1)
+        _, exchange, choices = _told(records)
+        session.past.append(exchange)
+        self._offer_again(choices)
+        self._referred.clear()
+
+    def _count_completions(self, records: list[Record], sign: int) -> None:
+        tools = Counter(tool for record in records for tool in completed_by(record.event))
+        self.timeline.count_completions(tools, sign)
+        self.session.completed_tools = set(self.timeline.completions)
+
+    # --- what each record does -----------------------------------------------------------------------------
+
+    def _refer(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, CallEmitted):
+            if isinstance(event.event, StatePatch):
+                self._referred[record.seq] = event.event.patch
+        elif isinstance(event, AssetStored):
+            self._referred[record.seq] = event
+
+    def _commit(self, event: Committed) -> None:
+        self.session.completed_tools.update(event.completed)
+        for change in event.changes:
+            if not isinstance(change, int):
+                self.session.apply_change(change)
+                continue
+            referred = self._referred.get(change)
+            if referred is None:
+                raise JournalError(
+                    f"session {self.session.id}: the commit of call {event.call!r} refers to record "
+                    f"{change}, which is not in the journal; the journal is incomplete"
+                )
+            if isinstance(referred, AssetStored):
+                self.session.asset_records[change] = referred
+            else:
+                self.session.apply_change(PatchChange(referred))
+
+    def _begin_session(self, record: Record, event: SessionStarted) -> None:
+        if event.parent_session is not None:
+            return  # a branch goes on from what is folded already
+        self.session.apply_change(PatchChange(event.state))
+        for permission in event.permissions:
+            self.session.apply_change(PermissionChange(permission, True, claimed=event.imported))
+
+    def _bridge(self, record: Record, event: RecordsLost) -> None:
+        """Go on as things stood behind the gap: the session becomes what the snapshot says, and nothing else."""
+        if event.resumed is None:
+            return
+        snapshot = msgspec.convert(event.resumed, Snapshot, str_keys=True)
+        session = self.session
+        for change in session.slices.export():
+            session.apply_change(SliceChange(change.slice, []))
+        for permission in session.held | session.claimed:
+            session.apply_change(PermissionChange(permission, False))
+        session.past.clear()
+        session.turn = None
+        self.load(snapshot, lambda seq: {})
+        session.asset_records = AssetRecords()  # the next snapshot has to hold them all
+        for seq, stored in snapshot.assets.items():
+            session.asset_records[seq] = stored
+
+    def _begin_turn(self, record: Record, event: TurnStarted) -> None:
+        self.session.turn = event.turn
+        self.session.turn_count = max(self.session.turn_count, event.turn)
+        self._prompt, self._narrative = event, ""
+        self._referred.clear()
+
+    def _end_turn(self, record: Record, event: TurnCommitted) -> None:
+        self.session.turn = None
+        if self._prompt is not None and self._prompt.origin != "opening":
+            self.session.past.append((self._prompt.prompt, self._narrative))
+        self._referred.clear()
+
+    def _note_call(self, record: Record, event: CallStarted | CallFinished) -> None:
+        """Calls outside a plan are numbered; the numbers of a restored session go on where they stopped."""
+        session = self.session
+        owner, _, number = event.call.rpartition(":")
+        if owner == session.id and number.isdecimal():
+            session.calls = max(session.calls, int(number))
+        session.completed_tools.update(completed_by(event))
+
+    def _narrate(self, record: Record, event: Narration) -> None:
+        self._narrative = event.text
+
+    def _offer(self, record: Record, event: Choices) -> None:
+        self._offer_again(event)
+
+    def _offer_again(self, event: Choices) -> None:
+        self.session.choices, self.session.standing = list(event.choices), event.standing
+
+    def _note_health(self, record: Record, event: SkillHealth) -> None:
+        self.session.health[event.skill] = event
+
+
+_STEPS: Final[dict[type, Callable[[Restoration, Record, Any], None]]] = {
+    SessionStarted: Restoration._begin_session,
+    RecordsLost: Restoration._bridge,
+    TurnStarted: Restoration._begin_turn,
+    TurnCommitted: Restoration._end_turn,
+    CallEmitted: lambda self, record, event: self._refer(record),
+    AssetStored: lambda self, record, event: self._refer(record),
+    Committed: lambda self, record, event: self._commit(event),
+    CallStarted: Restoration._note_call,
+    CallFinished: Restoration._note_call,
+    Narration: Restoration._narrate,
+    Choices: Restoration._offer,
+    SkillHealth: Restoration._note_health,
+    TurnUndone: lambda self, record, event: self.take_back(event.turn),
+    TurnRedone: lambda self, record, event: self.make_again(event.turn),
+}
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def _told(records: list[Record]) -> tuple[str, tuple[str, str], Choices]:
+    """A turn as the player saw it: its origin, (prompt, narrative), and the choices it ended with."""
+    origin, prompt, narrative, choices = "player", "", "", Choices(choices=[])
+    for record in records:
+        event = record.event
+        if isinstance(event, TurnStarted):
+            origin, prompt = event.origin, event.prompt
+        elif isinstance(event, Narration):
+            narrative = event.text
+        elif isinstance(event, Choices):
+            choices = event
+    return origin, (prompt, narrative), choices

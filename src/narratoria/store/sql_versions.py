@@ -1,0 +1,68 @@
+"""The tables of a store in SQL, and what leads from one version of them to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from narratoria.errors import JournalError
+from narratoria.session.assets import AssetStore
+from narratoria.store.sql_reading import SqlReader
+from narratoria.store.store import SCHEMA_VERSION
+from narratoria.store.writer import Database
+
+# `{…}` is what the two dialects call differently. Records lie in batches; nothing is ever changed in one.
+SCHEMA: Final = (
+    """CREATE TABLE sessions (
+        key {key}, id TEXT NOT NULL UNIQUE, story TEXT, title TEXT, folder TEXT,
+        created {real} NOT NULL, updated {real} NOT NULL, turns {int} NOT NULL, last_seq {int} NOT NULL,
+        bytes {int} NOT NULL, parent {int}, parent_turn {int}, parent_seq {int},
+        hidden {int} NOT NULL DEFAULT 0)""",
+    """CREATE TABLE batches (
+        session {int} NOT NULL, last_seq {int} NOT NULL, first_seq {int} NOT NULL, data {blob} NOT NULL,
+        PRIMARY KEY (session, last_seq)){clustered}""",
+    """CREATE TABLE turns (
+        session {int} NOT NULL, turn {int} NOT NULL, first_seq {int} NOT NULL, last_seq {int},
+        PRIMARY KEY (session, turn)){clustered}""",
+    """CREATE TABLE snapshots (
+        session {int} NOT NULL, seq {int} NOT NULL, data {blob} NOT NULL,
+        PRIMARY KEY (session, seq)){clustered}""",
+    """CREATE TABLE assets (
+        session {int} NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (session, hash)){clustered}""",
+)
+# What leads from the version before to this one.
+MIGRATIONS: Final = {2: ("ALTER TABLE sessions ADD COLUMN folder TEXT",)}
+TABLES: Final = ("batches", "turns", "snapshots", "assets")
+
+
+def upgrade(database: Database, found: int, words: Mapping[str, str]) -> None:
+    """Bring the tables of version `found` to the present one, inside the caller's transaction."""
+    for number in range(found + 1, SCHEMA_VERSION + 1):
+        for statement in MIGRATIONS[number]:
+            database.execute(statement.format(**words))
+        if number == 2:
+            for key, turns in standing_turns(database).items():
+                database.execute("UPDATE sessions SET turns = ? WHERE key = ?", (turns, key))
+
+
+def standing_turns(database: Database) -> dict[int, int]:
+    """How many turns of each session stand, by its key: version 1 counted those taken back, and the opening.
+
+    A session whose records do not make a game is left out.
+    """
+    found: dict[int, int] = {}
+    reader = _Within(database)
+    for key, name in database.execute("SELECT key, id FROM sessions WHERE hidden = 0"):
+        try:
+            found[int(key)] = reader.timeline(name).standing
+        except (JournalError, ValueError, LookupError, TypeError):
+            continue
+    return found
+
+
+class _Within(SqlReader):
+    """Reads through a connection that somebody else has opened, and will close."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(AssetStore())
+        self._reader = database

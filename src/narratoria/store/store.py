@@ -1,0 +1,164 @@
+"""Where sessions are kept. One vocabulary for the embedded store (SQLite) and the shared one (PostgreSQL)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+import platformdirs
+
+from narratoria.errors import JournalError
+from narratoria.events import AssetStored
+from narratoria.session.assets import AssetStore
+from narratoria.session.resources.resources import ResourceRegistry
+from narratoria.session.session import Record, Session
+
+if TYPE_CHECKING:
+    from narratoria.store.journal import Journal
+
+SCHEMA_VERSION: Final = 2
+_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+def is_plain_id(session_id: str) -> bool:
+    """Whether an id may be part of a file name as it is."""
+    return _ID.fullmatch(session_id) is not None
+
+
+class SessionUnknown(JournalError, KeyError):
+    """There is no session of that id."""
+
+    __str__ = Exception.__str__  # KeyError would put quotes around the sentence
+
+
+class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is known of a session without folding it."""
+
+    id: str
+    story: str | None = None
+    title: str | None = None
+    folder: str | None = None  # where the story lay, if on no shelf of this machine
+    created: float = 0.0
+    updated: float = 0.0
+    turns: int = 0  # how many stand: neither those taken back nor the opening
+    last_seq: int = 0
+    bytes: int = 0  # what its records take in the store
+    parent: str | None = None
+    parent_turn: int | None = None
+
+    @property
+    def begun(self) -> bool:
+        """False for a game whose process ended before its opening: nothing but the record of its making."""
+        return self.story is None or self.parent is not None or self.last_seq > 1
+
+
+class TurnSpan(msgspec.Struct, frozen=True):
+    """Where a turn's records lie. `last` is None while the turn is open."""
+
+    turn: int
+    first: int
+    last: int | None
+
+
+Metas = list[SessionMeta]  # inside the classes, `list` is the method
+Records = list[Record]
+Spans = list[TurnSpan]
+
+
+class Store(Protocol):
+    """Sessions and their journals. Methods block briefly; a server calls them in a thread where that matters.
+
+    `JournalError` says what cannot be read or written, `SessionBusy` that another writer has the session.
+    """
+
+    assets: AssetStore
+
+    def create(
+        self,
+        session: Session | None = None,
+        *,
+        story: str | None = None,
+        title: str | None = None,
+        folder: str | None = None,
+    ) -> Journal:
+        """Keep a new session, and open it for writing. What it holds now is kept as its beginning."""
+
+    def open(
+        self,
+        session_id: str,
+        *,
+        resources: ResourceRegistry | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> Journal:
+        """Restore a session and open it for writing: `journal.session` is the world as it was recorded."""
+
+    def restore(self, session_id: str, *, upto: int | None = None) -> Session:
+        """The session as it was at record `upto` (the newest), for reading: nothing is attached or locked."""
+
+    def meta(self, session_id: str) -> SessionMeta: ...
+
+    def list(self) -> Metas:
+        """All sessions, the one changed last first."""
+
+    def find(self, prefix: str) -> SessionMeta:
+        """The one session whose id begins so."""
+
+    def rename(self, session_id: str, title: str) -> None: ...
+
+    def relocate(self, session_id: str, folder: str | None) -> None:
+        """Look for the session's story in another folder from now on."""
+
+    def delete(self, session_id: str) -> None:
+        """Forget a session. What its branches share of it stays until they go too."""
+
+    def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
+        """A new session that shares the past of `session_id` up to the end of `turn`. No record is copied."""
+
+    def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
+        """The records after sequence number `after`, in order, those shared with a parent included."""
+
+    def read_turn(self, session_id: str, turn: int) -> Records: ...
+
+    def turns(self, session_id: str) -> Spans: ...
+
+    def adopt(
+        self,
+        meta: SessionMeta,
+        records: Iterable[Record],
+        *,
+        lacking: bool = False,
+        accepted: Callable[[], Iterable[AssetStored]] | None = None,
+    ) -> SessionMeta:
+        """Keep a session that was recorded elsewhere. All of it, or, if `records` or `accepted` fails, nothing.
+
+        With `lacking`, an asset whose content is not here is referred to all the same. `accepted` is called once the
+        records are found to make a game, and gives the assets whose content it has put into the store.
+        """
+
+    def sweep(self) -> int:
+        """Remove what an interrupted `adopt` left behind; returns how many."""
+
+    def asset_hashes(self, session_id: str | None = None) -> set[str]:
+        """The assets a session refers to, or any session at all."""
+
+    def close(self) -> None: ...
+
+
+def data_home() -> Path:
+    """Where a person's own things are: NARRATORIA_HOME, or the platform's user data."""
+    chosen = os.environ.get("NARRATORIA_HOME")
+    return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("narratoria")
+
+
+def unwritable(path: Path, why: OSError | str) -> str:
+    """What to tell of a place where sessions cannot be kept."""
+    if isinstance(why, OSError):
+        if why.errno == errno.ENOSPC:
+            return f"{path}: the disk is full; make room, then try again"
+        why = why.strerror or str(why)
+    return f"{path} cannot be written ({why}); make it writable, or set NARRATORIA_HOME to a folder that is"

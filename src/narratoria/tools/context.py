@@ -1,0 +1,225 @@
+"""What a handler gets: the world as its call sees it, and the verbs of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from narratoria.errors import PromptEvaluationError
+from narratoria.events import (
+    PROTOCOL_VERSION,
+    Asset,
+    JsonObject,
+    Log,
+    LogLevel,
+    StatePatch,
+    ToolEvent,
+    UiEvent,
+)
+from narratoria.spelling import spelled
+from narratoria.tools import schema
+
+if TYPE_CHECKING:
+    from narratoria.session.draft import Draft
+    from narratoria.session.memory import Memory
+    from narratoria.session.resources.resources import Filesystem, ResourceContext
+    from narratoria.tools.deadline import BudgetTracker, Deadline
+    from narratoria.tools.tool import Tool, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """What all calls of one evaluation share; made once, not per call."""
+
+    prompt: Any = None
+    rendered_prompt: Any = None
+    adapter: Any = None
+    deadline: Deadline | None = None
+    budget_tracker: BudgetTracker | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    loop_id: str = "default"
+    agent_id: str = "default"
+
+
+class Pipeline(Protocol):
+    """What runs tools: `narratoria.run.executor.ToolExecutor`, seen from below."""
+
+    @property
+    def scope(self) -> CallScope: ...
+
+    def has_tool(self, name: str) -> bool: ...
+
+    async def execute(
+        self, name: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]: ...
+
+    async def compensate(
+        self, tool: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
+    ) -> ToolResult[Any]: ...
+
+    async def drop(self, draft: Draft) -> None: ...
+
+
+class ToolConfig(dict[str, Any]):
+    """What the host program configured (`CallScope.config`), by key or as attributes, and which tool is called."""
+
+    def __init__(self, settings: Mapping[str, Any], tool_name: str) -> None:
+        super().__init__(settings)
+        self.tool_name = tool_name
+
+    @property
+    def toolName(self) -> str:  # noqa: N802 - 004's name
+        return self.tool_name
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            known = ", ".join(map(str, self)) or "none"
+            raise AttributeError(f"config has no {name!r}; configured: {known}") from None
+
+
+@spelled(signal="is called cancelled here: a flag, and context.beat() raises once it is set")
+class ToolContext(msgspec.Struct, eq=False):
+    """What a handler gets (002 `ToolContext`, 004 `ToolContext`), and the verbs of the protocol.
+
+    An in-process tool emits the same events as a process: `log`, `patch`, `asset`, `ui`.
+    """
+
+    tool: Tool[Any, Any]
+    session: Draft
+    call_id: str
+    executor: Pipeline
+    scope: CallScope
+    time_limit: float | None = None  # seconds this attempt may take
+    dependencies: JsonObject | None = None  # outputs of the plan's calls this one depends on
+    receipt: Any = None  # what an effect's apply() returned, for its rollback
+    cancelled: bool = (
+        False  # 004 `signal`: nobody waits for this call any more; a plain handler should stop soon
+    )
+
+    prompt = property(lambda self: self.scope.prompt, doc="The active prompt, when an evaluation runs.")
+    rendered_prompt = property(lambda self: self.scope.rendered_prompt, doc="What was rendered from it.")
+    adapter = property(lambda self: self.scope.adapter, doc="The provider's adapter.")
+
+    @property
+    def deadline(self) -> Deadline | None:
+        return self.scope.deadline
+
+    @property
+    def budget_tracker(self) -> BudgetTracker | None:
+        return self.scope.budget_tracker
+
+    @property
+    def config(self) -> ToolConfig:
+        return ToolConfig(self.scope.config, self.tool.name)
+
+    @property
+    def session_id(self) -> str:
+        return self.session.id
+
+    @property
+    def loop_id(self) -> str:
+        return self.scope.loop_id
+
+    @property
+    def agent_id(self) -> str:
+        return self.scope.agent_id
+
+    @property
+    def resources(self) -> ResourceContext:
+        return self.session.resources
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """002: shorthand for `context.resources.get(Filesystem)`."""
+        return self.session.resources.filesystem
+
+    @property
+    def memory(self) -> Memory:
+        return self.session.memory
+
+    def beat(self) -> None:
+        """A heartbeat for long operations: notes that the handler lives, and ends it once the call is over."""
+        if self.cancelled:
+            raise PromptEvaluationError(
+                f"{self.tool.name}: the call {self.call_id} is over; nobody waits for it"
+            )
+        self.session.beat(self.call_id)
+
+    async def call(self, tool: str | Tool[Any, Any], args: Mapping[str, Any]) -> ToolResult[Any]:
+        """Run another tool as part of this call: one transaction, the same pipeline."""
+        return await self.executor.execute(tool, args, session=self.session)
+
+    @asynccontextmanager
+    async def attempt(self) -> AsyncIterator[Trial]:
+        """A part of this call that can be abandoned: what it did is then dropped, the call goes on."""
+        trial = Trial(self.tool, self.session.draft(), self.call_id, self.executor, self.scope)
+        try:
+            yield trial
+        except BaseException:
+            await self.executor.drop(trial.session)
+            raise
+        if trial.abandoned:
+            await self.executor.drop(trial.session)
+        else:
+            trial.session.commit(self.call_id)
+
+    def emit(self, event: ToolEvent) -> None:
+        """Put an event of the protocol into the call's draft and the session's stream."""
+        if self.cancelled:
+            return  # a worker thread that outlived its timeout must not speak for the call any more
+        self.session.emit(self.call_id, event)
+
+    def emit_all(self, events: Sequence[ToolEvent]) -> None:
+        """The same for many at once, on the loop's thread, none of them an asset."""
+        if not self.cancelled:
+            self.session.emit_all(self.call_id, events)
+
+    def log(self, message: str, level: LogLevel = "info", **fields: Any) -> None:
+        self.emit(Log(version=PROTOCOL_VERSION, level=level, message=message, fields=fields or None))
+
+    def patch(self, patch: JsonObject) -> None:
+        """Change the session's state (000 §4.2). Taken as it is now: changing the object afterwards has no effect."""
+        self.emit(StatePatch(version=PROTOCOL_VERSION, patch=schema.dump(patch)))
+
+    def asset(
+        self,
+        path: str | Path,
+        *,
+        kind: str,
+        media_type: str,
+        asset_id: str | None = None,
+        metadata: JsonObject | None = None,
+    ) -> None:
+        self.emit(
+            Asset(
+                version=PROTOCOL_VERSION,
+                asset_id=asset_id or Path(path).name,
+                kind=kind,
+                media_type=media_type,
+                path=str(path),
+                metadata=metadata,
+            )
+        )
+
+    def ui(self, event: str, payload: JsonObject | None = None) -> None:
+        self.emit(UiEvent(version=PROTOCOL_VERSION, event=event, payload=payload))
+
+    def choices(self, *choices: str) -> None:
+        """Offer the player what to do next: `ui("narrative_choice", …)` (000 §4.4)."""
+        self.ui("narrative_choice", {"choices": list(choices)})
+
+
+class Trial(ToolContext, eq=False):
+    """The context inside `attempt()`."""
+
+    abandoned: bool = False
+
+    def abandon(self) -> None:
+        self.abandoned = True

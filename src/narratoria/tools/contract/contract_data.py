@@ -1,0 +1,144 @@
+"""Preconditions and effects as data, the way a manifest beside an executable holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.events import JsonObject
+from narratoria.spelling import snake_case
+from narratoria.tools import schema
+from narratoria.tools.contract.effect_kinds import (
+    CascadeEffect,
+    MemoryEffect,
+    NotificationEffect,
+    StateChangeEffect,
+)
+from narratoria.tools.contract.effects import Compensation, Effect
+from narratoria.tools.contract.keys import FLAG, OBJECT, TEXT
+from narratoria.tools.contract.precondition_kinds import (
+    CustomPrecondition,
+    DependencyPrecondition,
+    PermissionPrecondition,
+    ResourcePrecondition,
+    StatePrecondition,
+)
+from narratoria.tools.contract.preconditions import Check, Precondition
+
+Checks: TypeAlias = Mapping[str, Check]
+AnyKind: TypeAlias = type[Precondition] | type[Effect]
+
+# One line for each kind: what it takes in a manifest, its class says.
+PRECONDITIONS: Final[tuple[type[Precondition], ...]] = (
+    ResourcePrecondition,
+    StatePrecondition,
+    PermissionPrecondition,
+    DependencyPrecondition,
+    CustomPrecondition,
+)
+EFFECTS: Final[tuple[type[Effect], ...]] = (
+    StateChangeEffect,
+    MemoryEffect,
+    NotificationEffect,
+    CascadeEffect,
+)
+
+_ROLLBACK: Final[JsonObject] = {
+    "description": "What takes back what the tool did outside: a call of another tool, or of the same executable with "
+    "another operation.",
+    "type": "object",
+    "properties": {"tool": TEXT, "operation": TEXT, "input": OBJECT},
+    "additionalProperties": False,
+    "oneOf": [{"required": ["tool"]}, {"required": ["operation"]}],
+}
+
+
+class _Kinds:
+    """The kinds of one list of a manifest: their JSON Schema, and how each is read."""
+
+    def __init__(self, what: str, classes: Sequence[AnyKind]) -> None:
+        self.what = what
+        self.classes = {cls.type: cls for cls in classes}
+        schemas = {cls.type: _schema_of(cls) for cls in classes}
+        self.schema: JsonObject = {"type": "array", "items": {"oneOf": [*schemas.values()]}}
+        self.parsers = {kind: schema.parser_for_schema(one) for kind, one in schemas.items()}
+
+    def read(self, data: Any, name: str, make: Callable[[Any, dict[str, Any]], Any]) -> list[Any]:
+        """Read all of a list; every problem is named, with its place."""
+        what = self.what
+        where = f"tool {name!r}: {what}" if name else what
+        if not isinstance(data, list | tuple):
+            raise ToolValidationError(f"{where}: expected an array, got {data!r}")
+        made: list[Any] = []
+        problems: list[str] = []
+        for index, one in enumerate(data):
+            kind = one.get("type") if isinstance(one, Mapping) else None
+            if not isinstance(kind, str) or kind not in self.classes:
+                known = ", ".join(self.classes)
+                problems.append(f"{what}[{index}].type: expected one of {known}, got {kind!r}")
+                continue
+            try:
+                parsed = self.parsers[kind](one)
+                fields = {snake_case(key): value for key, value in parsed.items() if key != "type"}
+                made.append(make(self.classes[kind], fields))
+            except ArgumentsInvalid as error:
+                problems.extend(f"{what}[{index}].{problem}" for problem in error.problems)
+            except ToolValidationError as error:
+                problems.append(f"{what}[{index}]: {error}")
+        if problems:
+            raise ToolValidationError((f"tool {name!r}: " if name else "") + "; ".join(problems))
+        return made
+
+
+def _schema_of(cls: AnyKind) -> JsonObject:
+    shared: JsonObject = {"type": {"const": cls.type}, "description": {"type": "string"}}
+    if issubclass(cls, Effect):
+        shared |= {"reversible": FLAG, **({"rollback": _ROLLBACK} if cls.undoable else {})}
+    else:
+        shared["critical"] = FLAG
+    return {
+        "type": "object",
+        "properties": {**shared, **cls.keys},
+        "required": ["type", *cls.required_keys],
+        "additionalProperties": False,
+    }
+
+
+_READ_PRECONDITIONS: Final = _Kinds("preconditions", PRECONDITIONS)
+_READ_EFFECTS: Final = _Kinds("effects", EFFECTS)
+PRECONDITIONS_SCHEMA: Final = _READ_PRECONDITIONS.schema
+EFFECTS_SCHEMA: Final = _READ_EFFECTS.schema
+
+
+def preconditions_from_data(
+    data: Any, *, name: str = "", checks: Checks | None = None
+) -> tuple[Precondition, ...]:
+    """Preconditions from a manifest; `checks` holds, by id, the functions that `custom` ones refer to."""
+
+    def make(cls: type[Any], fields: dict[str, Any]) -> Any:
+        if cls is CustomPrecondition:
+            fields["check"] = _custom_check(fields["id"], checks or {})
+        return cls(**fields)
+
+    return tuple(_READ_PRECONDITIONS.read(data, name, make))
+
+
+def effects_from_data(data: Any, *, name: str = "") -> tuple[Effect, ...]:
+    """Effects from a manifest."""
+
+    def make(cls: type[Any], fields: dict[str, Any]) -> Any:
+        if "rollback" in fields:
+            if not fields.setdefault("reversible", True):
+                raise ToolValidationError("it has a rollback, but says that it is not reversible")
+            fields["rollback"] = Compensation(**fields["rollback"])
+        return cls(**fields)
+
+    return tuple(_READ_EFFECTS.read(data, name, make))
+
+
+def _custom_check(id_: str, checks: Checks) -> Check:
+    if id_ not in checks:
+        known = ", ".join(sorted(checks)) or "none"
+        raise ToolValidationError(f"no check is registered for the id {id_!r}; registered: {known}")
+    return checks[id_]

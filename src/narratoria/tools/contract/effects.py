@@ -1,0 +1,240 @@
+"""Effects: what follows a successful call, applied in order and taken back in reverse. `effect_kinds` has the kinds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from narratoria.errors import (
+    DeadlineExceededError,
+    NarratoriaError,
+    PromptEvaluationError,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+    advice,
+)
+from narratoria.events import JsonObject
+from narratoria.tools import schema
+from narratoria.tools.contract.author_functions import arity, call
+from narratoria.tools.contract.effect_values import Source, check_templates, fill
+
+if TYPE_CHECKING:
+    from narratoria.tools.tool import Tool, ToolContext, ToolResult
+
+Cascade: TypeAlias = Callable[[str, JsonObject], Awaitable["ToolResult[Any]"]]
+
+ROLLBACK_TIMEOUT = 30.0  # for tools that have no timeout of their own
+
+
+class EffectFailed(NarratoriaError):
+    """An effect could not be applied; those before it were taken back. `effect` and `index` name it."""
+
+    def __init__(self, effect: Effect, index: int, reason: object) -> None:
+        super().__init__(
+            f"effects[{index}] ({effect.type}: {effect.description}) failed: {reason}{advice(reason)}"
+        )
+        self.effect = effect
+        self.index = index
+
+
+@dataclass(frozen=True, slots=True)
+class EffectCall:
+    """What an effect may speak of."""
+
+    context: ToolContext
+    result: ToolResult[Any]
+    params: Any
+    cascade: Cascade
+
+    def fill(self, value: Any) -> Any:
+        return fill(value, self._read)
+
+    def _read(self, source: Source) -> Any:
+        if source == "$state":
+            return self.context.session.state
+        return schema.dump(self.result.value if source == "$result" else self.params)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compensation:
+    """A rollback that is data: a call of `tool`, through the pipeline, with an `input` taken from the call it undoes.
+
+    `tool` is the name of one in the catalogue, or a tool itself. A manifest may name an `operation` of its executable
+    instead, which `process_tool` makes a tool of.
+    """
+
+    tool: str | Tool[Any, Any] | None = None
+    operation: str | None = None
+    input: Any = None
+
+    def __post_init__(self) -> None:
+        if (self.tool is None) == (self.operation is None):
+            raise ToolValidationError("rollback: expected either a tool or an operation")
+        check_templates(self.input, "rollback: input")
+
+    async def run(self, context: ToolContext, arguments: JsonObject) -> None:
+        if self.tool is None:
+            raise NarratoriaError(f"the operation {self.operation!r} is of no executable")
+        result = await context.executor.compensate(self.tool, arguments, session=context.session)
+        if not result.success:
+            raise NarratoriaError(result.message)
+
+
+# --- an effect -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """One effect. `apply` takes (context, result, params) or fewer, `rollback` (context) or nothing.
+
+    What `apply` returns is the receipt: JSON data that `rollback` finds in `context.receipt`, also in a later
+    run of the program. Without `apply`, the effect is part of the call's draft and goes with it. A `rollback` that is a
+    `Compensation` takes back what the handler itself did outside; its receipt is the input it will be called with.
+    """
+
+    description: str = ""
+    reversible: bool = True
+    apply: Callable[..., Any] | None = None
+    rollback: Callable[..., Any] | Compensation | None = None
+
+    type: ClassVar[str]
+    keys: ClassVar[Mapping[str, JsonObject]]
+    """The keys of its own that it has in a manifest, each with its JSON Schema."""
+    required_keys: ClassVar[tuple[str, ...]]
+    undoable: ClassVar[bool] = True
+    """May have a rollback in a manifest."""
+
+    def __post_init__(self) -> None:
+        for name, most in (("apply", 3), ("rollback", 1)):
+            function = getattr(self, name)
+            if function is not None and not isinstance(function, Compensation):
+                object.__setattr__(
+                    self, f"_{name}_takes", arity(function, most, f"{self.type} effect: {name}")
+                )
+        if not self.description:
+            object.__setattr__(self, "description", self.consequence())
+
+    @property
+    def reaches_outside(self) -> bool:
+        """Whether taking it back needs the author's code, rather than the session alone."""
+        return self.apply is not None or self.rollback is not None
+
+    def consequence(self) -> str:
+        """The effect in words, for where the author gave none."""
+        raise NotImplementedError
+
+    async def perform(self, a_call: EffectCall) -> Any:
+        """Apply by default; returns the receipt."""
+        raise NotImplementedError
+
+    def retract(self, context: ToolContext, receipt: Any) -> None:
+        """Take back what `perform` did."""
+
+    async def apply_to(self, a_call: EffectCall) -> Any:
+        if isinstance(self.rollback, Compensation):
+            arguments = a_call.fill(self.rollback.input or {})
+            await self._apply_to(a_call)
+            return arguments
+        return await self._apply_to(a_call)
+
+    async def _apply_to(self, a_call: EffectCall) -> Any:
+        if self.apply is None:
+            return await self.perform(a_call)
+        takes: int = getattr(self, "_apply_takes", 3)
+        arguments = (a_call.context, a_call.result, a_call.params)[:takes]
+        return await call(self.apply, *arguments, within=a_call.context.tool.timeout)
+
+    async def roll_back(self, context: ToolContext, receipt: Any) -> None:
+        if isinstance(self.rollback, Compensation):
+            await self.rollback.run(context, receipt)
+        elif self.rollback is not None:
+            context.receipt = receipt
+            takes: int = getattr(self, "_rollback_takes", 1)
+            await call(self.rollback, *(context,)[:takes], within=context.tool.timeout or ROLLBACK_TIMEOUT)
+        elif self.apply is not None:
+            raise NarratoriaError("it has an apply but no rollback")
+        else:
+            self.retract(context, receipt)
+
+
+# --- applying and taking back --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedEffect:
+    effect: Effect
+    index: int
+    receipt: Any = None
+
+
+async def apply_effects(
+    effects: Sequence[Effect],
+    context: ToolContext,
+    result: ToolResult[Any],
+    params: Any,
+    cascade: Cascade,
+    keep: Callable[[AppliedEffect], None] | None = None,
+) -> list[AppliedEffect]:
+    """Apply in order. On a failure, take back those applied, in reverse, and raise `EffectFailed`.
+
+    With `keep`, which is handed each effect as soon as it is applied, taking back is left to whoever keeps them: a
+    cascade may have applied others in between, and the order must hold over all of them.
+    """
+    applied: list[AppliedEffect] = []
+    a_call = EffectCall(context, result, params, cascade)
+    for index, effect in enumerate(effects):
+        try:
+            one = AppliedEffect(effect, index, await effect.apply_to(a_call))
+            (keep or applied.append)(one)
+            if effect.reaches_outside:
+                _check_receipt(one.receipt)
+        except (PromptEvaluationError, VisibilityExpansionRequired, DeadlineExceededError):
+            await rollback_effects(applied, context)
+            raise  # 002, failure table: these end or redirect the evaluation
+        except Exception as error:
+            await rollback_effects(applied, context)
+            raise EffectFailed(effect, index, error) from error
+        except BaseException:  # cancelled half way: what was done outside is taken back all the same
+            await rollback_effects(applied, context)
+            raise
+    return applied
+
+
+def _check_receipt(receipt: Any) -> None:
+    try:
+        schema.dump(receipt)
+    except ToolValidationError as error:
+        raise NarratoriaError(
+            f"apply returned a receipt that cannot be kept in the journal: {error}"
+        ) from None
+
+
+async def rollback_effects(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
+    """Take back in reverse order what can be taken back; a rollback that fails is reported and passed over.
+
+    Being cancelled meanwhile does not stop it half way; the cancellation is passed on when it is through.
+    """
+    work = asyncio.ensure_future(_roll_back(applied, context))
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    work.result()
+
+
+async def _roll_back(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
+    for one in reversed(applied):
+        if not one.effect.reversible:
+            continue
+        try:
+            await one.effect.roll_back(context, one.receipt)
+        except Exception as error:  # 004: "Log but continue with other rollbacks"
+            context.session.report(
+                f"effects[{one.index}] ({one.effect.description}) was not taken back: {error}"
+            )

@@ -1,0 +1,120 @@
+"""Preconditions: what must hold before a call, and the check of them all. `precondition_kinds` has the kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from narratoria.errors import (
+    DeadlineExceededError,
+    PromptEvaluationError,
+    VisibilityExpansionRequired,
+    advice,
+)
+from narratoria.events import JsonObject
+from narratoria.spelling import spelled
+from narratoria.tools.contract.author_functions import arity, call
+
+if TYPE_CHECKING:
+    from narratoria.tools.tool import Tool, ToolContext
+
+Check: TypeAlias = Callable[..., bool | Awaitable[bool]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precondition:
+    """One precondition. `check`, plain or async, takes the context or nothing and replaces the default."""
+
+    description: str = ""
+    critical: bool = True  # 004: if false, the tool can proceed with degraded functionality
+    check: Check | None = None
+
+    type: ClassVar[str]
+    keys: ClassVar[Mapping[str, JsonObject]]
+    """The keys of its own that it has in a manifest, each with its JSON Schema."""
+    required_keys: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        if self.check is not None:
+            object.__setattr__(self, "_takes", arity(self.check, 1, f"{self.type} precondition: check"))
+        if not self.description:
+            object.__setattr__(self, "description", self.requirement())
+
+    def requirement(self) -> str:
+        """The requirement in words, for where the author gave none."""
+        raise NotImplementedError
+
+    def holds(self, context: ToolContext) -> bool:
+        """The declarative check."""
+        raise NotImplementedError
+
+    async def evaluate(self, context: ToolContext) -> bool:
+        if self.check is None:
+            return self.holds(context)
+        takes: int = getattr(self, "_takes", 1)
+        return bool(await call(self.check, *(context,)[:takes], within=context.tool.timeout))
+
+
+@dataclass(frozen=True, slots=True)
+class PreconditionCheck:
+    precondition: Precondition
+    passed: bool
+    error: Exception | None = None
+
+    @property
+    def reason(self) -> str:
+        """What was not met, with the error of a check that could not tell."""
+        text = self.precondition.description
+        return text if self.error is None else f"{text} (the check failed: {self.error}{advice(self.error)})"
+
+
+@spelled()
+@dataclass(frozen=True, slots=True)
+class PreconditionResult:
+    """004 `PreconditionResult`."""
+
+    results: tuple[PreconditionCheck, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return all(one.passed for one in self.results)
+
+    @property
+    def critical_failed(self) -> bool:
+        return any(one.precondition.critical for one in self.failures)
+
+    @property
+    def can_proceed(self) -> bool:
+        return not self.critical_failed
+
+    @property
+    def degraded_mode(self) -> bool:
+        return self.can_proceed and not self.passed
+
+    @property
+    def failures(self) -> tuple[PreconditionCheck, ...]:
+        return tuple(one for one in self.results if not one.passed)
+
+    @property
+    def suggestions(self) -> tuple[str, ...]:
+        """What a caller can do: meet these."""
+        return tuple(one.reason for one in self.failures)
+
+
+ALL_MET = PreconditionResult()
+
+
+async def validate(tool: Tool[Any, Any], context: ToolContext) -> PreconditionResult:
+    """Check every precondition of the tool, in order, and report on each of them."""
+    if not tool.preconditions:
+        return ALL_MET
+    results: list[PreconditionCheck] = []
+    for precondition in tool.preconditions:
+        try:
+            results.append(PreconditionCheck(precondition, await precondition.evaluate(context)))
+        except (PromptEvaluationError, VisibilityExpansionRequired, DeadlineExceededError):
+            raise  # 002, failure table: these end or redirect the evaluation
+        except Exception as error:  # 004: a check that throws is a failed check; the others are still made
+            results.append(PreconditionCheck(precondition, False, error))
+    return PreconditionResult(tuple(results))

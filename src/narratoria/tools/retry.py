@@ -1,0 +1,306 @@
+"""Whether a failed call is tried again, and after how long.
+
+The five strategies and four presets are 004's, in seconds; `plan_policy` is the plan's own formula (000 §13.4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+
+import msgspec
+
+from narratoria.errors import (
+    CANCELLED,
+    DEADLINE_EXCEEDED,
+    EFFECT_FAILED,
+    INVALID_ARGUMENTS,
+    NOT_EXECUTABLE,
+    PRECONDITION_FAILED,
+    TOOL_NOT_FOUND,
+    ToolValidationError,
+)
+from narratoria.spelling import spelled
+from narratoria.tools import schema
+from narratoria.tools.deadline import LONGEST_DELAY, LONGEST_WAIT, check_seconds
+
+if TYPE_CHECKING:
+    from narratoria.tools.tool import ToolError
+
+MAX_RETRIES: Final = 100
+
+# The largest values stand in the schema; `check_waits` holds to them, and says that these are seconds.
+Seconds: TypeAlias = Annotated[
+    float,
+    msgspec.Meta(
+        ge=0, description="Seconds, not milliseconds.", extra_json_schema={"maximum": int(LONGEST_WAIT)}
+    ),
+]
+LongSeconds: TypeAlias = Annotated[
+    float,
+    msgspec.Meta(
+        ge=0, description="Seconds, not milliseconds.", extra_json_schema={"maximum": int(LONGEST_DELAY)}
+    ),
+]
+
+
+# --- how long to wait ----------------------------------------------------------------------------------
+
+
+class _Strategy(msgspec.Struct, frozen=True, rename="camel", tag_field="type", forbid_unknown_fields=True):
+    """The numbers of every strategy are finite and not negative, in Python as in a manifest."""
+
+    def __post_init__(self) -> None:
+        for field in msgspec.structs.fields(self):
+            number = getattr(self, field.name)
+            if isinstance(number, int | float) and not (math.isfinite(number) and number >= 0):
+                raise ToolValidationError(f"backoff {field.encode_name}: expected 0 or more, got {number!r}")
+
+    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+        """Seconds to wait before the retry of that number, 1 at first."""
+        raise NotImplementedError
+
+    def longest(self, attempt: int) -> float:
+        """The longest that wait can be."""
+        return self.delay(attempt)
+
+
+class NoBackoff(_Strategy, tag="none", frozen=True):
+    """Try again at once."""
+
+    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+        return 0.0
+
+
+class FixedBackoff(_Strategy, tag="fixed", frozen=True):
+    """The same wait before every retry."""
+
+    seconds: Seconds = msgspec.field(name="delay")
+
+    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+        return self.seconds
+
+
+class LinearBackoff(_Strategy, tag="linear", frozen=True):
+    """A wait that grows by the same step."""
+
+    base_delay: Seconds
+    increment: Seconds
+
+    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+        return self.base_delay + self.increment * (attempt - 1)
+
+
+class ExponentialBackoff(_Strategy, tag="exponential", frozen=True):
+    """A wait that is multiplied each time, up to `max_delay`."""
+
+    base_delay: Seconds
+    max_delay: LongSeconds = 30.0
+    multiplier: Annotated[float, msgspec.Meta(ge=0)] = 2.0
+
+    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+        try:
+            grown = self.base_delay * self.multiplier ** (attempt - 1)
+        except OverflowError:
+            grown = math.inf if self.base_delay else 0.0
+        return min(grown, self.max_delay)
+
+
+class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
+    """Another strategy's wait, spread evenly around it.
+
+    By ±`jitter` of it, so that many callers do not return at once.
+    """
+
+    base: Backoff
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1, description="A share of the wait.")]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jitter <= 1:  # beyond 1 the wait could come out negative
+            raise ToolValidationError(f"backoff jitter: expected a share from 0 to 1, got {self.jitter!r}")
+
+    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+        base = self.base.delay(attempt, rng)
+        share = (rng or random).uniform(-self.jitter, self.jitter)
+        return max(0.0, base + base * share)
+
+    def longest(self, attempt: int) -> float:
+        return self.base.longest(attempt) * (1 + self.jitter)
+
+
+Backoff: TypeAlias = NoBackoff | FixedBackoff | LinearBackoff | ExponentialBackoff | JitteredBackoff
+
+
+# --- whether to try again ------------------------------------------------------------------------------
+
+
+@spelled()
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """004 `RetryPolicy`. `retryable_errors=None` allows every code; an empty set allows none."""
+
+    max_retries: int = 0
+    backoff: Backoff = NoBackoff()
+    retryable_errors: frozenset[str] | None = None
+    non_retryable_errors: frozenset[str] = frozenset()
+    should_retry: Callable[[ToolError, int], bool] | None = None
+    retry_unrecoverable: bool = False  # 000 §13.4 rule 5: a plan retries whatever the tool says of its error
+    final_verdicts: frozenset[str] = frozenset()  # codes of the runtime; a tool's own are not meant
+
+    def __post_init__(self) -> None:
+        retries = self.max_retries
+        if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= MAX_RETRIES:
+            raise ToolValidationError(f"retry: max_retries must be 0 to {MAX_RETRIES}, got {retries!r}")
+        if not isinstance(self.backoff, _Strategy):
+            raise ToolValidationError(
+                f"retry: backoff must be a strategy such as FixedBackoff(1.0), got {self.backoff!r}"
+            )
+        if inspect.iscoroutinefunction(self.should_retry):
+            raise ToolValidationError(
+                "retry: should_retry is async, and is not awaited; make it a plain function"
+            )
+        if self.retryable_errors is not None:
+            msgspec.structs.force_setattr(
+                self, "retryable_errors", _codes("retryable_errors", self.retryable_errors)
+            )
+        msgspec.structs.force_setattr(
+            self, "non_retryable_errors", _codes("non_retryable_errors", self.non_retryable_errors)
+        )
+
+    def allows(self, error: ToolError, attempt: int) -> bool:
+        """004 `isRetryable`, in its order; `attempt` counts the retries done so far, 0 at first.
+
+        Where an effect failed the handler has done its work, and 004 never runs it again for that. Here it is run
+        again only by a policy that names `EFFECT_FAILED`.
+        """
+        if attempt >= self.max_retries:
+            return False
+        if self.should_retry is not None and not self.should_retry(error, attempt):
+            return False
+        if self.retryable_errors is not None and error.code not in self.retryable_errors:
+            return False
+        if self.retryable_errors is None and error.verdict == EFFECT_FAILED:
+            return False
+        if error.code in self.non_retryable_errors or error.verdict in self.final_verdicts:
+            return False
+        return error.recoverable or self.retry_unrecoverable
+
+
+_LONGEST: Final = {
+    "delay": LONGEST_WAIT,
+    "baseDelay": LONGEST_WAIT,
+    "increment": LONGEST_WAIT,
+    "maxDelay": LONGEST_DELAY,
+}
+
+
+def check_waits(where: str, policy: RetryPolicy) -> None:
+    """Refuse waits of a tool's policy that can only be meant in milliseconds. A plan's were, and are not checked."""
+    _check_waits(where, msgspec.to_builtins(policy.backoff))
+
+
+def _check_waits(where: str, backoff: Any) -> None:
+    while isinstance(backoff, Mapping):
+        for key, longest in _LONGEST.items():
+            check_seconds(f"{where}.{key}", backoff.get(key), longest)
+        backoff = backoff.get("base")
+
+
+def _codes(field: str, codes: Iterable[str]) -> frozenset[str]:
+    if isinstance(codes, str):  # a lone string would become a set of letters
+        raise ToolValidationError(f"retry: {field} is a set of error codes; write {{{codes!r}}}")
+    return frozenset(codes)
+
+
+class RetryPolicies:
+    """004's presets."""
+
+    NONE: ClassVar = RetryPolicy()
+    QUICK: ClassVar = RetryPolicy(3, FixedBackoff(1.0), frozenset({"TIMEOUT", "RATE_LIMIT", "NETWORK"}))
+    STANDARD: ClassVar = RetryPolicy(
+        3,
+        ExponentialBackoff(1.0, max_delay=30.0, multiplier=2.0),
+        frozenset({"TIMEOUT", "RATE_LIMIT", "NETWORK", "SERVER_ERROR"}),
+    )
+    AGGRESSIVE: ClassVar = RetryPolicy(
+        5,
+        JitteredBackoff(ExponentialBackoff(0.5, max_delay=60.0, multiplier=2.0), 0.1),
+        frozenset({"TIMEOUT", "RATE_LIMIT", "NETWORK", "SERVER_ERROR", "LOCK"}),
+    )
+
+    @staticmethod
+    def CUSTOM(policy: RetryPolicy) -> RetryPolicy:  # noqa: N802 - 004's name
+        return policy
+
+
+# Verdicts of the runtime that another attempt with the same input cannot make better.
+HOPELESS: Final = frozenset(
+    {TOOL_NOT_FOUND, INVALID_ARGUMENTS, NOT_EXECUTABLE, PRECONDITION_FAILED, CANCELLED, DEADLINE_EXCEEDED}
+)
+
+
+def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
+    """000 §13.4 rule 5: a failing tool is retried `maxRetries` times, after `backoffMs × 2^(attempt-1)` each.
+
+    The seed sets no cap; an hour is ours, so that a plan cannot ask for a wait of years.
+    """
+    base = backoff_ms / 1000
+    return RetryPolicy(
+        max_retries,
+        ExponentialBackoff(base, max_delay=max(base, LONGEST_DELAY), multiplier=2.0),
+        final_verdicts=HOPELESS,
+        retry_unrecoverable=True,
+    )
+
+
+class RetryData(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The `retry` of a manifest. Waits are in seconds there too."""
+
+    max_retries: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETRIES)] = 0
+    backoff: Backoff = NoBackoff()
+    retryable_errors: list[str] | None = None
+    non_retryable_errors: list[str] = []
+
+
+def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
+    """The policy a manifest describes; a `ToolValidationError` names the key that is wrong."""
+    where = f"tool {name!r}: retry" if name else "retry"
+    try:
+        _check_waits("backoff", data.get("backoff") if isinstance(data, Mapping) else None)
+        parsed: RetryData = _parse_policy(data)
+        return RetryPolicy(
+            parsed.max_retries,
+            parsed.backoff,
+            None if parsed.retryable_errors is None else frozenset(parsed.retryable_errors),
+            frozenset(parsed.non_retryable_errors),
+        )
+    except ToolValidationError as error:
+        raise ToolValidationError(f"{where}: {error}") from None
+
+
+_parse_policy = schema.parser_for(RetryData)
+
+
+# --- waiting -------------------------------------------------------------------------------------------
+
+_waiting: contextvars.ContextVar[bool] = contextvars.ContextVar("narratoria_waiting", default=True)
+
+
+@contextlib.contextmanager
+def no_waiting() -> Iterator[None]:
+    """Inside this block, and in tasks begun there, `pause` returns at once. For tests."""
+    token = _waiting.set(False)
+    try:
+        yield
+    finally:
+        _waiting.reset(token)
+
+
+async def pause(seconds: float) -> None:
+    """Wait before a retry. Cancelling the task ends the wait at once (004 `sleep(delay, signal)`)."""
+    await asyncio.sleep(seconds if seconds > 0 and _waiting.get() else 0)

@@ -1,0 +1,358 @@
+"""What a tool is, and what comes back from it.
+
+`Tool` is one noun for every kind: a typed function, a process, a composition, a tool of a remote server. The
+factories in `narratoria.tools` make them; `narratoria.run.executor` is the only place that runs them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
+
+import msgspec
+
+from narratoria.errors import EXECUTION_FAILED, ErrorSource, ToolValidationError
+from narratoria.events import JsonObject
+from narratoria.spelling import keywords_spelled, spelled
+from narratoria.tools import schema
+from narratoria.tools.context import CallScope, Pipeline, ToolContext, Trial
+from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.retry import RetryPolicies, RetryPolicy, check_waits
+from narratoria.tools.value_types import mismatch
+
+if TYPE_CHECKING:
+    from narratoria.tools.contract import Effect, Precondition
+
+__all__ = [
+    "CallScope",
+    "Pipeline",
+    "ResultMetadata",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolExample",
+    "ToolHandler",
+    "ToolResult",
+    "Trial",
+    "fold_name",
+]
+
+P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
+R = TypeVar("R")
+
+NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}")
+DEFAULT_TIMEOUT: Final = 30.0
+
+
+class ToolError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a call failed, as data (004)."""
+
+    code: str
+    message: str
+    recoverable: bool = True
+    suggestions: tuple[str, ...] = ()
+    details: JsonObject | None = None
+    source: ErrorSource = "tool"
+
+    @property
+    def verdict(self) -> str:
+        """The runtime's own code for the failure: `EXECUTION_FAILED` where the tool itself said that it failed."""
+        return self.code if self.source == "runtime" else EXECUTION_FAILED
+
+
+@spelled()
+class ResultMetadata(msgspec.Struct, frozen=True):
+    """004: duration and timestamp in seconds; milliseconds live only on the wire."""
+
+    duration: float
+    timestamp: float
+    tool_name: str
+    attempts: int = 1
+    call_id: str = ""
+    degraded: tuple[str, ...] = ()  # descriptions of the non-critical preconditions that did not hold
+
+
+class _ErrorAccess:
+    """`ToolResult.error("…")` makes a failure; `result.error` is why it failed.
+
+    The seeds use one name for both (002 the factory, 004 the field), and a reader finds each where expected.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[ToolResult[Any]]) -> Callable[..., ToolResult[Any]]: ...
+    @overload
+    def __get__(self, instance: ToolResult[Any], owner: type[ToolResult[Any]]) -> ToolError | None: ...
+    def __get__(
+        self, instance: ToolResult[Any] | None, owner: type[ToolResult[Any]]
+    ) -> Callable[..., ToolResult[Any]] | ToolError | None:
+        return owner.failed if instance is None else instance.failure
+
+
+@spelled()
+class ToolResult(msgspec.Struct, Generic[R], frozen=True):
+    """The outcome of a call: never an exception (002, "Predictable failures")."""
+
+    message: str
+    value: R | None = None
+    success: bool = True
+    exclude_value_from_context: bool = False
+    failure: ToolError | None = None
+    metadata: ResultMetadata | None = None
+
+    error: ClassVar[_ErrorAccess] = _ErrorAccess()
+
+    @property
+    def data(self) -> R | None:
+        """004's name for `value`."""
+        return self.value
+
+    @classmethod
+    def ok(cls, value: R, message: str = "", *, exclude_value_from_context: bool = False) -> ToolResult[R]:
+        return cls(message, value, True, exclude_value_from_context)
+
+    @classmethod
+    def failed(
+        cls,
+        message: str,
+        *,
+        code: str = EXECUTION_FAILED,
+        recoverable: bool = True,
+        suggestions: Sequence[str] = (),
+        details: JsonObject | None = None,
+        value: R | None = None,
+        source: ErrorSource = "tool",
+    ) -> ToolResult[R]:
+        """A failed result; also reached as `ToolResult.error(…)`."""
+        error = ToolError(
+            code=code,
+            message=message,
+            recoverable=recoverable,
+            suggestions=tuple(suggestions),
+            details=details,
+            source=source,
+        )
+        return cls(message, value, False, False, error)
+
+    def render(self) -> str:
+        """The text a model is shown: the message, then the value unless it is excluded."""
+        if self.value is None or self.exclude_value_from_context:
+            return self.message
+        value = schema.dump_json(self.value)
+        return f"{self.message}\n{value}" if self.message else value
+
+
+class ToolExample(msgspec.Struct, Generic[P, R], frozen=True):
+    """A call worth imitating (002): description of at most 200 characters, and typed input and output."""
+
+    description: str
+    input: P
+    output: R | None = None
+
+
+class ToolHandler(Protocol[P_contra, R]):
+    """What does a tool's work (002): `def handle(params, *, context) -> ToolResult[R]`, plain or async."""
+
+    def __call__(
+        self, params: P_contra, /, *, context: ToolContext
+    ) -> ToolResult[R] | Awaitable[ToolResult[R]]: ...
+
+
+@keywords_spelled(execute="handler")
+@spelled(
+    execute="is no method here: await registry.execute(name, args), or context.call(tool, args) in a handler"
+)
+class Tool(Generic[P, R]):
+    """A capability: its name, what it takes and gives, what must hold before and what follows after.
+
+    `Tool[Light, Lit](name=…, description=…, handler=…)`; the types may also come from the handler's annotations.
+    Instead of a params type, `parameters` may hold a JSON Schema (processes, remote tools): the handler then
+    gets the validated mapping.
+    """
+
+    __slots__ = (
+        "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
+        "kind", "name", "parameters", "params_type", "parse", "permissions", "preconditions", "result_type", "retry",
+        "skill", "timeout", "title",
+    )  # fmt: skip
+
+    _types: ClassVar[tuple[Any, Any] | None] = None
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            if not isinstance(item, tuple) or any(isinstance(one, TypeVar) for one in item):
+                return super().__class_getitem__(item)
+            return type(cls.__name__, (cls,), {"_types": item, "__slots__": (), "__module__": cls.__module__})
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        handler: ToolHandler[P, R],
+        examples: Sequence[ToolExample[P, R]] = (),
+        accepts_overrides: bool = True,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        preconditions: Sequence[Precondition] = (),
+        effects: Sequence[Effect] = (),
+        timeout: float | None = DEFAULT_TIMEOUT,
+        retry: RetryPolicy = RetryPolicies.NONE,
+        inline: bool = False,
+        skill: str | None = None,
+        permissions: Sequence[str] = (),
+        kind: str = "function",
+        title: str | None = None,
+        ends_itself: bool = False,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self.handler = handler
+        self.examples = tuple(examples)
+        self.accepts_overrides = accepts_overrides
+        self.preconditions = tuple(preconditions)
+        self.effects = tuple(effects)
+        self.timeout = timeout
+        self.retry = retry
+        self.inline = inline
+        self.skill = skill
+        self.permissions = tuple(permissions)
+        self.kind = kind
+        self.title = title
+        # The handler keeps `context.time_limit` itself and can then say more than that time is up (a process: its
+        # stderr); the pipeline's own timer stands behind it.
+        self.ends_itself = ends_itself
+        self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+            getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
+        )
+        _check_name(name)
+        _check_text(description, f"tool {name!r}: description")
+        if not callable(handler):
+            raise ToolValidationError(f"tool {name!r}: handler is not callable: {handler!r}")
+        if timeout is not None and not timeout > 0:
+            raise ToolValidationError(f"tool {name!r}: timeout must be more than 0 seconds, got {timeout!r}")
+        if kind != "composition":  # a composition's is made of its parts'
+            check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
+        _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
+        check_waits(f"tool {name!r}: retry: backoff", retry)
+        self.params_type, self.result_type = self._types or _handler_types(handler)
+        if parameters is not None:
+            self.parameters: Mapping[str, Any] = parameters
+            self.parse: Callable[[Mapping[str, Any]], Any] = schema.parser_for_schema(parameters, name=name)
+        else:
+            if self.params_type is Any:
+                raise ToolValidationError(
+                    f"tool {name!r}: annotate the handler's first parameter with a dataclass, "
+                    f"write Tool[Params, Result](…), or pass parameters=<JSON Schema>"
+                )
+            self.parameters = schema.schema_for(self.params_type, name=name)
+            self.parse = schema.parser_for(self.params_type, name=name)
+        self._check_examples()
+
+    def _check_examples(self) -> None:
+        for index, example in enumerate(self.examples):
+            where = f"tool {self.name!r}: examples[{index}]"
+            _check_text(example.description, f"{where}.description")
+            for label, value, expected in (
+                ("input", example.input, self.params_type),
+                ("output", example.output, self.result_type),
+            ):
+                wrong = None if value is None else mismatch(value, expected)
+                if wrong is not None:
+                    raise ToolValidationError(f"{where}.{label}: expected {wrong}")
+            try:
+                self.parse(schema.dump(example.input))
+            except ToolValidationError as error:
+                raise ToolValidationError(f"{where}.input: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name} ({self.kind})>"
+
+
+def fold_name(name: str) -> str:
+    """The name of a tool as it is registered: 004 writes `web:scrape` for what is called `web_scrape` here."""
+    return name.replace(":", "_") if isinstance(name, str) else ""
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
+        raise ToolValidationError(
+            f"tool name {name!r}: use 1-64 of the characters a-z 0-9 _ - (so web:scrape becomes web_scrape)"
+        )
+
+
+def _check_made(
+    where: str, preconditions: Sequence[object], effects: Sequence[object], retry: object
+) -> None:
+    """004 writes them as objects; here they are made of classes, or read from such data."""
+    for what, each in (("preconditions", preconditions), ("effects", effects)):
+        for index, one in enumerate(each):
+            if isinstance(one, Mapping):
+                raise ToolValidationError(
+                    f"{where}{what}[{index}] is data; make it with a class of narratoria.tools.contract, or with "
+                    f"{what}_from_data from there"
+                )
+    if not isinstance(retry, RetryPolicy):
+        raise ToolValidationError(
+            f"{where}retry is {type(retry).__name__}; make a RetryPolicy, or read data with "
+            f"narratoria.tools.retry.policy_from_data"
+        )
+
+
+def _check_text(text: str, what: str) -> None:
+    if not isinstance(text, str) or not len(text.strip()) >= 1 or len(text) > 200:
+        raise ToolValidationError(f"{what}: needs 1-200 characters, got {len(str(text))}")
+
+
+def _handler_types(handler: Callable[..., Any]) -> tuple[Any, Any]:
+    """(params, result) from the handler's annotations; `Any` where it does not say."""
+    function = handler if inspect.isroutine(handler) else type(handler).__call__
+    try:
+        hints = typing.get_type_hints(function)
+    except (
+        NameError
+    ):  # names known only to the type checker: try what resolves among locals of the definition
+        hints = _local_hints(function)
+    names = [name for name in inspect.signature(function).parameters if name not in ("self", "context")]
+    params = hints.get(names[0], Any) if names else Any
+    returned = _value_type(hints.get("return", Any))
+    return (type(None) if params is None else params), returned
+
+
+def _value_type(returned: Any) -> Any:
+    """R of an annotated `ToolResult[R]`, of a union of them or of what is awaited for one; else `Any`."""
+    origin, arguments = typing.get_origin(returned), typing.get_args(returned)
+    if origin is ToolResult:
+        return arguments[0]
+    if origin is typing.Union or origin is types.UnionType:
+        return typing.Union[tuple(map(_value_type, arguments))]  # noqa: UP007 - made from a tuple
+    if isinstance(origin, type) and issubclass(origin, Awaitable):
+        return _value_type(arguments[-1])
+    return Any
+
+
+def _local_hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations that can be evaluated one by one, with the closure's and the caller's names in reach."""
+    frame = inspect.currentframe()
+    scopes: dict[str, Any] = dict(getattr(function, "__globals__", {}))
+    while frame is not None:
+        scopes = (
+            {**frame.f_locals, **scopes}
+            if frame.f_globals is getattr(function, "__globals__", None)
+            else scopes
+        )
+        frame = frame.f_back
+    hints: dict[str, Any] = {}
+    for name, annotation in getattr(function, "__annotations__", {}).items():
+        if not isinstance(annotation, str):
+            hints[name] = annotation
+            continue
+        try:
+            hints[name] = eval(annotation, scopes)  # noqa: S307 - the author's own annotation
+        except NameError:
+            hints[name] = Any
+    return hints

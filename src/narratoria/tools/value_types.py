@@ -1,0 +1,133 @@
+"""Whether a value is what an annotation says: `mismatch` looks into lists, mappings, unions and literals.
+
+Arguments are parsed by `narratoria.tools.schema`; this is for values in the program already, a handler's result
+and the output of an example. Nothing is converted. A class is looked at from outside: the fields of a dataclass are
+its own affair.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, Literal, TypeVar, Union
+
+_ALIAS: Final = getattr(typing, "TypeAliasType", None)  # `type X = …`, Python 3.12
+_QUALIFIERS: Final = (typing.Annotated, typing.Required, typing.NotRequired, typing.ClassVar, typing.Final)
+
+
+def mismatch(value: Any, expected: Any) -> str | None:
+    """What is expected and what is wrong with `value`, as "list[int], but [1] is str"; None if it fits."""
+    found = _misfit(value, expected, "")
+    if found is None:
+        return None
+    where, got = found
+    return f"{describe_type(expected)}, {f'but {where} is' if where else 'got'} {got}"
+
+
+def describe_type(expected: Any) -> str:
+    if isinstance(expected, type) and not typing.get_args(expected):
+        return expected.__name__
+    return str(expected).replace("typing.", "")
+
+
+def _misfit(value: Any, expected: Any, path: str) -> tuple[str, str] | None:
+    """The path of the first part that does not fit, and what it is."""
+    expected = _plain(expected)
+    if _says_nothing(expected):
+        return None
+    if isinstance(expected, type) and typing.get_origin(expected) is None:
+        if typing.is_typeddict(expected):
+            return _misfit_of_typed_dict(value, expected, path)
+        return None if _is_a(value, expected) else (path, _kind(value))
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is Union or origin is types.UnionType:
+        return _misfit_of_union(value, arguments, path)
+    if origin is Literal:
+        fits = any(type(value) is type(one) and value == one for one in arguments)
+        return None if fits else (path, repr(value))
+    if origin is Callable:
+        return None if callable(value) else (path, _kind(value))
+    if not isinstance(origin, type):
+        return None  # a form of annotation that this does not know
+    if not _is_a(value, origin):
+        return path, _kind(value)
+    return _misfit_of_parts(value, origin, arguments, path)
+
+
+def _misfit_of_union(value: Any, members: tuple[Any, ...], path: str) -> tuple[str, str] | None:
+    misfits = [_misfit(value, member, path) for member in members]
+    if None in misfits:
+        return None
+    # The member that fits from outside tells most: of list[int] | None, which item is wrong.
+    deepest = max((one for one in misfits if one is not None), key=lambda one: len(one[0]))
+    return deepest if len(deepest[0]) > len(path) else (path, _kind(value))
+
+
+def _misfit_of_parts(
+    value: Any, origin: type, arguments: tuple[Any, ...], path: str
+) -> tuple[str, str] | None:
+    if issubclass(origin, tuple):
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return _first_misfit(((index, one, arguments[0]) for index, one in enumerate(value)), path)
+        if len(value) != len(arguments):
+            return path, f"a tuple of {len(value)}"
+        return _first_misfit(((index, one, arguments[index]) for index, one in enumerate(value)), path)
+    if issubclass(origin, Mapping) and len(arguments) == 2:
+        of_key, of_value = arguments
+        keys = _first_misfit(((key, key, of_key) for key in value), path)
+        return keys or _first_misfit(((key, one, of_value) for key, one in value.items()), path)
+    if issubclass(origin, Iterable) and isinstance(value, Collection) and len(arguments) == 1:
+        item = _plain(arguments[0])
+        if isinstance(item, type) and all(type(one) is item for one in value):
+            return None
+        return _first_misfit(((index, one, item) for index, one in enumerate(value)), path)
+    return None  # a generic class of the author's own
+
+
+def _first_misfit(parts: Iterable[tuple[Any, Any, Any]], path: str) -> tuple[str, str] | None:
+    for key, one, expected in parts:
+        found = _misfit(one, expected, f"{path}[{key!r}]")
+        if found is not None:
+            return found
+    return None
+
+
+def _misfit_of_typed_dict(value: Any, expected: Any, path: str) -> tuple[str, str] | None:
+    if not isinstance(value, Mapping):
+        return path, _kind(value)
+    for key in sorted(expected.__required_keys__):
+        if key not in value:
+            return f"{path}[{key!r}]", "missing"
+    hints = typing.get_type_hints(expected, include_extras=True)
+    return _first_misfit(((key, value[key], hint) for key, hint in hints.items() if key in value), path)
+
+
+def _plain(expected: Any) -> Any:
+    """The annotation without what only decorates it."""
+    while True:
+        if typing.get_origin(expected) in _QUALIFIERS:
+            expected = typing.get_args(expected)[0]
+        elif hasattr(expected, "__supertype__"):  # a NewType
+            expected = expected.__supertype__
+        elif _ALIAS is not None and isinstance(expected, _ALIAS):
+            expected = expected.__value__
+        else:
+            return type(None) if expected is None else expected
+
+
+def _says_nothing(expected: Any) -> bool:
+    return expected is Any or expected is object or isinstance(expected, TypeVar | typing.ForwardRef | str)
+
+
+def _is_a(value: Any, expected: type) -> bool:
+    if expected is int or expected is float:  # true is not an int; an int will do for a float
+        return isinstance(value, int if expected is int else int | float) and not isinstance(value, bool)
+    try:
+        return isinstance(value, expected)
+    except TypeError:  # a Protocol that cannot be checked at run time
+        return True
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__

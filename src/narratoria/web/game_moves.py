@@ -1,0 +1,119 @@
+"""Moving between the turns of an open game, as the API tells it: undo, redo, checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from narratoria.errors import JournalError, NarratoriaError
+from narratoria.play import history
+from narratoria.run.registry import ToolRegistry
+from narratoria.web.documents import CheckpointCard, Restored, Undone, UndoPreview
+from narratoria.web.open_game import Seat
+from narratoria.web.undo_report import in_words
+
+
+class Refused(NarratoriaError):
+    """It cannot be done as things stand."""
+
+
+class NoCheckpoint(NarratoriaError):
+    """No moment of this session has this name."""
+
+
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    try:
+        yield
+    except JournalError as error:
+        raise Refused(str(error)) from None
+
+
+async def preview_undo(seat: Seat, to: int | None = None) -> UndoPreview:
+    """What taking back the newest turn, or `to` and every later one, would mean."""
+    registry = seat.game.registry
+    with refusing():
+        if to is None:
+            return _preview([await history.preview_undo(seat.journal, registry)], registry)
+        return _preview(await history.preview_undo_to(seat.journal, to, registry), registry)
+
+
+async def undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> list[history.Undone]:
+    """Take back the newest turn, or `to` and every later one; what each came to, the newest first."""
+    with refusing():
+        if to is None:
+            return [await history.undo(seat.journal, seat.game.registry, imported=imported)]
+        return await history.undo_to(seat.journal, to, seat.game.registry, imported=imported)
+
+
+def told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
+    return Undone(
+        turn=undone[-1].turn,
+        turns=[one.turn for one in undone],
+        irreversible=_left(undone, registry),
+        compensated=[line for one in undone for line in one.compensated],
+    )
+
+
+async def redo(seat: Seat, to: int | None = None) -> list[int]:
+    """Bring back the turn undone last, or all up to `to`; their numbers, the oldest first."""
+    with refusing():
+        if to is None:
+            return [await history.redo(seat.journal)]
+        return await history.redo_to(seat.journal, to)
+
+
+# --- checkpoints -------------------------------------------------------------------------------------------
+
+
+def checkpoints(seat: Seat) -> list[CheckpointCard]:
+    """In the order of their turns."""
+    marked = sorted(seat.journal.timeline.checkpoints.items(), key=lambda one: one[1])
+    return [CheckpointCard(name=name, turn=turn) for name, turn in marked]
+
+
+async def mark(seat: Seat, name: str) -> CheckpointCard:
+    with refusing():
+        return CheckpointCard(name=name, turn=await history.checkpoint(seat.journal, name))
+
+
+async def preview_restore(seat: Seat, name: str) -> UndoPreview:
+    _turn_of(seat, name)
+    registry = seat.game.registry
+    with refusing():
+        return _preview(await history.preview_return(seat.journal, name, registry), registry)
+
+
+async def restore(seat: Seat, name: str) -> Restored:
+    """Take back every turn after the checkpoint; none, where the story stands at it."""
+    turn = _turn_of(seat, name)
+    registry = seat.game.registry
+    with refusing():
+        undone = await history.return_to(seat.journal, name, registry)
+    return Restored(
+        turn=turn,
+        turns=[one.turn for one in undone],
+        irreversible=_left(undone, registry),
+        compensated=[line for one in undone for line in one.compensated],
+    )
+
+
+def _turn_of(seat: Seat, name: str) -> int:
+    turn = seat.journal.timeline.checkpoints.get(name)
+    if turn is None:
+        known = ", ".join(repr(one.name) for one in checkpoints(seat)) or "none yet"
+        raise NoCheckpoint(f"there is no checkpoint {name!r}; there are: {known}")
+    return turn
+
+
+def _preview(previews: Sequence[history.UndoPreview], registry: ToolRegistry) -> UndoPreview:
+    return UndoPreview(
+        turns=[one.turn for one in previews],
+        irreversible=[line for one in previews for line in in_words(one.staying, registry)],
+        compensated=[line for one in previews for line in one.compensated],
+    )
+
+
+def _left(undone: Sequence[history.Undone], registry: ToolRegistry) -> list[str]:
+    """What stays outside, be it that nobody could take it back or that it was tried in vain."""
+    return [line for one in undone for line in in_words([*one.staying, *one.not_taken_back], registry)]

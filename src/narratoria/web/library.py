@@ -1,0 +1,126 @@
+"""What there is to read and to play: stories with their covers, and saved sessions as cards."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from narratoria.errors import StoryInvalid
+from narratoria.play.game import folder_of, story_of
+from narratoria.play.offering import ending_of
+from narratoria.play.story import Story, find_stories
+from narratoria.session import Session
+from narratoria.store.store import SessionMeta, Store
+from narratoria.web.cards import excerpt
+from narratoria.web.covers import draw_cover
+from narratoria.web.documents import SessionCard, StoryCard
+
+SHELF_SECONDS: Final = 2.0
+
+
+class Shelf:
+    """Stories lie in folders, sessions in the store; both are read, and what is costly to read is kept."""
+
+    def __init__(self, store: Store, extra: Sequence[Story] = ()) -> None:
+        self._store = store
+        self._extra = tuple(extra)  # stories that lie in no folder of stories
+        self._read: tuple[float, list[Story]] = (-math.inf, [])
+        self._covers: dict[str, str | None] = {}
+        self._glimpses: dict[str, tuple[int, SessionCard]] = {}
+
+    # --- stories -------------------------------------------------------------------------------------------
+
+    async def cards(self) -> list[StoryCard]:
+        return [
+            StoryCard(
+                id=story.id,
+                title=story.title,
+                description=story.premise,
+                author=story.author,
+                note=story.note,
+                language=story.language,
+                cover=self._covers.get(story.id),
+                cover_alt=story.cover.alt,
+            )
+            for story in await asyncio.to_thread(self.stories)
+        ]
+
+    def stories(self) -> list[Story]:
+        """Read again after a moment: a page asks several times as it opens, and an author tries things out."""
+        read, stories = self._read
+        if time.monotonic() - read > SHELF_SECONDS:
+            found = {story.id: story for story in (*find_stories(), *self._extra)}
+            stories = sorted(found.values(), key=lambda story: story.title)
+            self._read = time.monotonic(), stories
+        return stories
+
+    def story(self, story_id: str) -> Story:
+        for story in self.stories():
+            if story.id == story_id:
+                return story
+        raise StoryInvalid(f"there is no story {story_id!r}; the library lists those there are")
+
+    def story_of(self, meta: SessionMeta) -> Story:
+        return story_of(meta, next((story for story in self._extra if story.id == meta.story), None))
+
+    async def check(self, meta: SessionMeta, given: Story | None) -> None:
+        """See that a session can be played, with the story `given` if there is one, before a page opens on it."""
+        if given is None:
+            await asyncio.to_thread(self.story_of, meta)
+            return
+        folder = folder_of(story_of(meta, given))
+        if folder != meta.folder:
+            await asyncio.to_thread(self._store.relocate, meta.id, folder)
+
+    async def draw_covers(self) -> None:
+        for story in await asyncio.to_thread(self.stories):
+            self._covers[story.id] = await draw_cover(story, self._store.assets)
+
+    # --- sessions ------------------------------------------------------------------------------------------
+
+    def card(self, meta: SessionMeta, played: Session | None) -> SessionCard:
+        """What the library shows of a session, `played` if it is open. It is folded once for each change."""
+        story = next((story for story in self.stories() if story.id == meta.story), None)
+        known = self._glimpses.get(meta.id)
+        if known is not None and known[0] == meta.last_seq and known[1].title == title_of(meta, story):
+            return known[1]
+        session = played or self._store.restore(meta.id)
+        told = session.past[-1][1] if session.past else story.opening.narrative if story else ""
+        pictures = [one.hash for one in session.asset_records.values() if one.media_type.startswith("image/")]
+        ending = ending_of(session.state)
+        card = SessionCard(
+            id=meta.id,
+            title=title_of(meta, story),
+            story=meta.story,
+            story_title=story.title if story else meta.story or "",
+            updated=meta.updated,
+            turns=meta.turns,
+            excerpt=excerpt(told),
+            picture=pictures[-1] if pictures else None,
+            parent=meta.parent,
+            ending=ending[1] if ending else None,
+            language=story.language if story else "en",
+        )
+        self._glimpses[meta.id] = (meta.last_seq, card)
+        return card
+
+    def forget(self, session_id: str) -> None:
+        self._glimpses.pop(session_id, None)
+
+    def newest(self) -> str | None:
+        """The session played last that can still be played."""
+        known = {story.id for story in self.stories()}
+        metas = [meta for meta in self._store.list() if meta.begun]
+        return next((meta.id for meta in metas if meta.story in known or _is_there(meta.folder)), None)
+
+
+def title_of(meta: SessionMeta, story: Story | None) -> str:
+    return meta.title or (story.title if story else meta.id)
+
+
+def _is_there(folder: str | None) -> bool:
+    return folder is not None and (Path(folder) / "story.toml").is_file()

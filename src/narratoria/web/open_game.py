@@ -1,0 +1,99 @@
+"""A game that is open here, and how its player has set it: who tells it, with which skills, allowed to do what."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from narratoria.errors import NarratoriaError
+from narratoria.events import MemoryChange
+from narratoria.play.casting import NARRATORS, make_narrator, what_is_missing
+from narratoria.play.game import Game
+from narratoria.session import Session
+from narratoria.web.documents import Permission, Settings, SettingsChange, Skill
+from narratoria.web.feed import Feed
+
+if TYPE_CHECKING:
+    from narratoria.store.journal import Journal
+
+logger = logging.getLogger("narratoria")
+
+OWN_CHAIN: Final = "story"  # the narrators in the order the story names them
+SETTINGS_KEY: Final = "player settings"
+
+
+@dataclass(slots=True)
+class Seat:
+    """One writer, any number of viewers."""
+
+    game: Game
+    journal: Journal
+    feed: Feed
+    chain: Sequence[str] | None = None  # the narrators this server was started with, in place of the story's
+    narrator: str = OWN_CHAIN
+    disabled: set[str] = field(default_factory=set)
+    turn: asyncio.Task[None] | None = None
+
+    @property
+    def session(self) -> Session:
+        return self.game.session
+
+    def settings(self) -> Settings:
+        skills: dict[str, str] = {}
+        asked: set[str] = set(self.game.story.permissions)
+        for tool in self.game.registry:
+            skills.setdefault(tool.skill or tool.name, tool.description)
+            asked.update(tool.permissions)
+        granted = self.session.permissions
+        health = self.session.health
+        return Settings(
+            narrator=self.narrator,
+            narrators=[OWN_CHAIN, *NARRATORS],
+            missing={name: what for name in NARRATORS if (what := what_is_missing(self.game.story, name))},
+            skills=[
+                Skill(
+                    name=name,
+                    description=description,
+                    enabled=name not in self.disabled,
+                    health=health[name].health if name in health else "healthy",
+                )
+                for name, description in sorted(skills.items())
+            ],
+            permissions=[Permission(name=name, granted=name in granted) for name in sorted(asked | granted)],
+        )
+
+    async def change(self, change: SettingsChange) -> None:
+        """Only what is named changes, between two turns; it is kept with the session."""
+        async with self.session.turn_lock:
+            if change.narrator is not None:
+                self._use_narrator(change.narrator)
+            self._switch_skills(change.skills)
+            self.session.grant(*[name for name, granted in change.permissions.items() if granted])
+            self.session.revoke(*[name for name, granted in change.permissions.items() if not granted])
+            kept = {"narrator": self.narrator, "disabled": sorted(self.disabled)}
+            self.session.commit("", [MemoryChange("long-term", "write", SETTINGS_KEY, kept)])
+
+    def restore(self) -> None:
+        """As it was set when it was last played."""
+        kept: Any = self.session.memory.read("long-term", SETTINGS_KEY)
+        if not isinstance(kept, dict):
+            return
+        disabled, narrator = kept.get("disabled"), kept.get("narrator")
+        if isinstance(disabled, list):  # it may come from a file that somebody made
+            self._switch_skills({name: False for name in disabled if isinstance(name, str)})
+        try:
+            self._use_narrator(narrator if isinstance(narrator, str) else OWN_CHAIN)
+        except NarratoriaError as error:  # installed then, not now: the story's own chain speaks
+            logger.warning("session %s: %s", self.session.id, error)
+
+    def _use_narrator(self, name: str) -> None:
+        self.game.narrator = make_narrator(self.game.story, self.chain if name == OWN_CHAIN else [name])
+        self.narrator = name
+
+    def _switch_skills(self, skills: Mapping[str, bool]) -> None:
+        for name, enabled in skills.items():
+            (self.disabled.discard if enabled else self.disabled.add)(name)
+        self.game.settings = replace(self.game.settings, disabled_skills=frozenset(self.disabled))

@@ -1,0 +1,31 @@
+"""What an undo cannot take back, said to a player: by the names tools have before players, without ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from narratoria.play.compensation import SentNotification, Staying, StayingEffect
+from narratoria.run.registry import ToolRegistry
+from narratoria.tools.contract import NotificationEffect
+
+
+def in_words(staying: Iterable[Staying], tools: ToolRegistry) -> list[str]:
+    """A line for each. A tool that is not here any more goes by its id, and a notification by its name."""
+    return [
+        _effect(one, tools) if isinstance(one, StayingEffect) else _notification(one, tools)
+        for one in staying
+    ]
+
+
+def _effect(one: StayingEffect, tools: ToolRegistry) -> str:
+    tool = tools.get(one.tool)
+    return str(replace(one, tool=tool.title)) if tool is not None and tool.title else str(one)
+
+
+def _notification(one: SentNotification, tools: ToolRegistry) -> str:
+    for tool in tools:
+        for effect in tool.effects:
+            if isinstance(effect, NotificationEffect) and effect.event == one.event:
+                return f"{tool.title or tool.name}: what it has sent"
+    return str(one)

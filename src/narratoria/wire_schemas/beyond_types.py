@@ -1,0 +1,110 @@
+"""What the runtime demands beyond the types, said as JSON Schema.
+
+`PlanDocument.from_json` and `load_manifest` check more than a struct can declare; a test holds both to the
+same verdicts. What no schema can say is left to the description: unique ids, known dependencies, no cycles.
+"""
+
+from __future__ import annotations
+
+from narratoria.events import JsonObject
+from narratoria.run.plan_problems import MAX_ATTEMPT, MAX_BACKOFF_MS, MAX_CALLS, MAX_RETRIES
+from narratoria.tools.contract import EFFECTS_SCHEMA, PRECONDITIONS_SCHEMA
+from narratoria.wire_schemas import descriptions as words
+
+
+def request() -> JsonObject:
+    """000 §6, with the fields of ours: what a tool reads on standard input."""
+    types: dict[str, JsonObject] = {
+        "requestId": {"type": "string"},
+        "tool": {"type": "string"},
+        "operation": {"type": "string"},
+        "input": {"type": "object"},
+        "dependencies": {"type": "object", "additionalProperties": {"type": ["object", "null"]}},
+        "state": {"type": "object"},
+    }
+    properties = {
+        name: {"description": words.FIELDS[f"Request.{name}"], **kind} for name, kind in types.items()
+    }
+    return {
+        "title": "Request",
+        "description": words.TITLES["Request"],
+        "type": "object",
+        "properties": properties,
+        "required": ["requestId", "tool", "operation", "input"],
+        "examples": words.EXAMPLES["Request"],
+    }
+
+
+def envelope(tags: list[str]) -> JsonObject:
+    """000 §3: what every event has in common."""
+    return {
+        "title": "Envelope",
+        "description": words.TITLES["Envelope"],
+        "type": "object",
+        "properties": {
+            "version": {"description": words.FIELDS["version"], "const": "0"},
+            "type": {"description": words.FIELDS["type"], "enum": tags},
+            "requestId": {"description": words.FIELDS["requestId"], "type": ["string", "null"]},
+            "timestamp": {"description": words.FIELDS["timestamp"], "type": ["string", "null"]},
+        },
+        "required": ["version", "type"],
+    }
+
+
+def restrict_plan(document: JsonObject) -> None:
+    """The bounds of `PlanDocument.from_json`. A plan from outside brings its own id."""
+    document["required"] = ["requestId", "tools"]
+    document["properties"]["requestId"]["minLength"] = 1
+    document["properties"]["tools"].pop("default")
+    document["properties"]["tools"]["maxItems"] = MAX_CALLS
+    definitions = document["$defs"]
+    for field in ("toolId", "toolPath"):
+        definitions["PlannedCall"]["properties"][field]["pattern"] = r"\S"
+    definitions["PlannedCall"]["properties"]["input"]["allOf"] = [{"$ref": "#/$defs/Value"}]
+    definitions["Value"] = _value()
+    _bound(definitions["PlanRetry"]["properties"]["maxRetries"], 0, MAX_RETRIES)
+    _bound(definitions["PlanRetry"]["properties"]["backoffMs"], 0, MAX_BACKOFF_MS)
+    _bound(definitions["PlanMetadata"]["properties"]["generationAttempt"], 1, MAX_ATTEMPT)
+
+
+def _value() -> JsonObject:
+    """What an input holds: data, in which an object with `$from` is a reference and one with `$literal` is data."""
+    path = {"type": ["string", "array", "null"], "items": {"type": ["string", "integer"]}}
+    marks = {
+        "$from": {"$from": {"type": "string"}, "path": path, "default": True},
+        "$literal": {"$literal": True},
+    }
+    return {
+        "title": "Value",
+        "description": words.TITLES["Value"],
+        "items": {"$ref": "#/$defs/Value"},
+        "if": {"required": ["$from"]},
+        "then": {"properties": marks["$from"], "additionalProperties": False},
+        "else": {
+            "if": {"required": ["$literal"]},
+            "then": {"properties": marks["$literal"], "additionalProperties": False},
+            "else": {"additionalProperties": {"$ref": "#/$defs/Value"}},
+        },
+    }
+
+
+def _bound(field: JsonObject, low: int, high: int) -> None:
+    field.update(minimum=low, maximum=high)
+
+
+def complete_result(document: JsonObject) -> None:
+    """A result is something we write: every field of the seed is there, and those of ours may be missing."""
+    for schema, ours in ((document, ()), (document["$defs"]["CallResult"], ("suggestions",))):
+        schema["required"] = [name for name in schema["properties"] if name not in ours]
+        for field in schema["properties"].values():
+            field.pop("default", None)
+
+
+def restrict_manifest(document: JsonObject) -> None:
+    """Contract and retry have parsers of their own: their schemas take the place of a bare object."""
+    properties = document["properties"]
+    properties["preconditions"].update(PRECONDITIONS_SCHEMA)
+    properties["effects"].update(EFFECTS_SCHEMA)
+    properties["parameters"]["$ref"] = document["$schema"]
+    said = properties["retry"]["description"]
+    properties["retry"] = {"description": said, "anyOf": [{"$ref": "#/$defs/Retry"}, {"type": "null"}]}

@@ -1,0 +1,396 @@
+"""004, "Tool Composition": sequence, parallel, conditional, each one transaction."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from narratoria.errors import PromptEvaluationError, ToolValidationError, VisibilityExpansionRequired
+from narratoria.kinds.compose import Branch, conditional, parallel, sequence
+from narratoria.kinds.function import tool
+from narratoria.kinds.process.process_tool import process_tool
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Session
+from narratoria.tools.contract import NotificationEffect, StateChangeEffect
+from narratoria.tools.retry import FixedBackoff, JitteredBackoff, RetryPolicies, RetryPolicy
+from narratoria.tools.tool import ToolContext, ToolResult
+
+
+@dataclass(frozen=True)
+class Number:
+    n: int = 0
+
+
+def adder(name, *, fails=False, effects=(), timeout=30.0, retry=RetryPolicies.NONE):
+    @tool(description=f"Adds in {name}.", name=name, effects=effects, timeout=timeout, retry=retry)
+    async def add(params: Number, *, context: ToolContext) -> ToolResult[Number]:
+        context.patch({name: params.n})
+        if fails:
+            return ToolResult.error(f"{name} failed", code="BROKEN")
+        return ToolResult.ok(Number(params.n + 1), message=name)
+
+    return add
+
+
+async def run(one, args=None, session=None):
+    return await ToolRegistry([one]).execute(one.name, args or {}, session=session)
+
+
+async def test_a_sequence_passes_each_output_on_as_the_next_input():
+    session = Session()
+    seen = []
+
+    def transform(value, next_tool):
+        seen.append(next_tool.name)
+        return {"n": value.n}
+
+    result = await run(
+        sequence([adder("a"), adder("b"), adder("c")], transform_output=transform), {"n": 5}, session
+    )
+    assert result.success and session.state == {"a": 5, "b": 6, "c": 7}
+    assert seen == ["b", "c"]
+    assert [one.value.n for one in result.value["results"]] == [6, 7, 8]
+
+
+async def test_without_a_transform_each_tool_gets_the_arguments_of_the_whole():
+    session = Session()
+    await run(sequence([adder("a"), adder("b")]), {"n": 5}, session)
+    assert session.state == {"a": 5, "b": 5}
+
+
+async def test_stop_on_error_ends_a_sequence_with_that_failure_and_nothing_stays():
+    session = Session()
+    whole = sequence([adder("a"), adder("bad", fails=True), adder("c")], stop_on_error=True)
+    result = await run(whole, {"n": 5}, session)
+    assert result.error.code == "BROKEN" and session.state == {}
+
+
+async def test_without_stop_on_error_the_rest_runs_and_the_whole_fails():
+    ran = []
+
+    @tool(description="Last.", name="last")
+    async def last(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(params.n)
+        return ToolResult.ok(None)
+
+    session = Session()
+    result = await run(sequence([adder("bad", fails=True), last]), {"n": 5}, session)
+    assert not result.success and "1 of 2 tools failed" in result.message and ran == [5]
+    assert session.state == {}, "one transaction"
+
+
+async def test_effects_of_the_parts_apply_once():
+    hits = StateChangeEffect(description="hit", state="hits", change="increment", reversible=True)
+    session = Session()
+    await run(sequence([adder("a", effects=[hits]), adder("b", effects=[hits])]), {"n": 1}, session)
+    assert session.state["hits"] == 2
+
+
+async def test_when_the_whole_fails_outside_effects_of_its_parts_are_taken_back_newest_first():
+    undone = []
+
+    def outside(name):
+        return NotificationEffect(
+            description=name,
+            event=name,
+            reversible=True,
+            apply=lambda context, result: None,
+            rollback=lambda context: undone.append(name),
+        )
+
+    parts = [
+        adder("a", effects=[outside("first")]),
+        adder("b", effects=[outside("second")]),
+        adder("bad", fails=True),
+    ]
+    assert not (await run(sequence(parts, stop_on_error=True))).success
+    assert undone == ["second", "first"]
+
+
+async def test_parallel_tools_each_get_their_own_arguments_and_are_reported_by_name():
+    @dataclass(frozen=True)
+    class Word:
+        word: str
+
+    @tool(description="Says.", name="say")
+    async def say(params: Word, *, context: ToolContext) -> ToolResult[str]:
+        return ToolResult.ok(params.word)
+
+    result = await run(parallel([adder("a"), say, adder("a")]), {"n": 1, "word": "hi"})
+    assert result.success and list(result.value) == ["a", "say", "a#2"]
+    assert result.value["say"].value == "hi"
+
+
+async def test_concurrency_is_a_limit_and_not_batches():
+    running = peak = 0
+    first_done = asyncio.Event()
+
+    def worker(name):
+        @tool(description="Works.", name=name)
+        async def work(params: Number, *, context: ToolContext) -> ToolResult[None]:
+            nonlocal running, peak
+            running += 1
+            peak = max(peak, running)
+            if name == "slow":
+                await first_done.wait()  # released by the last of the others: batches would wait for ever
+            else:
+                await asyncio.sleep(0)
+                if name == "w3":
+                    first_done.set()
+            running -= 1
+            return ToolResult.ok(None)
+
+        return work
+
+    tools = [worker("slow"), *(worker(f"w{n}") for n in range(4))]
+    result = await asyncio.wait_for(run(parallel(tools, max_concurrency=2)), 5)
+    assert result.success and peak == 2
+
+
+async def test_stop_on_error_cancels_the_other_parallel_tools():
+    cancelled = asyncio.Event()
+
+    @tool(description="Waits.", name="waits")
+    async def waits(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        raise AssertionError
+
+    session = Session()
+    result = await run(parallel([waits, adder("bad", fails=True)], stop_on_error=True), session=session)
+    assert result.error.code == "BROKEN" and cancelled.is_set() and session.state == {}
+
+
+async def test_stop_on_error_starts_no_tool_after_a_failure():
+    started = []
+
+    def worker(name, *, waits):
+        @tool(description="Works.", name=name)
+        async def work(params: Number, *, context: ToolContext) -> ToolResult[None]:
+            started.append(name)
+            if waits:
+                await asyncio.sleep(0)
+            return ToolResult.error("broken", code="BROKEN") if name == "bad" else ToolResult.ok(None)
+
+        return work
+
+    for waits in (False, True):
+        for places in (1, 2):
+            started.clear()
+            tools = [worker(name, waits=waits) for name in ("bad", "b", "c", "d")]
+            result = await run(parallel(tools, max_concurrency=places, stop_on_error=True))
+            assert result.error.code == "BROKEN" and started in (["bad"], ["bad", "b"][:places])
+
+
+async def test_a_stopped_parallel_composition_says_of_each_tool_what_became_of_it():
+    @tool(description="Waits.", name="waits")
+    async def waits(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    @tool(description="Fails later.", name="bad")
+    async def bad(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        await asyncio.sleep(0)
+        return ToolResult.error("broken", code="CANCELLED")  # a code of its own: the runtime's is another
+
+    tools = [waits, adder("a"), bad, adder("never")]
+    result = await run(parallel(tools, max_concurrency=2, stop_on_error=True))
+    assert list(result.value) == ["waits", "a", "bad"], "what never started has no result"
+    assert result.value["a"].success and result.value["bad"].message == "broken"
+    assert result.value["waits"].error.code == "CANCELLED" and "bad failed" in result.value["waits"].message
+    assert result.message == "2 of 3 tools failed, first bad: broken"
+
+
+@pytest.mark.parametrize("error", [PromptEvaluationError("over"), VisibilityExpansionRequired("more")])
+async def test_what_ends_an_evaluation_passes_through_parallel_tools_as_itself(error):
+    @tool(description="Ends it.", name="ends")
+    async def ends(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        await asyncio.sleep(0)
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        await run(parallel([ends, adder("a")]))
+
+
+async def test_a_parallel_composition_has_its_own_timeout():
+    @tool(description="Waits.", name="waits")
+    async def waits(params: Number, *, context: ToolContext) -> ToolResult[None]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    assert (await run(parallel([waits], timeout=0.05))).error.code == "TIMEOUT"
+
+
+async def test_the_first_branch_whose_condition_holds_is_taken_and_the_others_leave_nothing():
+    session = Session()
+    whole = conditional(
+        [
+            Branch(lambda result, context: result.value.n > 100, [adder("big"), adder("bigger")]),
+            Branch(lambda result, context: result.value.n <= 100, [adder("small"), adder("smaller")]),
+        ]
+    )
+    result = await run(whole, {"n": 3}, session)
+    assert result.success and session.state == {"small": 3, "smaller": 3}
+
+
+async def test_no_match_runs_the_fallback():
+    session = Session()
+    whole = conditional([Branch(lambda result, context: False, [adder("never")])], [adder("f1"), adder("f2")])
+    assert (await run(whole, {"n": 3}, session)).success and session.state == {"f1": 3, "f2": 3}
+
+
+async def test_no_match_and_no_fallback_is_no_branch_matched():
+    result = await run(conditional([Branch(lambda result, context: False, [adder("never")])]))
+    assert result.error.code == "NO_BRANCH_MATCHED" and not result.error.recoverable
+
+
+async def test_a_failure_inside_the_taken_branch_is_the_result():
+    whole = conditional(
+        [Branch(lambda result, context: True, [adder("a"), adder("bad", fails=True), adder("c")])]
+    )
+    session = Session()
+    assert (await run(whole, {"n": 1}, session)).error.code == "BROKEN" and session.state == {}
+
+
+async def test_a_branch_taken_on_failure_recovers():
+    session = Session()
+    whole = conditional(
+        [
+            Branch(lambda result, context: result.success, [adder("bad", fails=True), adder("never")]),
+            Branch(
+                lambda result, context: not result.success, [adder("worse", fails=True), adder("recover")]
+            ),
+        ]
+    )
+    result = await run(whole, {"n": 1}, session)
+    assert result.success and result.message == "recover" and session.state == {"recover": 1}
+
+
+async def test_a_branch_of_one_failing_tool_that_is_taken_fails():
+    whole = conditional([Branch(lambda result, context: True, [adder("bad", fails=True)])])
+    assert (await run(whole)).error.code == "BROKEN"
+
+
+async def test_a_fallback_ends_at_its_first_failure():
+    session = Session()
+    whole = conditional([], [adder("a"), adder("bad", fails=True), adder("c")])
+    assert (await run(whole, {"n": 1}, session)).error.code == "BROKEN" and session.state == {}
+
+
+async def test_a_condition_may_be_async():
+    async def never(result, context):
+        return False
+
+    session = Session()
+    whole = conditional([Branch(never, [adder("a")])], [adder("b")])
+    assert (await run(whole, {"n": 1}, session)).success and session.state == {"b": 1}
+
+
+@pytest.mark.parametrize("branches", [[], [Branch(lambda result, context: True, [])]])
+async def test_a_conditional_without_branches_matches_none(branches):
+    result = await run(conditional(branches))
+    assert result.error.code == "NO_BRANCH_MATCHED" and not result.error.recoverable
+
+
+def test_the_whole_cuts_no_part_short():
+    quick, endless = adder("a", timeout=1.0), adder("b", timeout=None)
+    assert parallel([quick, endless]).timeout is None
+    assert sequence([quick, endless]).timeout is None
+    assert conditional([Branch(lambda result, context: True, [quick])], [endless]).timeout is None
+    assert parallel([quick] * 3, max_concurrency=1).timeout == 3.0
+    assert parallel([quick] * 3, max_concurrency=2).timeout == 2.0
+
+
+def test_the_whole_leaves_its_parts_the_time_to_retry():
+    retrying = adder("a", timeout=1.0, retry=RetryPolicy(2, FixedBackoff(0.5)))
+    assert sequence([retrying, adder("b", timeout=1.0)]).timeout == 5.0
+    jittered = adder("c", timeout=1.0, retry=RetryPolicy(1, JitteredBackoff(FixedBackoff(1.0), 0.5)))
+    assert parallel([retrying, jittered]).timeout == 4.0
+
+
+def test_composed_names_do_not_collide():
+    a, b, a_b, c = adder("a"), adder("b"), adder("a_b"), adder("c")
+    long = [adder(f"{'x' * 40}{n}") for n in range(4)]
+    always = lambda result, context: True  # noqa: E731
+    composed = [
+        sequence([a, b]),
+        sequence([a_b]),
+        sequence([b, a]),
+        parallel([a, b]),
+        sequence(long[:3]),
+        sequence([*long[:2], long[3]]),
+        conditional([Branch(always, [a, b])]),
+        conditional([Branch(always, [a]), Branch(always, [b])]),
+        conditional([Branch(always, [a])], [b, c]),
+        conditional([Branch(always, [a])]),
+        conditional([Branch(always, [c])]),
+    ]
+    assert len(ToolRegistry(composed)) == len(composed)
+    assert sequence([a, b]).name == sequence([a, b]).name, "the same name in every run"
+
+
+def test_timeouts_add_up_in_order_and_take_the_longest_side_by_side():
+    tools = [adder("a", timeout=1.0), adder("b", timeout=2.0)]
+    assert sequence(tools).timeout == 3.0
+    assert parallel(tools).timeout == 2.0
+    assert parallel(tools, timeout=9.0).timeout == 9.0
+
+
+@pytest.mark.parametrize("make", [sequence, parallel])
+def test_an_empty_composition_is_refused(make):
+    with pytest.raises(ToolValidationError):
+        make([])
+
+
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(ToolValidationError, match="max_concurrency"):
+        parallel([adder("a")], max_concurrency=0)
+
+
+async def test_compositions_nest():
+    session = Session()
+    inner = parallel([adder("a"), adder("b")], name="inner")
+    assert (await run(sequence([inner, adder("c")], name="outer"), {"n": 1}, session)).success
+    assert session.state == {"a": 1, "b": 1, "c": 1}
+
+
+async def test_a_transform_may_be_async():
+    async def transform(value, next_tool):
+        return {"n": value.n}
+
+    session = Session()
+    await run(sequence([adder("a"), adder("b")], transform_output=transform), {"n": 5}, session)
+    assert session.state == {"a": 5, "b": 6}
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: sequence(adder("a")), "sequence: expected a list of tools"),
+        (lambda: parallel(adder("a")), "parallel: expected a list of tools"),
+        (lambda: conditional([], adder("a")), "conditional: expected a list of tools"),
+        (lambda: conditional([Branch(lambda result, context: True, adder("a"))]), r"branches\[0\].tools"),
+        (lambda: conditional([(lambda result, context: True, [adder("a")])]), r"write Branch\("),
+        (lambda: conditional([Branch(lambda result, context: True, ["a"])]), "'a' is not a Tool"),
+    ],
+)
+def test_what_is_no_list_of_tools_is_refused(make, problem):
+    with pytest.raises(ToolValidationError, match=problem):
+        make()
+
+
+async def test_no_process_starts_after_a_failed_one(tmp_path):
+    started = tmp_path / "started"
+    fails, follows = tmp_path / "fails", tmp_path / "follows"
+    for path, ok in ((fails, "false"), (follows, "true")):
+        path.write_text(
+            f'#!/bin/sh\necho {path.name} >> {started}\necho \'{{"version":"0","type":"done","ok":{ok}}}\'\n'
+        )
+        path.chmod(0o755)
+    tools = [process_tool(fails), process_tool(follows)]
+    result = await run(parallel(tools, max_concurrency=1, stop_on_error=True))
+    assert not result.success and list(result.value) == ["fails"]
+    assert started.read_text() == "fails\n"

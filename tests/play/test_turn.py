@@ -1,0 +1,734 @@
+"""Turns: 000 §13.6 and §14.3, bounded replanning, skill health, and a story that never stops."""
+
+import asyncio
+import json
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from narratoria import ToolContext, ToolResult, tool
+from narratoria.errors import PlanRejected, PromptEvaluationError, SessionBusy, VisibilityExpansionRequired
+from narratoria.events import (
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    PlanFinished,
+    PlanMade,
+    PlanRefused,
+    SkillHealth,
+    TurnCommitted,
+    TurnStarted,
+    encode,
+)
+from narratoria.factcheck.fact_checked import CONTRADICTION, FactChecked
+from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.rules.patterns import same_request
+from narratoria.narrator.template import TemplateNarrator
+from narratoria.play.game import Game
+from narratoria.play.resume import from_records
+from narratoria.play.story import Story
+from narratoria.play.turn import TurnSettings, take_turn
+from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
+from narratoria.run.plan_executor import PlanExecutor
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Record, Session
+from narratoria.store.sqlite import SqliteStore
+from narratoria.tools.retry import no_waiting
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = TurnSettings(generation_timeout=0.1)
+ENGLISH = TurnSettings(takes_choice=same_request)
+
+
+class Recorder:
+    full = False
+
+    def __init__(self, session):
+        self.events = []
+        session.attach(self)
+
+    def push(self, record):
+        self.events.append(record.event)
+
+    async def wait(self):
+        return None
+
+    def of(self, kind):
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class Says:
+    """A narrator that answers with what it is given, and notes what it was asked."""
+
+    name = "says"
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests = []
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        if callable(answer):
+            return await answer()
+        return answer
+
+
+def call(name, **fields):
+    fields.setdefault("retry_policy", PlanRetry(max_retries=0))
+    return PlannedCall(tool_id=f"{name}1", tool_path=name, **fields)
+
+
+def speak(text="So it goes."):
+    return PlanDocument(narrative=text)
+
+
+async def turn(narrator, prompt="look", session=None, settings=QUICK, registry=None):
+    return await asyncio.wait_for(
+        take_turn(
+            session or Session(),
+            prompt,
+            narrator=narrator,
+            registry=registry or ToolRegistry(),
+            settings=settings,
+        ),
+        20,
+    )
+
+
+@dataclass(frozen=True)
+class Strike:
+    times: int
+
+
+@tool(description="Strike the gong.")
+async def strike(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+    return ToolResult.ok(None)
+
+
+@pytest.fixture
+def torch_story(tmp_path):
+    shutil.copytree(ROOT / "stories" / "torch", tmp_path / "torch")
+    return tmp_path / "torch"
+
+
+# --- the walkthrough of 14.3, on real processes -----------------------------------------------------------
+
+
+async def test_14_3_both_calls_run_and_state_assets_and_choices_follow(torch_story):
+    game = Game.new(Story.load(torch_story))
+    game.begin()
+    result = await game.prompt("I light the torch and examine the door")
+    (plan,) = result.plans
+    expected = json.loads((ROOT / "tests" / "data" / "plan-14-3-first.json").read_text())
+    assert {**plan.to_data(), "requestId": None} == {**expected, "requestId": None}
+    assert result.outcome == "completed" and result.choices == ["Open", "Leave"]
+    assert game.session.state == {
+        "inventory": {"torch": {"lit": True}},
+        "discovered": {"door_inscription": "Ancient runes"},
+    }
+    (picture,) = game.session.asset_records.values()
+    assert picture.media_type == "image/png" and picture.hash in game.session.assets
+
+
+async def test_14_3_when_torch_lighter_fails_the_second_plan_comes_out_and_the_story_goes_on(torch_story):
+    tool = torch_story / "tools" / "torch-lighter"
+    tool.write_text(f'#!{sys.executable}\nprint(\'{{"version":"0","type":"done","ok":false}}\')\n')
+    game = Game.new(Story.load(torch_story))
+    game.begin()
+    with no_waiting():
+        result = await game.prompt("I light the torch and examine the door")
+    first, second = result.plans
+    expected = json.loads((ROOT / "tests" / "data" / "plan-14-3-second.json").read_text())
+    got = second.to_data()
+    assert got["metadata"] == {"generationAttempt": 2, "parentPlanId": first.request_id}
+    for volatile in (got, expected):
+        volatile["requestId"] = volatile["metadata"] = None
+    for one in expected["tools"]:
+        one.setdefault("retryPolicy", {"maxRetries": 3, "backoffMs": 100})
+    assert got == expected
+    assert result.traces[0].result_of("light1").retry_count == 3
+    assert result.traces[0].result_of("examine1").state == "skipped"
+    assert result.outcome == "completed" and result.narrative.startswith("The torch is beyond reach.")
+    assert game.session.state == {"discovered": {"door_inscription": "Ancient runes"}}
+    assert game.session.health["torch-lighter"].health == "temporaryFailure"
+    assert game.session.health["door-examiner"].health == "healthy"
+
+
+# --- bounded replanning -----------------------------------------------------------------------------------
+
+
+async def hang():
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def nonsense():
+    return {"tools": "yes"}
+
+
+class Unreadable(Exception):
+    def __str__(self):
+        raise ValueError("not even this")
+
+
+async def swallow():
+    """Cannot be cancelled. Bounded, so that the test ends."""
+    for _ in range(50):
+        try:
+            await asyncio.sleep(0.1)
+        except asyncio.CancelledError:
+            continue
+    return speak("too late")
+
+
+FAULTS = [
+    ValueError("broken narrator"),
+    Unreadable(),
+    SystemExit(3),
+    asyncio.CancelledError(),
+    hang,
+    nonsense,
+    NoMatch("no idea"),
+]
+
+
+@pytest.mark.parametrize(
+    "answer", FAULTS, ids=lambda answer: getattr(answer, "__name__", type(answer).__name__)
+)
+async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempts_and_never_the_turn(answer):
+    session = Session()
+    recorder = Recorder(session)
+    narrator = Says(answer)
+    result = await turn(narrator, session=session)
+    assert len(narrator.requests) == 5 and [one.attempt for one in recorder.of(PlanRefused)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+    assert result.outcome == "fallback" and result.narrator == "template" and result.narrative
+    assert (await turn(Says(speak()), session=session)).narrative == "So it goes.", "the player can go on"
+
+
+async def test_a_narrator_that_cannot_be_cancelled_costs_little_more_than_its_time():
+    started = asyncio.get_running_loop().time()
+    result = await turn(Says(swallow), settings=TurnSettings(generation_timeout=0.05, generations=1))
+    assert asyncio.get_running_loop().time() - started < 3
+    assert result.outcome == "fallback" and "does not stop" in result.problems[0]
+
+
+async def test_text_that_json_cannot_carry_becomes_readable():
+    result = await turn(Says(speak("Light \ud800 falls.")), "look \udcff")
+    assert result.prompt == "look ?" and result.narrative == "Light ? falls."
+
+
+async def test_the_same_failing_plan_five_times_ends_in_template_narration():
+    narrator = Says(PlanDocument(tools=[call("nope")]))
+    session = Session()
+    result = await turn(narrator, session=session)
+    assert result.outcome == "fallback" and len(narrator.requests) == 5
+    assert narrator.requests[1].disabled_skills == {"nope"}
+
+
+async def test_a_plan_that_chooses_a_disabled_skill_is_refused():
+    registry = ToolRegistry()
+    failing = ROOT / "examples" / "tools" / "torch-lighter"
+    session = Session()
+    executor = PlanExecutor(registry, session, roots=[failing.parent])
+    plan = PlanDocument(tools=[call("torch-lighter", input={"action": "wrong"})])
+    narrator = Says(plan)
+    result = await take_turn(
+        session, "x", narrator=narrator, registry=registry, executor=executor, settings=QUICK
+    )
+    assert result.outcome == "fallback" and any(
+        "torch-lighter is disabled (" in one for one in result.problems
+    )
+    assert len(result.traces) == 1, "it was tried once, and never again"
+
+
+async def test_attempt_parent_and_trace_reach_the_narrator():
+    narrator = Says(PlanDocument(request_id="p1", tools=[call("nope")]), speak("Then this."))
+    result = await turn(narrator)
+    second = narrator.requests[1]
+    assert (second.attempt, second.parent_plan.request_id) == (2, "p1")
+    assert second.last_trace.failed_tools == ["nope1"]
+    assert result.plans[1].metadata.parent_plan_id == "p1" and result.plans[1].disabled_skills == ["nope"]
+    assert result.outcome == "completed" and result.narrative == "Then this."
+
+
+async def test_a_missing_tool_is_a_permanent_failure_and_stays_disabled_in_later_turns():
+    session = Session()
+    narrator = Says(PlanDocument(tools=[call("nope")]), speak())
+    await turn(narrator, session=session)
+    assert session.health["nope"].health == "permanentFailure"
+    await turn(narrator, session=session)
+    assert narrator.requests[-1].disabled_skills == {"nope"}
+
+
+@pytest.mark.parametrize("code", ["TOOL_NOT_FOUND", "NOT_EXECUTABLE"])
+async def test_a_code_that_a_tool_chose_itself_never_disables_it_for_the_session(code):
+    @tool(description="Fails in words of its own.", name="moody")
+    async def moody(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.error("not today", code=code)
+
+    session = Session()
+    narrator = Says(PlanDocument(tools=[call("moody", input={"times": 1})]), speak())
+    await turn(narrator, session=session, registry=ToolRegistry([moody]))
+    assert session.health["moody"].health == "temporaryFailure"
+
+
+async def test_wrong_arguments_are_the_plans_fault_and_cost_the_tool_this_turn_only():
+    wrong = PlanDocument(tools=[call("strike", input={"times": "twice"})])
+    narrator = Says(wrong, wrong, speak(), PlanDocument(tools=[call("strike", input={"times": 2})]))
+    session, registry = Session(), ToolRegistry([strike])
+    result = await turn(narrator, session=session, registry=registry)
+    assert result.problems == [
+        '$.tools[0].toolPath: strike is disabled (strike: times: expected int, got "twice"); choose another'
+    ]
+    assert session.health["strike"].health == "temporaryFailure"
+    result = await turn(narrator, session=session, registry=registry)
+    assert result.outcome == "completed" and session.health["strike"].health == "healthy"
+
+
+# --- plans that do not stand -------------------------------------------------------------------------------
+
+
+async def test_a_rejected_plan_is_the_next_ones_parent_and_the_narrator_is_told_why():
+    cyclic = PlanDocument(
+        request_id="p1", tools=[call("a", dependencies=["b1"]), call("b", dependencies=["a1"])]
+    )
+    unread = '{"requestId": "p2", "tools": 5}'
+
+    async def from_text():
+        return PlanDocument.from_json(unread)
+
+    narrator = Says(cyclic, from_text, PlanRejected(["$: not a plan at all"]), speak())
+    session = Session()
+    heard = Recorder(session)
+    result = await turn(narrator, session=session)
+    assert [one.problems for one in narrator.requests] == [
+        (),
+        ("$.tools: circular dependency: a1 → b1 → a1",),
+        ("$.tools: expected array, got integer",),
+        ("$: not a plan at all",),
+    ]
+    assert [one.plan for one in heard.of(PlanRefused)] == ["p1", "p2", None]
+    (made,) = result.plans
+    assert made.metadata.parent_plan_id == "p2", "the last that had an id"
+
+
+async def test_a_plan_that_chooses_a_disabled_skill_is_the_next_ones_parent():
+    session = Session()
+    session.health["strike"] = SkillHealth(skill="strike", health="permanentFailure")
+    chosen = PlanDocument(request_id="p1", tools=[call("strike", input={"times": 1})])
+    narrator = Says(chosen, speak())
+    result = await turn(narrator, session=session, registry=ToolRegistry([strike]))
+    assert (
+        narrator.requests[1].parent_plan.request_id == "p1" and "disabled" in narrator.requests[1].problems[0]
+    )
+    assert result.plans[0].metadata.parent_plan_id == "p1"
+
+
+async def test_a_turn_that_a_crash_left_open_knows_which_plan_it_replaces():
+    session = Session()
+    heard = Recorder(session)
+    narrator = Says(
+        PlanDocument(request_id="p1", tools=[call("nope")]), PlanDocument(request_id="p2", tools=5), speak()
+    )
+    await turn(narrator, session=session)
+    for kind, parent in ((PlanRefused, "p2"), (PlanFinished, "p1")):
+        last = next(index for index, event in enumerate(heard.events) if isinstance(event, kind))
+        records = [Record(n, 0.0, 1, event) for n, event in enumerate(heard.events[: last + 1])]
+        found = from_records(records)
+        assert (found.plan, found.parent) == (None, parent)
+    again = Session()
+    result = await take_turn(again, "look", narrator=Says(speak()), registry=ToolRegistry(), resume=found)
+    assert result.plans[0].metadata.parent_plan_id == "p1"
+
+
+async def test_can_replan_follows_the_bound_of_the_turn():
+    failing = PlanDocument(tools=[call("nope")])
+    result = await turn(Says(failing), settings=TurnSettings(generations=1, generation_timeout=1))
+    assert [one.can_replan for one in result.traces] == [False]
+    other = PlanDocument(tools=[call("other")])
+    result = await turn(Says(failing, other), settings=TurnSettings(generations=2, generation_timeout=1))
+    assert [one.can_replan for one in result.traces] == [True, False]
+    many = [PlanDocument(tools=[call(f"nope{n}")]) for n in range(7)]
+    result = await turn(Says(*many), settings=TurnSettings(generations=7, generation_timeout=1))
+    assert [one.can_replan for one in result.traces] == [True] * 6 + [False]
+
+
+@pytest.mark.parametrize("error", [PromptEvaluationError("no more"), VisibilityExpansionRequired("see all")])
+async def test_what_ends_an_evaluation_costs_a_turn_one_attempt(error):
+    @tool(description="Ends it all.", name="ends")
+    async def ends(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        raise error
+
+    narrator = Says(PlanDocument(tools=[call("ends", input={"times": 1})]), speak("It goes on."))
+    session = Session()
+    result = await turn(narrator, session=session, registry=ToolRegistry([ends]))
+    assert result.outcome == "completed" and result.narrative == "It goes on."
+    assert any(str(error) in problem for problem in result.problems) and not result.traces[0].success
+    assert session.turn is None
+
+
+def _deep(levels):
+    value = 1
+    for _ in range(levels):
+        value = {"x": value}
+    return value
+
+
+KNOT = []
+KNOT.append(KNOT)
+WIDE = [1]
+for _ in range(60):
+    WIDE = [WIDE, WIDE]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        PlanDocument(tools=[call("strike", input={"times": 1}), call("a", input=_deep(493))]),
+        PlanDocument(tools=[call("a", input=_deep(100_000))]),
+        PlanDocument(tools=[call("a", input={"x": KNOT})]),
+        PlanDocument(tools=[call("a", input={"x": WIDE})]),
+        PlanDocument(tools=[call("a", input={"x": {1, 2}})]),
+        PlanDocument(tools=[call("a", input={5: 1})]),
+        PlanDocument(tools=[call("a", input={"x": "\ud800"})]),
+        PlanDocument(tools=[call("a", input={"\ud800": 1})]),
+        PlanDocument(tools=[call("a", input={"x": 10**400})]),
+        PlanDocument(tools=[call("a", input=[1])]),
+        PlanDocument(tools=[call("a", dependencies="a1")]),
+        PlanDocument(tools=[call("a", dependencies=[None])]),
+        PlanDocument(tools=[call("a", retry_policy=None)]),
+        PlanDocument(tools=[call("a", retry_policy=PlanRetry(max_retries=10**9))]),
+        PlanDocument(tools=[PlannedCall(tool_id=5, tool_path="x")]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path=None)]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="\0")]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="x" * 100_000)]),
+        PlanDocument(tools=[PlannedCall(tool_id="a" * 100_000, tool_path="/dev/null")]),
+        PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="~nobody/x/../..")]),
+        PlanDocument(tools=[None]),
+        PlanDocument(tools=5),
+        PlanDocument(tools=[call(str(n)) for n in range(100_000)]),
+        PlanDocument(request_id=None),
+        PlanDocument(request_id="\ud800"),
+        PlanDocument(request_id=""),
+        PlanDocument(narrative=5),
+        PlanDocument(disabled_skills=[5]),
+        PlanDocument(disabled_skills=None),
+        PlanDocument(parallel=[]),
+        PlanDocument(narrative="x", metadata=None),
+        PlanDocument(tools=[call("a", input={"\ud800": {1}})]),
+    ],
+    ids=lambda plan: "plan",
+)
+async def test_nothing_a_narrator_writes_makes_a_turn_raise(plan, tmp_path):
+    session = Session("s")
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.create(session)
+    settings = TurnSettings(generations=2, generation_timeout=20)
+    result = await turn(Says(plan), session=session, settings=settings, registry=ToolRegistry([strike]))
+    assert result.narrative and result.unsaved is None and session.turn is None
+    await journal.close()
+    store.close()
+
+
+async def test_words_that_json_cannot_carry_are_readable_on_the_way_too():
+    async def speaks(request):
+        request.say("\ud800")
+        request.say(5)
+        request.note("\udfff")
+        return speak("\ud800")
+
+    class Odd:
+        name = "odd"
+        plan = staticmethod(speaks)
+
+        def declare(self, speaker=""):
+            return Declaration(choices=("\ud800", 5, "Go on"))
+
+    session = Session()
+    heard = Recorder(session)
+    result = await turn(Odd(), session=session)
+    assert result.narrative == "?" and result.choices == ["?", "Go on"]
+    assert json.dumps([event.text for event in heard.of(NarrationDelta)])
+    for event in heard.events:
+        encode(event)
+
+
+# --- prompts ----------------------------------------------------------------------------------------------
+
+
+async def test_a_prompt_of_a_megabyte_is_cut_and_said_so():
+    narrator = Says(speak())
+    result = await turn(narrator, "x" * 1_000_000)
+    assert len(narrator.requests[0].prompt) == 20_000 and result.outcome == "completed"
+
+
+@pytest.mark.parametrize("prompt", ["", "   ", "\x00\x07", "🙂" * 100])
+async def test_any_prompt_gets_an_answer(prompt):
+    chain = ChainNarrator([], last_resort=TemplateNarrator())
+    assert (await turn(chain, prompt)).narrative
+
+
+async def test_two_prompts_at_once_are_taken_one_after_the_other():
+    gate = asyncio.Event()
+
+    async def slow():
+        await gate.wait()
+        return speak("first")
+
+    session = Session()
+    recorder = Recorder(session)
+    settings = TurnSettings(generation_timeout=5)
+    first = asyncio.create_task(turn(Says(slow), "one", session, settings))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(turn(Says(speak("second")), "two", session, settings))
+    await asyncio.sleep(0)
+    gate.set()
+    assert [(await first).turn, (await second).turn] == [1, 2]
+    order = [
+        type(event).__name__ for event in recorder.events if isinstance(event, TurnStarted | TurnCommitted)
+    ]
+    assert order == ["TurnStarted", "TurnCommitted"] * 2
+
+
+async def test_more_prompts_than_may_wait_are_refused_clearly():
+    gate = asyncio.Event()
+
+    async def slow():
+        await gate.wait()
+        return speak()
+
+    session = Session()
+    settings = TurnSettings(generation_timeout=5)
+    waiting = [asyncio.create_task(turn(Says(slow), "x", session, settings)) for _ in range(5)]
+    await asyncio.sleep(0.01)
+    with pytest.raises(SessionBusy, match="waiting already"):
+        await turn(Says(speak()), "too many", session, settings)
+    gate.set()
+    assert [one.turn for one in await asyncio.gather(*waiting)] == [1, 2, 3, 4, 5]
+
+
+# --- endings, choices, history ----------------------------------------------------------------------------
+
+
+async def test_an_authors_own_words_are_flagged_in_the_trace_and_not_before_the_player():
+    session = Session(state={"inventory": {}})
+    recorder = Recorder(session)
+    result = await turn(FactChecked(Says(speak("You carry the torch."))), session=session)
+    [notice] = recorder.of(Notice)
+    assert (notice.level, notice.code) == ("info", CONTRADICTION)
+    assert result.problems
+
+
+async def test_what_a_tool_tells_is_traced_to_its_patch_and_flagged_where_it_is_not_so(tmp_path):
+    shutil.copytree(ROOT / "stories" / "torch", tmp_path / "torch")
+    events = [
+        {"version": "0", "type": "state_patch", "patch": {"chest": {"open": True}}},
+        {"version": "0", "type": "done", "ok": True, "summary": "The oak chest is open. The lamp is lit."},
+    ]
+    lighter = tmp_path / "torch" / "tools" / "torch-lighter"
+    lighter.write_text(
+        f"#!{sys.executable}\nimport json\nfor one in {events!r}:\n    print(json.dumps(one))\n"
+    )
+    game = Game.new(Story.load(tmp_path / "torch"), narrators=["rules"], generation_timeout=20)
+    game.session.patch({"chest": {"name": "oak chest", "open": False}, "lamp": {"lit": False}})
+    recorder = Recorder(game.session)
+    result = await game.prompt("light the torch")
+    held, denied = result.receipts
+    assert (held.verdict, held.path, held.source.turn) == ("held", "chest.open", result.turn)
+    assert (denied.verdict, denied.path) == ("contradicted", "lamp.lit")
+    [notice] = recorder.of(Notice)
+    assert (notice.level, notice.code) == ("info", CONTRADICTION)
+    assert "a tool's own words" in notice.message
+    assert result.narrative.endswith("The oak chest is open. The lamp is lit."), "told once, and as it was"
+    assert len(result.plans) == 1
+
+
+async def test_the_choices_of_a_call_that_failed_are_offered():
+    @tool(description="Offers, and fails.", name="offers")
+    async def offers(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        context.ui("narrative_choice", {"choices": ["Try again", "Leave"]})
+        context.patch({"open": True})
+        return ToolResult.error("jammed")
+
+    narrator = Says(PlanDocument(tools=[call("offers", input={"times": 1})]), speak("It is jammed."))
+    session = Session()
+    result = await turn(narrator, session=session, registry=ToolRegistry([offers]))
+    assert result.choices == session.choices == ["Try again", "Leave"] and session.state == {}
+
+
+async def test_choices_stand_until_others_are_offered():
+    session = Session()
+    session.choices = ["Wait"]
+    assert (await turn(Says(speak()), session=session)).choices == ["Wait"]
+
+
+@tool(name="open_gate", description="Open the gate.")
+async def open_gate(params: None, *, context: ToolContext) -> ToolResult[None]:
+    context.patch({"gate": {"open": True}})
+    return ToolResult("It groans.")
+
+
+@tool(name="knock", description="Knock.")
+async def knock(params: None, *, context: ToolContext) -> ToolResult[None]:
+    return ToolResult("Nobody answers.")
+
+
+GATE = ToolRegistry([open_gate, knock])
+
+
+@pytest.mark.parametrize(
+    "prompt", ["open the gate", "Open the gate", "  I open the gate. ", "please open the gate!"]
+)
+async def test_a_choice_that_was_taken_and_did_its_work_is_offered_no_more(prompt):
+    session = Session()
+    session.choices = ["Open the gate", "Knock", "Open the chest"]
+    narrator = Says(PlanDocument(tools=[call("open_gate")]))
+    result = await turn(narrator, prompt, session, ENGLISH, registry=GATE)
+    assert result.choices == session.choices == ["Knock", "Open the chest"]
+
+
+async def test_without_a_language_only_the_words_of_a_choice_take_it():
+    session = Session()
+    session.choices = ["Open the gate", "Knock"]
+    plan = PlanDocument(tools=[call("open_gate")])
+    assert (await turn(Says(plan), "I open the gate", session, registry=GATE)).choices == [
+        "Open the gate",
+        "Knock",
+    ]
+    assert (await turn(Says(plan), "open the GATE!", session, registry=GATE)).choices == ["Knock"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "plan"),
+    [
+        ("open the gate", speak("It is locked.")),  # nothing was done
+        ("knock", PlanDocument(tools=[call("knock")])),  # nothing is otherwise than before
+        ("open the other gate", PlanDocument(tools=[call("open_gate")])),  # something else was asked for
+    ],
+)
+async def test_a_choice_that_may_still_be_made_stands(prompt, plan):
+    session = Session()
+    session.choices = ["Open the gate", "Knock"]
+    result = await turn(Says(plan), prompt, session, registry=GATE)
+    assert result.choices == ["Open the gate", "Knock"]
+
+
+@pytest.mark.parametrize("plan", [speak("Stone, and a gate."), PlanDocument(tools=[call("open_gate")])])
+async def test_what_a_refusal_offers_does_not_outlive_the_next_turn(plan):
+    session = Session()
+    session.choices = ["Wait"]
+    narrator = ChainNarrator(
+        [Says(Refusal("No.", ["Knock", "Open it"]), plan)], last_resort=TemplateNarrator()
+    )
+    assert (await turn(narrator, "fly", session, registry=GATE)).choices == ["Knock", "Open it"]
+    assert (await turn(narrator, "go on", session, registry=GATE)).choices == ["Wait"], (
+        "what stood before stands again"
+    )
+    assert session.standing is None
+
+
+async def test_one_refusal_after_another_keeps_what_stood_before():
+    session = Session()
+    session.choices = ["Wait"]
+    says = Says(Refusal("No.", ["Knock"]), Refusal("No.", ["Sing"]), speak())
+    narrator = ChainNarrator([says], last_resort=TemplateNarrator())
+    told = [(await turn(narrator, prompt, session)).choices for prompt in ("fly", "swim", "look")]
+    assert told == [["Knock"], ["Sing"], ["Wait"]]
+
+
+async def test_a_turn_that_comes_to_nothing_leaves_a_refusals_offer():
+    session = Session()
+    await turn(
+        ChainNarrator([Says(Refusal("No.", ["Knock"]))], last_resort=TemplateNarrator()), "fly", session
+    )
+    result = await turn(Says(ValueError("broken")), "look", session)
+    assert (result.outcome, result.choices) == ("fallback", ["Knock"])
+
+
+async def test_history_reaches_the_next_generation():
+    session = Session()
+    narrator = Says(speak("A door."))
+    await turn(narrator, "look", session)
+    await turn(narrator, "open it", session)
+    (past,) = narrator.requests[1].history
+    assert (past.prompt, past.narrative) == ("look", "A door.")
+
+
+async def test_cancelling_a_turn_closes_it_and_the_next_one_works():
+    session = Session()
+    recorder = Recorder(session)
+    task = asyncio.create_task(turn(Says(hang), "x", session, TurnSettings(generation_timeout=30)))
+    while not recorder.of(TurnStarted):
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert recorder.of(TurnCommitted)[0].outcome == "cancelled"
+    assert (await turn(Says(speak()), session=session)).turn == 2
+
+
+# --- the chain --------------------------------------------------------------------------------------------
+
+
+async def test_a_chain_falls_through_on_no_match_failure_and_time_out():
+    class Named(Says):
+        def __init__(self, name, answer):
+            super().__init__(answer)
+            self.name = name
+
+    chain = ChainNarrator(
+        [
+            Named("a", NoMatch("no")),
+            Named("b", ValueError("bad")),
+            Named("c", hang),
+            Named("d", speak("d speaks")),
+        ],
+        time_limit=0.05,
+    )
+    session = Session()
+    recorder = Recorder(session)
+    result = await turn(chain, session=session, settings=TurnSettings(generation_timeout=5))
+    assert result.narrative == "d speaks" and result.narrator == "d"
+    (chosen,) = recorder.of(NarratorChosen)
+    assert {**chosen.passed_over, "c": ""} == {"a": "no", "b": "ValueError: bad", "c": ""}
+    assert chosen.passed_over["c"].startswith("no plan within 0.0")
+    assert recorder.of(PlanMade)[0].narrator == "d"
+
+
+async def test_an_honest_refusal_is_the_answer_when_nobody_knows_better():
+    chain = ChainNarrator(
+        [Says(Refusal("You cannot fly here.", ["Walk", "Swim"]))], last_resort=TemplateNarrator()
+    )
+    result = await turn(chain, "fly")
+    assert result.narrative == "You cannot fly here." and result.choices == ["Walk", "Swim"]
+
+
+async def test_a_refusal_gives_way_to_a_later_narrator():
+    chain = ChainNarrator([Says(Refusal("no")), Says(speak("I know how."))])
+    assert (await turn(chain)).narrative == "I know how."
+
+
+async def test_a_turn_that_nobody_told_says_plainly_what_was_done():
+    @tool(name="clean_reel", description="Clean a reel.")
+    async def clean_reel(params: None, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult("")
+
+    plan = PlanDocument(tools=[call("clean_reel"), PlannedCall(tool_id="again", tool_path="clean_reel")])
+    result = await turn(Says(plan), registry=ToolRegistry([clean_reel]), settings=TurnSettings())
+    assert result.narrative == "Done: clean reel, twice."
+    author = Says(plan)
+    author.declare = lambda speaker="": Declaration(lists_calls="never")
+    assert (await turn(author, registry=ToolRegistry([clean_reel]), settings=TurnSettings())).narrative == ""

@@ -1,0 +1,147 @@
+"""Results and examples are what their types say, inside lists and unions too."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, NewType, NotRequired, Protocol, TypedDict, TypeVar
+
+import pytest
+
+from narratoria.errors import ToolValidationError
+from narratoria.kinds.function import tool
+from narratoria.run.registry import ToolRegistry
+from narratoria.tools.tool import Tool, ToolContext, ToolExample, ToolResult
+from narratoria.tools.value_types import mismatch
+
+T = TypeVar("T")
+Id = NewType("Id", int)
+
+
+@dataclass(frozen=True)
+class Room:
+    name: str
+
+
+@dataclass(frozen=True)
+class Box(Generic[T]):
+    item: T
+
+
+class Exit(TypedDict):
+    to: str
+    locked: NotRequired[bool]
+
+
+class Named(Protocol):
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1, int),
+        (1, float),
+        (True, bool),
+        (None, None),
+        ("anything", Any),
+        ("anything", object),
+        ([1, 2], list[int]),
+        ([], list[int]),
+        ([1, "a"], list[int | str]),
+        (None, list[int] | None),
+        ({"a": [1]}, dict[str, list[int]]),
+        ({"a": 1}, Mapping[str, int]),
+        ((1, "a"), tuple[int, str]),
+        ((1, 2, 3), tuple[int, ...]),
+        ((), tuple[()]),
+        ({1}, set[int]),
+        ([1], Sequence[int]),
+        ("lit", Literal["lit", "dark"]),
+        (Room("a"), Room),
+        (Room("a"), Named),
+        (Box(1), Box[int]),
+        (Id(1), Id),
+        (5, Annotated[int, "a note"]),
+        (len, Callable[..., int]),
+        ({"to": "hall"}, Exit),
+        ({"to": "hall", "locked": True}, Exit),
+    ],
+)
+def test_what_fits(value, expected):
+    assert mismatch(value, expected) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "problem"),
+    [
+        ("text", int, "int, got str"),
+        (True, int, "int, got bool"),
+        (True, float, "float, got bool"),
+        ("text", list[int], "list[int], got str"),
+        ([1, "2"], list[int], "list[int], but [1] is str"),
+        ([True], list[int], "list[int], but [0] is bool"),
+        ([1, "2"], list[int] | None, "list[int] | None, but [1] is str"),
+        ("text", int | list[int], "int | list[int], got str"),
+        ({"a": [1, None]}, dict[str, list[int]], "dict[str, list[int]], but ['a'][1] is None"),
+        ({1: 1}, dict[str, int], "dict[str, int], but [1] is int"),
+        ((1,), tuple[int, str], "tuple[int, str], got a tuple of 1"),
+        ("out", Literal["lit", "dark"], "Literal['lit', 'dark'], got 'out'"),
+        (1, Literal[True], "Literal[True], got 1"),
+        ({"name": "a"}, Room, "Room, got dict"),
+        (1, Box[int], "got int"),
+        ("1", Id, "got str"),
+        ("5", Annotated[int, "a note"], "got str"),
+        ({"locked": True}, Exit, "Exit, but ['to'] is missing"),
+        ({"to": "hall", "locked": 1}, Exit, "Exit, but ['locked'] is int"),
+    ],
+)
+def test_what_does_not_fit_is_named(value, expected, problem):
+    assert problem in mismatch(value, expected)
+
+
+@dataclass(frozen=True)
+class Nothing:
+    pass
+
+
+async def listed(params: Nothing, *, context: ToolContext) -> ToolResult[list[int]]:
+    return ToolResult.ok("text")
+
+
+async def listed_wrongly(params: Nothing, *, context: ToolContext) -> ToolResult[list[int]]:
+    return ToolResult.ok([1, "2"])
+
+
+async def either(params: Nothing, *, context: ToolContext) -> ToolResult[int | None]:
+    return ToolResult.ok("text")
+
+
+async def union(params: Nothing, *, context: ToolContext) -> ToolResult[int] | ToolResult[Room]:
+    return ToolResult.ok("text")
+
+
+def awaited(params: Nothing, *, context: ToolContext) -> Awaitable[ToolResult[int]]:
+    return ToolResult.ok("text")
+
+
+def plain(params: Nothing, *, context: ToolContext) -> ToolResult[list[int]]:
+    return ToolResult.ok("text")
+
+
+@pytest.mark.parametrize("handler", [listed, listed_wrongly, either, union, awaited, plain])
+async def test_a_result_of_another_type_is_a_failure_that_leaves_nothing(handler):
+    one = tool(description="Lists.")(handler)
+    result = await ToolRegistry([one]).execute(one.name, {})
+    assert not result.success and result.error.code == "EXECUTION_FAILED"
+    assert "the result's value must be" in result.message
+
+
+async def test_types_written_at_the_tool_count_too():
+    one = Tool[Nothing, list[int]]("listed", "Lists.", lambda params, *, context: ToolResult.ok("text"))
+    assert "must be list[int], got str" in (await ToolRegistry([one]).execute("listed", {})).message
+
+
+@pytest.mark.parametrize("output", ["text", [1, "2"], 5])
+def test_an_example_of_another_type_is_refused(output):
+    example = ToolExample("Lists.", Nothing(), output)
+    with pytest.raises(ToolValidationError, match=r"examples\[0\].output: expected list\[int\]"):
+        Tool[Nothing, list[int]]("listed", "Lists.", listed, examples=[example])
