@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,11 +67,11 @@ def remains(store: Store, name: str = "game") -> dict[str, Any]:
 
 
 def orphans(home: Path) -> list[str]:
-    """Processes that were started for this game and still run."""
+    """Processes that were started for this game and still run: their temporary folder is in its home."""
     found = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         try:
-            if f"NARRATORIA_HOME={home}\0".encode() in environment.read_bytes():
+            if re.search(rb"TMPDIR=" + re.escape(os.fsencode(home)) + rb"[/\0]", environment.read_bytes()):
                 found.append((environment.parent / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
