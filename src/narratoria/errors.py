@@ -52,6 +52,10 @@ class NarratoriaError(Exception):
     """The root of everything this package raises on purpose."""
 
 
+class NarratorUnavailable(NarratoriaError):
+    """A narrator cannot be made here: a package, a file or a setting is missing."""
+
+
 class ToolValidationError(NarratoriaError):
     """A handler found its arguments unusable, or a tool is defined wrongly."""
 

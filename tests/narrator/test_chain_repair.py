@@ -18,10 +18,10 @@ from narratoria.errors import PlanRejected
 from narratoria.events import Narration, NarrationDelta, NarratorChosen, PlanRefused
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.chain import ChainNarrator
+from narratoria.narrator.lazy_narrator import LazyNarrator
 from narratoria.narrator.llm.llm_narrator import LLMNarrator
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.template import TemplateNarrator
-from narratoria.play.casting import _OnFirstNeed
 from narratoria.play.turn import TurnResult, TurnSettings, take_turn
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.session import Record
@@ -277,7 +277,7 @@ async def test_a_narrator_still_being_made_is_waited_for_a_generation_or_two() -
 
     session = Session()
     heard = Opens(session)
-    chain = ChainNarrator([_OnFirstNeed("slow", make)], last_resort=TemplateNarrator(), time_limit=1.0)
+    chain = ChainNarrator([LazyNarrator("slow", make)], last_resort=TemplateNarrator(), time_limit=1.0)
     result = await take_turn(
         session, "x", narrator=chain, registry=ToolRegistry(), settings=TurnSettings(generation_timeout=1.5)
     )
@@ -294,7 +294,7 @@ async def test_a_narrator_that_is_never_made_costs_two_generations_once() -> Non
 
     session = Session()
     heard = Heard(session)
-    chain = ChainNarrator([_OnFirstNeed("slow", make)], last_resort=TemplateNarrator(), time_limit=0.2)
+    chain = ChainNarrator([LazyNarrator("slow", make)], last_resort=TemplateNarrator(), time_limit=0.2)
     for _ in range(2):
         result = await take_turn(
             session, "x", narrator=chain, registry=ToolRegistry(), settings=TurnSettings(generation_timeout=1)

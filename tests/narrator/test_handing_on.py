@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
-from narratoria.errors import StoryInvalid
+from narratoria.errors import NarratorUnavailable, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
 from narratoria.narrator.rules.scripted import ScriptedNarrator
@@ -138,7 +138,7 @@ async def test_a_template_in_the_middle_does_not_take_the_word_from_the_rules(tm
 
 def test_rules_that_are_asked_for_and_missing_are_named(tmp_path: Path) -> None:
     bare = cave(tmp_path / "cave", None, '["local", "template"]')
-    with pytest.raises(StoryInvalid, match="no rules"):
+    with pytest.raises(NarratorUnavailable, match="no rules"):
         make_narrator(bare, ["rules"])
     assert [one.name for one in make_narrator(bare).narrators] == ["local"]
 

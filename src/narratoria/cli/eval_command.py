@@ -15,13 +15,13 @@ from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
 from narratoria.evals.figures import milliseconds
 from narratoria.evals.scoring import Report, evaluate, load_set
-from narratoria.evals.story_sets import NARRATORS as OF_STORIES
-from narratoria.evals.story_sets import evaluate_story_set, is_story_set, load_story_set
+from narratoria.evals.story_sets import OF_STORIES, evaluate_story_set, is_story_set, load_story_set
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
-from narratoria.play.casting import NARRATORS, make_narrator
+from narratoria.narrator.roster import NARRATORS
+from narratoria.play.casting import make_narrator
 from narratoria.run.plan import PlanDocument
 
 _OF_CATALOGUES = ("local", "llm")

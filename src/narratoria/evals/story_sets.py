@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 
 from narratoria.evals.case_sets import EvaluationSetInvalid, read_lines
 from narratoria.evals.figures import milliseconds, percent, rounded, share
+from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
-from narratoria.play.casting import embedder
 from narratoria.play.story import Story, open_story
 from narratoria.state import merge
 
@@ -24,7 +24,7 @@ STILL: Final = "still"  # nothing changes, whoever answers; a refusal is as good
 TOLD: Final = "told"  # a rule answers, not one marked `fallback`, and nothing changes
 TOLD_ANYHOW: Final = "told*"  # any rule answers, and nothing changes
 _UNCHANGED: Final = frozenset({STILL, TOLD, TOLD_ANYHOW})
-NARRATORS: Final = ("rules", "paraphrase")
+OF_STORIES: Final = ("rules", "paraphrase")  # the narrators that speak by a story's rules
 
 Understand: TypeAlias = Callable[[NarratorRequest], tuple[list[Action], list[Action]]]
 
@@ -157,7 +157,7 @@ def _expected(line: Mapping[str, Any], story: Story, where: str) -> tuple[str, .
 # --- scoring -------------------------------------------------------------------------------------------
 
 
-def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = NARRATORS) -> StoryReport:
+def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = OF_STORIES) -> StoryReport:
     """Ask the rules, the paraphrase narrator, or one after the other as a chain does; each prompt once unmeasured."""
     ways: dict[str, Understand] = {}
     outcomes = []
@@ -178,13 +178,12 @@ def _way(story: Story, narrators: Sequence[str]) -> Understand:
     rules = story.scripted_narrator()
     if "paraphrase" not in narrators:
         return lambda request: (rules.understand(request)[0], [])
-    found = embedder(required=True)
-    assert found is not None  # noqa: S101 - required
+    embedder = load_embedder()[1]
     from narratoria.narrator.paraphrase.paraphrase_narrator import (
         ParaphraseNarrator,  # needs the extra `local`
     )
 
-    paraphrase = ParaphraseNarrator(rules, found[1], refusal=story.refusal)
+    paraphrase = ParaphraseNarrator(rules, embedder, refusal=story.refusal)
 
     def by_meaning(request: NarratorRequest) -> tuple[list[Action], list[Action]]:
         understood = paraphrase.understand(request)

@@ -11,11 +11,15 @@ import uuid
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from narratoria.events import Done
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.run.plan import PlanDocument, PlanMetadata
+
+if TYPE_CHECKING:
+    from narratoria.play.casting import Cast
+    from narratoria.play.story import Story
 
 _LOOKED_AT: Final = 2_000
 _QUOTED: Final = 60
@@ -73,6 +77,14 @@ class TemplateNarrator:
                 parent_plan_id=request.parent_plan.request_id if request.parent_plan else None,
             ),
         )
+
+
+def missing(story: Story, environment: Mapping[str, str]) -> str:
+    return ""
+
+
+def make(cast: Cast) -> TemplateNarrator:
+    return TemplateNarrator()
 
 
 def narrate(request: NarratorRequest) -> str:

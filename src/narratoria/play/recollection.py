@@ -8,12 +8,12 @@ from concurrent.futures import Future
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from narratoria.errors import StoryInvalid
+from narratoria.errors import NarratorUnavailable, StoryInvalid
 from narratoria.lore.entries import LoreInvalid, front_matter
 from narratoria.lore.past_turns import Chronicle
 from narratoria.lore.world_info import import_folder
+from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import Narrator, declaration_of
-from narratoria.play.casting import embedder
 from narratoria.play.story import Story
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class Recollection:
 def recollect(story: Story) -> StoryMemory | None:
     """What a story knows before it is played: its lore and its characters, also from world-info files and character
     cards in `lore/`. None where the embedding model is not installed."""
-    found = embedder()
-    if found is None:
+    try:
+        model, cached = load_embedder()
+    except NarratorUnavailable:
         return None
     from narratoria.lore.lore import StoryMemory  # needs the extra `local`, as the embedder does
 
-    model, cached = found
     memory = StoryMemory(cached, model.count_tokens)
     memory.add_lore(story.lore)
     for imported in import_folder(story.root / "lore")[0]:

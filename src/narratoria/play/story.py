@@ -12,13 +12,13 @@ from typing import Any, Final
 from narratoria import bounds
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
+from narratoria.narrator.roster import NARRATORS
 from narratoria.narrator.rules.rule_file import Rules, read_toml, unknown_key
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.store.store import data_home
 from narratoria.strict_json import decode
 
 MANIFEST_SUFFIX: Final = ".tool.json"
-NARRATORS: Final = ("rules", "paraphrase", "local", "llm", "template")
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _TOOL_NAME: Final = re.compile(r"[a-z0-9_-]{1,64}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from narratoria.errors import NarratoriaError
 from narratoria.events import MemoryChange
-from narratoria.play.casting import NARRATORS, make_narrator, what_is_missing
+from narratoria.narrator.roster import NARRATORS
+from narratoria.play.casting import make_narrator, what_is_missing
 from narratoria.play.game import Game
 from narratoria.session import Session
 from narratoria.web.documents import Permission, Settings, SettingsChange, Skill

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from tokenizers import Tokenizer
 
-from narratoria.errors import NarratoriaError
+from narratoria.errors import NarratorUnavailable
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.session.private_files import make_file, make_folder
 
@@ -47,7 +47,7 @@ _UNAVAILABLE: Final = (
 _Result = TypeVar("_Result")
 
 
-class ModelMissing(NarratoriaError):
+class ModelMissing(NarratorUnavailable):
     """The files of the embedding model cannot be found or read."""
 
 

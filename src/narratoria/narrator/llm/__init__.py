@@ -1,1 +1,32 @@
 """The narrator that is a language model: what it is told, and how its reply becomes a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from narratoria.narrator.withheld_tools import Withheld
+
+if TYPE_CHECKING:
+    from narratoria.narrator.llm.llm_narrator import LLMNarrator
+    from narratoria.play.casting import Cast
+    from narratoria.play.story import Story
+
+_MODEL_SERVER: Final = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+
+
+def missing(story: Story, environment: Mapping[str, str]) -> str:
+    if find_spec("openai") is None:
+        return "needs the extra 'llm'"
+    if not any(environment.get(variable) for variable in _MODEL_SERVER):
+        return "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
+    return ""
+
+
+def make(cast: Cast) -> LLMNarrator:
+    from narratoria.narrator.llm.llm_narrator import LLMNarrator
+    from narratoria.narrator.llm.prompting import Prompting
+
+    withheld = Withheld.by(cast.story, beside_rules=cast.reads_rules)
+    return LLMNarrator.from_environment(prompting=Prompting(skills=cast.story.skills), withheld=withheld)
