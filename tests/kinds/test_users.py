@@ -50,6 +50,7 @@ if os.fork() == 0:
     {become}
     os.write(writes, str(os.getpid()).encode())
     time.sleep(60)
+    os._exit(0)
 pid = int(os.read(reads, 20))
 print('{live}' % pid, flush=True)
 {then}
