@@ -10,7 +10,7 @@ import pytest
 
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
-from narratoria.narrator.rules.patterns import Pattern, PatternError, plain_words
+from narratoria.narrator.rules.patterns import ENGLISH, Pattern, PatternError, all_words
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.run.plan import PlanDocument
@@ -178,7 +178,7 @@ async def test_what_no_rule_fits_is_left_to_the_next_narrator(prompt: str) -> No
 )
 def test_phrase_patterns(pattern: str, text: str, groups: dict[str, str] | None) -> None:
     vocabulary = {"look": ["look", "peer", "have a look"]}
-    words = [word for word in plain_words(text) if word not in {"the", "a"}]
+    words = [word for word in all_words(text, ENGLISH) if word not in {"the", "a"}]
     assert Pattern(pattern, vocabulary).match(words) == groups
 
 

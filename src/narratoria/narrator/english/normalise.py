@@ -34,6 +34,11 @@ def spelled_out(text: str) -> str:
     return _rewriter("contractions")(with_apostrophes(text))
 
 
+def word_list(text: str) -> list[str]:
+    """The words of a text in lower case, contractions spelled out."""
+    return spelled_out(text).casefold().split()
+
+
 def in_plain_verbs(text: str) -> str:
     """The text with fixed expressions as the verb they stand for: "get rid of" is "discard"."""
     return _rewriter("expressions")(text)

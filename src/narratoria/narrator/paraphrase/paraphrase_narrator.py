@@ -20,8 +20,9 @@ from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.local.suggestions import Reminder
 from narratoria.narrator.paraphrase.rule_meanings import Meanings
 from narratoria.narrator.paraphrase.rule_phrases import readable
-from narratoria.narrator.paraphrase.rule_search import MAX_PROMPT, Thought, Understanding
+from narratoria.narrator.paraphrase.rule_search import Thought, Understanding
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
+from narratoria.narrator.rules.patterns import MAX_PROMPT
 from narratoria.narrator.rules.rule_file import Rule
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
 from narratoria.run.plan import PlanDocument
@@ -75,7 +76,7 @@ class ParaphraseNarrator:
         raise self._refuse(request)
 
     def understand(self, request: NarratorRequest) -> Understanding:
-        request = replace(request, prompt=corrected(request.prompt))
+        request = replace(request, prompt=corrected(request.prompt[:MAX_PROMPT]))
         return Thought(self.scripted, self.meanings, request).understanding()
 
     @property

@@ -9,9 +9,11 @@ from typing import Final
 
 from narratoria.events import JsonObject
 from narratoria.narrator.english.clauses import Clause, Token, mender, split_clauses, tokenize
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import Reading, read
+from narratoria.narrator.english.second_thoughts import takes_back
 from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known, kin_of, pocketed, tells
 from narratoria.narrator.english.words import (
     AUXILIARIES,
@@ -32,10 +34,10 @@ from narratoria.narrator.paraphrase.rule_meanings import (
     stems,
 )
 from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.rules.patterns import MAX_PROMPT
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
 from narratoria.state import plain
 
-MAX_PROMPT: Final = 2_000
 # Chosen on evals/paraphrases/development.jsonl; a score is at most 1.6, likeness of meaning at most 1 of it.
 TO_TELL: Final = 0.65  # what a rule must score to be told,
 TO_ACT: Final = 0.8  # and what to be done: a wrong deed is worse than a wrong word
@@ -51,14 +53,7 @@ _SMALL_WORDS: Final = ("the", "and", "then", "with", "what", "where", "this", "t
 _ASIDES: Final = word_set("if since because assuming seeing provided which although though whereas")
 _LONG: Final = 6
 _KIN: Final = 10
-_NO: Final = word_set("no nope nah never")
-_TAKEN_BACK: Final = frozenset(
-    tuple(words.split())
-    for words in (
-        "no way", "no thanks", "no thank you", "no wait", "no no", "better not", "rather not", "certainly not",
-        "not now", "of course not", "not yet", "i think not", "absolutely not", "on second thoughts no", "not at all",
-    )
-)  # fmt: skip
+_NO: Final = words("second_thoughts.denials")
 _THING: Final = 3  # words a last resort may take for the name of a thing
 
 
@@ -185,7 +180,7 @@ class Thought:
         mend = self._mender()
         told: list[tuple[list[Token], str]] = []
         tokens: list[Token] = []
-        for token in [*tokenize(self.request.prompt[:MAX_PROMPT], mend), Token(".", ".")]:
+        for token in [*tokenize(self.request.prompt, mend), Token(".", ".")]:
             if token.low not in _ENDS or token.quoted:
                 tokens.append(token)
             elif tokens:
@@ -350,8 +345,8 @@ def _nouns(reading: Reading) -> list[str]:
 
 def _is_no(tokens: Sequence[Token], end: str = "") -> bool:
     """Whether a sentence takes the one before it back: "Go inside? No." To a question it may go on: "No, go up"."""
-    words = [token.low for token in tokens if token.low[:1].isalnum()]
-    if tuple(words) in _TAKEN_BACK or (len(words) == 1 and words[0] in _NO):
+    said = [token.low for token in tokens if token.low[:1].isalnum()]
+    if takes_back(said) or (len(said) == 1 and said[0] in _NO):
         return True
     return end == "?" and len(tokens) > 2 and tokens[0].low in _NO and tokens[1].low == ","
 

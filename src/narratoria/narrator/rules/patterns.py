@@ -17,11 +17,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-MAX_PROMPT_CHARS: Final = 2_000
+from narratoria.narrator.english.lexicon import entry
+from narratoria.narrator.english.normalise import spelled_out
+from narratoria.narrator.english.words import LEAD_INS
+
+MAX_PROMPT: Final = 2_000
 MAX_CLAUSES: Final = 8
 MAX_CAPTURED_WORDS: Final = 6
 MAX_PROGRAM: Final = 5_000
@@ -32,7 +37,7 @@ class PatternError(ValueError):
     """A phrase pattern cannot be read; the message says where."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # a key of a cache: compared by identity
 class Language:
     """The small words that carry no meaning of their own."""
 
@@ -40,21 +45,14 @@ class Language:
     lead: tuple[tuple[str, ...], ...]
     trail: tuple[tuple[str, ...], ...]
     joins: tuple[str, ...]
-    contractions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # "whats" is "what is"
+    contracts: bool = False  # as English does: "what's" is "what is"
 
 
-def language(
-    articles: str,
-    lead: Sequence[str],
-    trail: Sequence[str],
-    joins: Sequence[str],
-    contractions: Mapping[str, str] | None = None,
-) -> Language:
-    def phrases(items: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+def language(articles: str, lead: Iterable[str], trail: Iterable[str], joins: Iterable[str]) -> Language:
+    def phrases(items: Iterable[str]) -> tuple[tuple[str, ...], ...]:
         return tuple(sorted((tuple(plain_words(item)) for item in items), key=len, reverse=True))
 
-    spelled = {short: tuple(plain.split()) for short, plain in (contractions or {}).items()}
-    return Language(frozenset(plain_words(articles)), phrases(lead), phrases(trail), tuple(joins), spelled)
+    return Language(frozenset(plain_words(articles)), phrases(lead), phrases(trail), tuple(joins))
 
 
 def plain_words(text: str) -> list[str]:
@@ -63,29 +61,18 @@ def plain_words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", folded)
 
 
-ENGLISH: Final = language(
-    articles="a an the my its some carefully slowly quickly quietly gently softly cautiously silently just",
-    lead=[
-        "i", "i will", "i want to", "i would like to", "i try to", "i attempt to",
-        "we", "try to", "i try and", "attempt to", "i decide to", "i am going to", "let me",
-        "lets", "let us", "please", "ok", "okay", "well", "so", "then", "now", "next", "first", "finally",
-        "also", "can i", "could i", "may i", "can you", "could you", "can we", "i need to", "i have to",
-        "i must", "i should", "i go and", "go and", "proceed to", "i begin to", "i start to", "you",
-        "i think", "think", "i suppose", "suppose", "i guess", "guess", "ought to", "had better", "better", "maybe",
-        "perhaps", "alright", "hmm", "oh", "ah", "right", "nice", "great", "cool", "wow",
-        "actually", "will", "think i", "id better", "we should", "why not",
-    ],
-    trail=["please", "now", "again", "too", "as well", "for me", "if i can", "first", "then", "next"],
-    joins=["and then", "then", "and", "before i", "after that", "&", "+"],
-    contractions={
-        "whats": "what is", "wheres": "where is", "whos": "who is", "hows": "how is", "theres": "there is",
-        "thats": "that is", "shes": "she is", "hes": "he is", "dont": "do not", "doesnt": "does not",
-        "didnt": "did not", "isnt": "is not", "arent": "are not", "cant": "can not", "cannot": "can not",
-        "wont": "will not", "wouldnt": "would not", "shouldnt": "should not", "couldnt": "could not",
-        "im": "i am", "ive": "i have", "ill": "i will", "id": "i would",
-        "wat": "what", "wot": "what", "lemme": "let me",
-    },
-)  # fmt: skip
+def _english() -> Language:
+    listed = {
+        key: [" ".join(one.split()) for one in entry(f"story_rules.{key}").split("/")] for key in _LISTS
+    }
+    general = [" ".join(one) for one in LEAD_INS if one[-1] != "have"]  # "I have a look" is a request
+    lead = [*general, *listed["lead"]]
+    found = language(entry("story_rules.articles"), lead, listed["trail"], listed["joins"])
+    return replace(found, contracts=True)
+
+
+_LISTS: Final = ("lead", "trail", "joins")
+ENGLISH: Final = _english()
 
 
 # --- the player's side -----------------------------------------------------------------------------------
@@ -93,14 +80,15 @@ ENGLISH: Final = language(
 
 def meaningful(text: str, tongue: Language) -> tuple[str, ...]:
     """The words of a clause without articles; all of them when nothing else is left."""
-    words = spelled_out(text, tongue)
+    words = all_words(text, tongue)
     kept = tuple(word for word in words if word not in tongue.articles)
-    return kept or tuple(words)
+    return kept or words
 
 
-def spelled_out(text: str, tongue: Language) -> list[str]:
-    """The words of a text, contractions taken apart."""
-    return [word for short in plain_words(text) for word in tongue.contractions.get(short, (short,))]
+@lru_cache(maxsize=8192)
+def all_words(text: str, tongue: Language) -> tuple[str, ...]:
+    """The words of a text, contractions spelled out."""
+    return tuple(plain_words(spelled_out(text) if tongue.contracts else text))
 
 
 def bare(words: tuple[str, ...], tongue: Language) -> tuple[str, ...]:
@@ -125,7 +113,7 @@ def clauses(prompt: str, tongue: Language) -> list[str]:
         rf"\b{re.escape(join)}\b" if join[:1].isalnum() else re.escape(join) for join in tongue.joins
     )
     breaks = rf"[.,;:!?\n]+|{joins}" if joins else r"[.,;:!?\n]+"
-    pieces = re.split(breaks, prompt[:MAX_PROMPT_CHARS], flags=re.IGNORECASE)
+    pieces = re.split(breaks, prompt[:MAX_PROMPT], flags=re.IGNORECASE)
     return [piece for piece in pieces if plain_words(piece)][:MAX_CLAUSES]
 
 
@@ -295,7 +283,7 @@ class _Compiler:
                 self.literal(symbol)
 
     def literal(self, text: str) -> None:
-        for word in spelled_out(text, self.tongue):
+        for word in all_words(text, self.tongue):
             if word not in self.tongue.articles:
                 self.emit("word", word)
 

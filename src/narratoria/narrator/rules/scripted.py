@@ -16,11 +16,11 @@ import msgspec
 
 from narratoria.events import JsonObject
 from narratoria.narrator.english.mood import Mood, mood
-from narratoria.narrator.english.normalise import with_apostrophes
-from narratoria.narrator.english.second_thoughts import corrected
+from narratoria.narrator.english.normalise import with_apostrophes, word_list
+from narratoria.narrator.english.second_thoughts import corrected, takes_back
 from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
-from narratoria.narrator.rules.patterns import bare, clauses, meaningful, readings, with_verb
+from narratoria.narrator.rules.patterns import MAX_PROMPT, bare, clauses, meaningful, readings, with_verb
 from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts, fill
 from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
 from narratoria.state import merge, plain
@@ -37,6 +37,7 @@ _QUALMS: Final = re.compile(
 _WISHES: Final = re.compile(
     r"\b(?:would(?: have)? (?:liked?|loved?)|'d (?:like|love)|want(?:ed)?|wish(?:ed)?|hop(?:ed?|ing)|meant|tempted)\b"
 )
+_SENTENCE_END: Final = re.compile(r"[.!?;]+")
 _DEMONSTRATIVES: Final = word_set("this that these those")
 _BROUGHT_TO: Final = word_set(
     "going moving running working burning turning started lit done ready finished fixed"
@@ -119,7 +120,7 @@ class ScriptedNarrator:
 
     def undone(self, missed: Sequence[str], request: NarratorRequest) -> str:
         """Half of what was asked for must not look like the whole; what was ruled out is not missing."""
-        wanted = [part for part in missed if mood(_spelled(part)) is not Mood.RULED_OUT]
+        wanted = [part for part in missed if mood(word_list(part)) is not Mood.RULED_OUT]
         texts = self.rules.undone
         rest = _short(", ".join(" ".join(part.split()) for part in wanted))
         return (
@@ -128,7 +129,7 @@ class ScriptedNarrator:
 
     def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
         """What the rules do by the words of the prompt, and the parts of it that fit none of them."""
-        request = replace(request, prompt=corrected(request.prompt))
+        request = replace(request, prompt=corrected(request.prompt[:MAX_PROMPT]))
         missed: list[str] = []
         actions = list(self._understand(request, missed))
         if _is_doubtful(request.prompt, actions, missed):
@@ -339,38 +340,26 @@ def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
     return named | {f"tools/{name}" for name in named}
 
 
-# "Go inside? No." does nothing; "Go inside. No, wait." leaves it open what is to be done.
-_DENIED: Final = re.compile(
-    r"\w[.!?;]+\s*(?:no|nope|nah|never|no way|(?:better|rather|certainly|of course|absolutely) not|not (?:now|yet))"
-    r"\s*(?:[.!,;]|$)",
-    re.IGNORECASE,
-)
-
-
 def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
     """Whether the words that fit stand beside others that may rule them out: "don't, whatever you do, light it"."""
     if not any(action.acts for action in actions):
         return False
     if any(action.is_final for action in actions) and (missed or is_hedged(prompt)):
         return True
-    if _DENIED.search(prompt):
+    # "Go inside? No." does nothing; "Go inside. No, wait." leaves it open what is to be done.
+    answers = [answer.partition(",")[0] for answer in _SENTENCE_END.split(prompt)[1:]]
+    if any(takes_back(word_list(answer)) for answer in answers):
         return True
-    return any(mood(_spelled(part)) is not Mood.ORDER for part in missed)
+    return any(mood(word_list(part)) is not Mood.ORDER for part in missed)
 
 
 def is_hedged(prompt: str) -> bool:
     """Whether a prompt asks, sets a condition or wavers: too little to do on it what cannot be undone."""
-    if "?" in prompt or not _HEDGES.isdisjoint(_spelled(prompt)):
+    if "?" in prompt or not _HEDGES.isdisjoint(word_list(prompt)):
         return True
     low = with_apostrophes(prompt).casefold()
     wish = _WISHES.search(low)
     return _QUALMS.search(low) is not None or (wish is not None and "but" in low[wish.end() :].split())
-
-
-def _spelled(part: str) -> list[str]:
-    """The words of a part, contractions spelled out: "don't" is "do not"."""
-    low = with_apostrophes(part).casefold()
-    return low.replace("can't", "can not").replace("won't", "will not").replace("n't", " not").split()
 
 
 def _narrative(actions: list[Action], turn: int, unavailable: Texts) -> str:
