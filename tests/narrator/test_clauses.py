@@ -22,7 +22,6 @@ def texts(prompt: str) -> list[str]:
         "open the gate, but first feed the hound",
         "open the gate, but before that feed the hound",
         "open the gate but feed the hound first",
-        "open the gate once the hound is fed",
         "open the gate as soon as you have fed the hound",
         "open the gate after feeding the hound",
     ],
@@ -33,9 +32,8 @@ def test_words_that_put_the_second_deed_first_are_heard(prompt: str) -> None:
 
 
 def test_what_opens_with_a_condition_comes_first_when_its_deed_does() -> None:
-    fed, gate = split("once the hound is fed, open the gate")
+    fed, gate = split("once you have fed the hound, open the gate")
     assert gate.after == (0,) and fed.after == ()
-    assert fed.text == "feed the hound"
 
 
 def test_two_deeds_after_one_after_both_come_first() -> None:
@@ -66,24 +64,6 @@ def test_what_is_ruled_out_ends_where_it_ends(prompt: str, left: list[str]) -> N
 def test_a_question_covers_all_its_deeds() -> None:
     assert [clause.mood for clause in split("should I open the gate and ring the bell?")] == [Mood.MUSING] * 2
     assert [clause.mood for clause in split("is it late? open the gate")] == [Mood.QUESTION, Mood.ORDER]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "plain"),
-    [
-        ("have Ruiz fix the antenna", "fix the antenna by ruiz"),
-        ("could Ruiz fix the antenna?", "fix the antenna by ruiz"),
-        ("let the cook taste the soup", "taste the soup by the cook"),
-        ("the antenna is down, get it fixed", "fix it"),
-        ("I want the lamp lit", "light the lamp"),
-        ("I'd like the leek sliced", "slice the leek"),
-        ("have a look at the door", "have a look at the door"),
-        ("get the key to open the door", "get the key to open the door"),
-        ("could you fix the antenna", "fix the antenna"),
-    ],
-)
-def test_orders_in_another_voice_are_made_plain(prompt: str, plain: str) -> None:
-    assert split(prompt)[-1].text == plain
 
 
 @pytest.mark.parametrize(

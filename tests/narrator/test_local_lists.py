@@ -175,14 +175,6 @@ def test_a_report_of_what_was_done_is_no_order(narrator: LocalNarrator, prompt: 
     refusal(narrator, prompt)
 
 
-def test_a_wish_in_the_past_form_is_still_an_order(narrator: LocalNarrator) -> None:
-    assert calls(narrator, "I want Rex brushed") == [("brush_animal", {"animal": "rex"})]
-    assert calls(narrator, "once the yard has been swept, brush Rex") == [
-        ("sweep_yard", {}),
-        ("brush_animal", {"animal": "rex"}),
-    ]
-
-
 # --- one or the other, and what waits for what was not understood ---------------------------------------
 
 

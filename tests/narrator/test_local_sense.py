@@ -71,12 +71,6 @@ def test_a_name_with_small_words_in_it_is_one_name(narrator: LocalNarrator) -> N
     ]
 
 
-def test_somebody_by_name_may_be_the_one_who_wishes(narrator: LocalNarrator) -> None:
-    assert calls(narrator, "Hana Okafor would like to borrow Moonlit Harbour") == [
-        ("lend", {"title": "Moonlit Harbour", "member": "Hana Okafor"})
-    ]
-
-
 def test_him_is_somebody_and_it_is_something(narrator: LocalNarrator) -> None:
     prompt = (
         "Lend Moonlit Harbour to Walter Quinn, then reserve it for Hana and text him that it is due on Monday"

@@ -10,7 +10,7 @@ import pytest
 from narratoria.evals.case_sets import load_catalogue
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.local.local_narrator import LocalNarrator
-from narratoria.narrator.local.request_wording import deed, sentences, spoken
+from narratoria.narrator.local.request_wording import action, sentences, spoken
 from narratoria.narrator.local.tool_profiles import profile
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 
@@ -101,10 +101,10 @@ def test_an_example_keeps_its_words_and_gets_a_thing_that_is_here() -> None:
 
 
 def test_what_is_wanting_is_asked_for_in_the_words_of_the_description(narrator: LocalNarrator) -> None:
-    assert deed(profile(card("appointment", "Books a visit for a patient, on a day.", x=TEXT))) == (
+    assert action(profile(card("appointment", "Books a visit for a patient, on a day.", x=TEXT))) == (
         "book a visit for a patient"
     )
-    assert deed(profile(card("appointment", "Appointments.", x=TEXT))) == ""
+    assert action(profile(card("appointment", "Appointments.", x=TEXT))) == ""
     speed = card(
         "set_speed", "Run a train at a given speed.", ("Run the express at 70", {"train": "express", "percent": 70}),
         train=TEXT, percent={"type": "integer", "description": "speed in percent"},

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from narratoria.narrator.english import lexicon
 from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.words import (
     AUXILIARIES,
@@ -24,19 +25,12 @@ from narratoria.narrator.english.words import (
 )
 
 # Verbs that take what is told as a whole clause: to somebody, or to nobody in particular.
-TO_SOMEBODY: Final = word_set(
-    "tell inform notify warn remind text message email radio signal alert advise assure"
-)
-_PLAINLY: Final = word_set(
-    "say announce report broadcast log note record jot document mention state declare whisper shout write enter "
-    "register post relay transmit remark chronicle remember"
-)
+TO_SOMEBODY: Final = lexicon.words("dictation.to_somebody")
+_PLAINLY: Final = lexicon.words("dictation.plainly")
 _RECORDING: Final = word_set("note log record enter register")
 _TELLING: Final = frozenset(map(stem, TO_SOMEBODY | _PLAINLY))
 _TELLING_SOMEBODY: Final = frozenset(map(stem, TO_SOMEBODY))
-_WRITTEN: Final = word_set(
-    "note message entry word remark memo reminder notice line text comment letter telegram"
-)
+_WRITTEN: Final = lexicon.words("dictation.written")
 _NO_STATEMENT: Final = word_set("so such now sure certain given provided except but in")
 _FINITE: Final = AUXILIARIES - word_set("be been do")
 _BEFORE_THE_VERB: Final = FILLERS | SUBJECTS | AUXILIARIES | word_set("to not want like need let and me us")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import product
@@ -56,3 +56,8 @@ def _expanded(phrase: str) -> Iterator[str]:
 def rows(name: str) -> list[list[str]]:
     """The phrases of an entry in order, for tables whose rows are words."""
     return [row.split() for row in entry(name).split("/")]
+
+
+def starts(said: Sequence[str], openings: Phrases) -> bool:
+    """Tells if words begin with one of the phrases."""
+    return any(tuple(said[: len(phrase)]) == phrase for phrase in openings)

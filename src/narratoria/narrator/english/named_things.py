@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from narratoria.narrator.english import lexicon
 from narratoria.narrator.english.beings import ANIMALS, names_animal, names_somebody
 from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.words import (
@@ -15,7 +16,7 @@ from narratoria.narrator.english.words import (
     distance,
     split_name,
     stem,
-    stem_set,
+    stems_of,
     word_set,
 )
 
@@ -25,21 +26,11 @@ _KIND_KEYS: Final = ("kind", "type", "species", "breed", "role", "job")  # "the 
 _LONGEST_NAME: Final = 40
 _LONGEST_TITLE: Final = 12  # words
 _FUNCTION: Final = DETERMINERS | PREPOSITIONS | {"and", "or"}
-_PEOPLE: Final = stem_set(
-    "people person crew staff team guests customers characters npcs party friends members contacts residents "
-    "employees officers family companions players workers"
-)
-_THINGS: Final = stem_set(
-    "inventory items objects things tools machines doors gates containers devices equipment supplies goods stock "
-    "weapons books rooms places exits furniture vehicles documents pockets bag backpack carries carrying loot wares"
-)
+_PEOPLE: Final = stems_of("state.people")
+_THINGS: Final = stems_of("state.things")
+_LIVING: Final = lexicon.words("state.living")
+_LIFELESS: Final = lexicon.words("state.lifeless")
 _ONESELF: Final = word_set("player character hero heroine")
-_LIVING: Final = word_set(
-    "mood hp health hungry asleep awake friendly hostile attitude trust age greeting dialogue says alive dead"
-)
-_LIFELESS: Final = word_set(
-    "open closed locked unlocked lit full empty weight price fuel charge charged broken jammed sharp rusty worn"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class Entity:
 
 
 def has_a_name(entity: Entity) -> bool:
-    """Whether it is kept among people, and is none of what they carry, or is spelled like a name."""
+    """Tells if it is kept among people, and is none of what they carry, or is spelled like a name."""
     named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
     return named or (bool(entity.holders & _PEOPLE) and not entity.holders & _THINGS)
 
@@ -73,14 +64,14 @@ def is_person(entity: Entity) -> bool:
 
 
 def is_being(entity: Entity) -> bool | None:
-    """Whether it can be spoken or given to: True of people and animals, False of a thing, None where nothing tells."""
+    """Tells if it can be spoken or given to: True of people and animals, False of a thing, None where nothing tells."""
     if is_person(entity) or names_animal(entity.stems) or entity.holders & ANIMALS or entity.traits & _LIVING:
         return True
     return False if entity.holders & _THINGS or entity.traits & _LIFELESS else None
 
 
 def _noun(entity: Entity) -> str:
-    """What it is one of: study_pod_1 is a pod."""
+    """The kind of thing it is one of: study_pod_1 is a pod."""
     stems = entity.stems
     numbered = len(stems) > 1 and stems[-1].isdecimal() and len(stems[-2]) > 1
     return stems[-2] if numbered else stems[-1]
@@ -107,28 +98,29 @@ def find_entities(state: Mapping[str, Any]) -> list[Entity]:
 def _children(
     node: Any, path: tuple[str, ...], inside_thing: bool
 ) -> Iterator[tuple[Entity | None, str, Any, bool]]:
-    """Per child: the entity it is, if any; its key; itself; and whether its own children are mere traits."""
+    """Per child: the entity it is, if any; its key; itself; and True where its own children are mere traits."""
     holders = frozenset(stem(word) for key in path for word in split_name(key))
     above = stem(split_name(path[-1])[-1]) if path and split_name(path[-1]) else ""
     if isinstance(node, Mapping):
-        itself = any(
-            isinstance(node.get(key), str) for key in _NAME_KEYS
-        )  # {"ship": {"name": …, "guns": 12}}
+        named = any(isinstance(node.get(key), str) for key in _NAME_KEYS)  # {"ship": {"name": …, "guns": 12}}
         for key, child in node.items():
-            traits = inside_thing or (itself and not isinstance(child, Mapping | list))
+            traits = inside_thing or (named and not isinstance(child, Mapping | list))
             for entity, below, leaf, is_thing in _member(str(key), child, path, holders, traits):
                 yield entity and replace(entity, holder=above), below, leaf, is_thing
     elif isinstance(node, list):
         for child in node:
-            if isinstance(child, str) and len(child) <= _LONGEST_NAME:
-                yield Entity(child, tuple(split_name(child)), holders, holder=above), child, None, False
-            elif isinstance(child, Mapping):
-                name = next(
-                    (child[key] for key in ("id", "name", "title") if isinstance(child.get(key), str)), None
-                )
-                if name:
-                    shown = str(child.get("name") or child.get("title") or name)
-                    yield Entity(name, tuple(split_name(shown)), holders, holder=above), name, child, True
+            yield from _item(child, holders, above)
+
+
+def _item(child: Any, holders: frozenset[str], above: str) -> Iterator[tuple[Entity | None, str, Any, bool]]:
+    """A member of a list: a name, or a thing with one."""
+    if isinstance(child, str) and len(child) <= _LONGEST_NAME:
+        yield Entity(child, tuple(split_name(child)), holders, holder=above), child, None, False
+    elif isinstance(child, Mapping):
+        name = next((child[key] for key in ("id", "name", "title") if isinstance(child.get(key), str)), None)
+        if name:
+            shown = str(child.get("name") or child.get("title") or name)
+            yield Entity(name, tuple(split_name(shown)), holders, holder=above), name, child, True
 
 
 def _member(
@@ -188,7 +180,7 @@ class EntityFinder:
                     self._by_stem.setdefault(word, []).append(entity)
 
     def kinds(self) -> dict[str, tuple[str, ...]]:
-        """What the state has of each kind: by what it is called, and by what it is kept under."""
+        """The things of each kind: by what they are called, and by what they are kept under."""
         found: dict[str, dict[str, None]] = {}
         for entity in self.entities:
             if entity.firm or entity.kind:
@@ -199,9 +191,11 @@ class EntityFinder:
         return {kind: tuple(values) for kind, values in found.items()}
 
     def people(self) -> frozenset[str]:
+        """The names of somebody."""
         return frozenset(entity.value for entity in self.entities if entity.firm and is_person(entity))
 
     def vocabulary(self) -> set[str]:
+        """The words of all names."""
         return {word for entity in self.entities for word in entity.words}
 
     def join_titles(self, tokens: Sequence[Token]) -> list[Token]:

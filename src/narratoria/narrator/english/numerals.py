@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
 from narratoria.narrator.english.tokens import Token
@@ -176,7 +177,7 @@ def _spelled(words: Sequence[str], index: int) -> _Number | None:
 
 
 def _counts(words: Sequence[str], index: int) -> bool:
-    """Whether "one" is a number here and no pronoun: "this one", "one for Ada"."""
+    """Tells if "one" is a number here and no pronoun: "this one", "one for Ada"."""
     following = words[index + 1] if index + 1 < len(words) else ""
     stands_for = index > 0 and words[index - 1] in (DETERMINERS | {"no", "which"}) - {"a", "an"}
     plain = following and following not in PREPOSITIONS | AUXILIARIES and following[0].isalnum()
@@ -185,36 +186,34 @@ def _counts(words: Sequence[str], index: int) -> bool:
 
 def _spoken_value(parts: Sequence[str]) -> tuple[float, int]:
     """The value of the number words that `parts` begins with, and how many they are."""
-    run = 0
-    while run < len(parts) and parts[run] in _DIGITS:
-        run += 1
-    if run > 1:  # "three one five": read digit by digit
-        return float("".join(str(_DIGITS[part]) for part in parts[:run])), run
+    digits = [str(_DIGITS[part]) for part in takewhile(_DIGITS.__contains__, parts)]
+    if len(digits) > 1:  # "three one five": read digit by digit
+        return float("".join(digits)), len(digits)
     total = current = 0.0
-    used = at = 0
+    used = 0
     last = 0.0  # the word before, as a value
-    while at < len(parts):
-        part = parts[at]
+    for at, part in enumerate(parts):
         if part in ("hundred", "dozen"):
-            current = (current or 1.0) * NUMBERS[part]
-            last = 100.0
+            current, last = (current or 1.0) * NUMBERS[part], 100.0
         elif part in _SCALES and (used or part not in ("k", "grand", "mn", "bn")):
             total, current, last = total + (current or 1.0) * _SCALES[part], 0.0, 1000.0
         elif part in NUMBERS:
-            value = NUMBERS[part]
-            if 0 < last < 10 and value >= 10 and used == 1:
+            if 0 < last < 10 and NUMBERS[part] >= 10 and used == 1:
                 current *= 100  # "two twenty"
-            elif used and not (last >= 100 or (20 <= last < 100 and value < 10)):
+            elif used and not _follows(last, NUMBERS[part]):
                 break
-            current, last = current + value, float(value)
-        elif part == "and" and last >= 100 and at + 1 < len(parts) and parts[at + 1] in NUMBERS:
-            at += 1
+            current, last = current + NUMBERS[part], float(NUMBERS[part])
+        elif part == "and" and last >= 100 and not NUMBERS.keys().isdisjoint(parts[at + 1 : at + 2]):
             continue
         else:
             break
-        at += 1
-        used = at
+        used = at + 1
     return total + current, used
+
+
+def _follows(last: float, value: float) -> bool:
+    """Tells if a number word goes on with the one before: "hundred five", "twenty five"."""
+    return last >= 100 or (20 <= last < 100 and value < 10)
 
 
 def _and_a_part(words: Sequence[str], end: int) -> tuple[float, int]:

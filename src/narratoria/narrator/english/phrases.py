@@ -1,4 +1,4 @@
-"""What a clause is made of: its verb, its noun phrases with their prepositions, its numbers."""
+"""A clause taken apart: its verb, its noun phrases with their prepositions, its numbers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from narratoria.narrator.english import lexicon
 from narratoria.narrator.english.clauses import Clause
 from narratoria.narrator.english.dictation import TO_SOMEBODY
-from narratoria.narrator.english.named_things import EntityFinder, Mention, is_being
+from narratoria.narrator.english.named_things import EntityFinder
+from narratoria.narrator.english.noun_phrases import EVERYTHING, Phrase, Span, written
 from narratoria.narrator.english.numerals import Quantity, quantities
 from narratoria.narrator.english.tokens import Token, join, tokenize
 from narratoria.narrator.english.verbs import families
@@ -30,36 +32,9 @@ from narratoria.narrator.english.words import (
 )
 
 _LIGHT_VERBS: Final = word_set("take have give make do get run perform conduct pay has had took catch grab")
-_PHRASAL: Final = word_set(
-    "put turn switch pick take bring set shut throw pull lift open close get give sum tick mark call write "
-    "look lay hand push note cut roll tear wake power pack fill crank dial blow toss stir drop check go"
-)
-GIVES: Final = word_set(
-    "give prescribe feed send tell hand lend show offer pay bring pour serve sell teach pass buy inject administer"
-)
-EVERYTHING: Final = "everything"
+_PHRASAL: Final = lexicon.words("verbs.with_particle")
+GIVES: Final = lexicon.words("verbs.gives")
 _ME: Final = frozenset({"me", "us", "myself"})
-
-
-@dataclass(frozen=True, slots=True)
-class Phrase:
-    """A noun phrase, or a subordinate clause that fills its place."""
-
-    prep: str  # "" for an object without one
-    start: int  # token indices in the clause, without determiners, end exclusive
-    end: int
-    text: str
-    mention: Mention | None = None
-    quoted: bool = False
-    pronoun: str | None = None
-    joined: bool = False  # it continues a list: "the cup and the rope"
-    clausal: bool = False  # "to call the bank", "where she was"
-    owner: bool = False  # the pronoun is possessive: "its log"
-    every: str = ""  # "both", "all", "every", "each": more than one is meant
-    about: Mention | None = None  # of a quotation: a thing it speaks of
-    lead: Mention | None = (
-        None  # the thing it opens with, where the rest may be another: "the cubs some milk"
-    )
 
 
 @dataclass(slots=True)
@@ -76,12 +51,12 @@ class Reading:
 
     @property
     def text(self) -> str:
-        """The clause as it is compared: what it quotes could be about anything."""
+        """The clause as it is compared, without its quotations."""
         return join(replace(token, quoted=False) for token in self.tokens)
 
     @property
     def masked(self) -> str:
-        """The clause without its nouns: "unlock it with something". What is left is the deed."""
+        """The clause without its nouns: "unlock it with something"."""
         words: list[str] = [self.verb] if self.body else []
         spans = {phrase.start: phrase for phrase in self.phrases}
         index = self.body
@@ -99,10 +74,11 @@ class Reading:
 
 
 def read(clause: Clause, finder: EntityFinder) -> Reading:
+    """The clause taken apart; `finder` knows the things it may speak of."""
     tokens = _with_means_last(clause.tokens, finder)
     verb, particle, index = _head(tokens, finder)
     asked = _asked_verb(tokens) if not verb else None
-    phrases = _phrases(tokens, index, verb, finder, asked)
+    phrases = _Scanner(tokens, verb, finder).scan(index, asked)
     if asked is not None:
         verb = tokens[asked].low
     body = index if verb and asked is None else 0
@@ -125,32 +101,33 @@ def _with_means_last(tokens: tuple[Token, ...], finder: EntityFinder) -> tuple[T
     return (*tokens[to + 1 :], Token("with", "with"), *tokens[1:to])
 
 
+_NO_VERB: Final = QUESTION_WORDS | SUBJECTS | DETERMINERS | PREPOSITIONS | (AUXILIARIES - {"do", "have"})
+
+
 def _head(tokens: Sequence[Token], finder: EntityFinder) -> tuple[str, str, int]:
-    """The verb, its particle, and where the rest begins; no verb in questions and statements."""
+    """The verb, its particle, and the place where the rest begins; no verb in questions and statements."""
     at = 0
-    while at < len(tokens) and tokens[at].low in FILLERS and not tokens[at].quoted and len(tokens) > at + 1:
+    while at < len(tokens) - 1 and tokens[at].low in FILLERS and not tokens[at].quoted:
         at += 1
-    first = tokens[at].low
-    known = first in VERBS or first in NOUNISH or first.endswith("ing") or stem(first) in VERB_STEMS
-    known = known or bool(families(first))
-    if tokens[at].quoted or not first[0].isalpha() or first in QUESTION_WORDS or first in SUBJECTS:
+    if not _is_verb(tokens, at, finder):
         return "", "", at
-    if (
-        (first in AUXILIARIES and first not in ("do", "have"))
-        or first in DETERMINERS
-        or first in PREPOSITIONS
-    ):
-        return "", "", at
-    if not known and len(tokens) > at + 1 and not _stands_before_a_name(tokens, at, finder):
-        following = tokens[at + 1].low
-        if following not in DETERMINERS and following not in PREPOSITIONS and following not in PRONOUNS:
-            return "", "", at
-    rest = at + 1
+    first, rest = tokens[at].low, at + 1
     if rest < len(tokens) and tokens[rest].low in PARTICLES and not tokens[rest].quoted:
         particle = tokens[rest].low
         if particle not in PREPOSITIONS or first in _PHRASAL or rest + 1 == len(tokens):
             return first, particle, rest + 1
     return first, "", rest
+
+
+def _is_verb(tokens: Sequence[Token], at: int, finder: EntityFinder) -> bool:
+    """Tells if a clause opens with a verb at `at`: one that is known, or a word with an object behind it."""
+    first = tokens[at].low
+    if tokens[at].quoted or not first[0].isalpha() or first in _NO_VERB:
+        return False
+    known = first in VERBS or first in NOUNISH or first.endswith("ing") or stem(first) in VERB_STEMS
+    if known or families(first) or len(tokens) == at + 1 or _stands_before_a_name(tokens, at, finder):
+        return True
+    return tokens[at + 1].low in DETERMINERS | PREPOSITIONS | PRONOUNS
 
 
 def _stands_before_a_name(tokens: Sequence[Token], at: int, finder: EntityFinder) -> bool:
@@ -163,7 +140,7 @@ def _stands_before_a_name(tokens: Sequence[Token], at: int, finder: EntityFinder
 
 
 def _asked_verb(tokens: Sequence[Token]) -> int | None:
-    """Where the verb of a question stands: "what can I *see* from here", "where do the exits *lead*"."""
+    """The place of the verb of a question: "what can I *see* from here", "where do the exits *lead*"."""
     words = [token.low for token in tokens]
     if words[0] not in QUESTION_WORDS and words[0] not in AUXILIARIES:
         return None
@@ -175,93 +152,118 @@ def _asked_verb(tokens: Sequence[Token]) -> int | None:
     return None
 
 
-def _phrases(
-    tokens: Sequence[Token], index: int, verb: str, finder: EntityFinder, asked: int | None
-) -> list[Phrase]:
-    phrases: list[Phrase] = []
-    prep, joined = "", False
-    start: int | None = None
+class _Scanner:
+    """Reads the noun phrases of a clause from left to right."""
 
-    def flush(end: int) -> None:
-        nonlocal start, joined
-        if start is not None and end > start:
-            phrases.extend(
-                _finish(
-                    tokens,
-                    start,
-                    end,
-                    prep,
-                    joined,
-                    finder,
-                    asks=not verb,
-                    gives=verb in GIVES | TO_SOMEBODY,
-                )
-            )
-        start, joined = None, False
+    def __init__(self, tokens: Sequence[Token], verb: str, finder: EntityFinder) -> None:
+        self.tokens, self.verb, self.finder = tokens, verb, finder
+        self.gives = verb in GIVES | TO_SOMEBODY
+        self.phrases: list[Phrase] = []
+        self.prep, self.joined = "", False
+        self.start: int | None = None  # of the phrase that is being read
 
-    while index < len(tokens):
-        token = tokens[index]
-        word = token.low
-        if index == asked:
-            flush(index)
-            prep = ""
-        elif token.quoted:
-            flush(index)
-            about = finder.find(spoken := tokenize(token.text), 0, len(spoken))
-            phrases.append(
-                Phrase(prep, index, index + 1, token.text, quoted=True, joined=joined, about=about)
-            )
-            prep, joined = "", False
-        elif word in QUESTION_WORDS and index > 0 and verb:
-            flush(index)
-            phrases.append(_clausal(tokens, index, prep or "about"))
-            return phrases
-        elif word == "to" and _starts_infinitive(tokens, index + 1, finder):
-            flush(index)
-            phrases.append(_clausal(tokens, index + 1, "to"))
-            return phrases
-        elif word in PREPOSITIONS:
-            flush(index)
-            prep = word
+    def scan(self, index: int, asked: int | None) -> list[Phrase]:
+        """The phrases from `index` on; `asked` is the place of a question's verb."""
+        for at in range(index, len(self.tokens)):
+            if at == asked:
+                self._end(at)
+            elif self.tokens[at].quoted:
+                self._quote(at)
+            elif self._opens_subordinate(at):
+                return self.phrases
+            elif not self._is_structure(at) and not self._is_determiner(at) and not self._is_pronoun(at):
+                self.start = at if self.start is None else self.start
+        self._flush(len(self.tokens))
+        return self.phrases
+
+    def _flush(self, end: int) -> None:
+        if self.start is not None and end > self.start:
+            span = Span(self.tokens, self.start, end, self.prep, self.joined, self.finder)
+            self.phrases.extend(span.phrases(asks=not self.verb, gives=self.gives))
+        self.start, self.joined = None, False
+
+    def _end(self, at: int, prep: str = "") -> None:
+        self._flush(at)
+        self.prep = prep
+
+    def _add(self, phrase: Phrase) -> None:
+        """A phrase that is complete as it stands."""
+        self.phrases.append(phrase)
+        self.prep, self.joined = "", False
+
+    def _quote(self, at: int) -> None:
+        text = self.tokens[at].text
+        self._flush(at)
+        about = self.finder.find(spoken := tokenize(text), 0, len(spoken))
+        self._add(Phrase(self.prep, at, at + 1, text, quoted=True, about=about))
+
+    def _opens_subordinate(self, at: int) -> bool:
+        """Takes the rest of the clause for one phrase, where it is a question, an infinitive or a statement."""
+        word = self.tokens[at].low
+        if word in QUESTION_WORDS and at > 0 and self.verb:
+            self._flush(at)
+            self.phrases.append(_clausal(self.tokens, at, self.prep or "about"))
+            return True
+        if word == "to" and _starts_infinitive(self.tokens, at + 1, self.finder):
+            self._flush(at)
+            self.phrases.append(_clausal(self.tokens, at + 1, "to"))
+            return True
+        if word not in AUXILIARIES or word in PREPOSITIONS:
+            return False
+        self._end(at)
+        if self.verb in TO_SOMEBODY and _follows_another(self.phrases, at):
+            # "tell the colonel *runway 27 is closed*"
+            subject = self.phrases[-1]
+            whole = _clausal(self.tokens, subject.start, "")
+            self.phrases[-1] = replace(whole, quoted=True, about=subject.mention)
+            return True
+        return False
+
+    def _is_structure(self, at: int) -> bool:
+        """Reads a word that ends a phrase: a preposition, a joint, an auxiliary, a mark."""
+        word = self.tokens[at].low
+        if word in PREPOSITIONS:
+            self._end(at, word)
         elif word in ("and", ",", "or", "&", "plus", "but"):
-            had = start is not None or (phrases and phrases[-1].end == index)
-            flush(index)
-            joined = bool(had)
-            prep = phrases[-1].prep if phrases and joined else prep
+            goes_on = self.start is not None or (bool(self.phrases) and self.phrases[-1].end == at)
+            self._flush(at)
+            self.joined = goes_on
+            self.prep = self.phrases[-1].prep if self.phrases and goes_on else self.prep
         elif word in AUXILIARIES or word in QUESTION_WORDS or not word[0].isalnum():
-            flush(index)
-            prep = ""
-            if verb in TO_SOMEBODY and word in AUXILIARIES and _follows_another(phrases, index):
-                # "tell the colonel *runway 27 is closed*"
-                phrases[-1] = replace(
-                    _clausal(tokens, phrases[-1].start, ""), quoted=True, about=phrases[-1].mention
-                )
-                return phrases
-        elif word == "all" and index + 1 == len(tokens) and start is None and not phrases:
-            phrases.append(Phrase(prep, index, index + 1, EVERYTHING, every=word))
-        elif word == "both" and _stands_alone(tokens, index) and index and tokens[index - 1].low in PRONOUNS:
+            self._end(at)
+        else:
+            return False
+        return True
+
+    def _is_determiner(self, at: int) -> bool:
+        word, tokens = self.tokens[at].low, self.tokens
+        if word == "all" and at + 1 == len(tokens) and self.start is None and not self.phrases:
+            self.phrases.append(Phrase(self.prep, at, at + 1, EVERYTHING, every=word))
+        elif word == "both" and _stands_alone(tokens, at) and at and tokens[at - 1].low in PRONOUNS:
             pass  # "them both"
-        elif word in DETERMINERS and not _stands_alone(tokens, index):
-            if start is not None:
-                flush(index)
-                prep = ""
+        elif word in DETERMINERS and not _stands_alone(tokens, at):
+            if self.start is not None:
+                self._end(at)
             if word in ("its", "her", "his", "their"):
-                phrases.append(Phrase(prep, index, index + 1, word, pronoun=word, owner=True))
-        elif word in PRONOUNS or word in PLACE_PRONOUNS or word == "both":
-            flush(index)
-            phrases.append(Phrase(prep, index, index + 1, word, pronoun=word, joined=joined))
-            prep, joined = "", False
+                self.phrases.append(Phrase(self.prep, at, at + 1, word, pronoun=word, owner=True))
+        else:
+            return False
+        return True
+
+    def _is_pronoun(self, at: int) -> bool:
+        word = self.tokens[at].low
+        if word in PRONOUNS or word in PLACE_PRONOUNS or word == "both":
+            self._flush(at)
+            self._add(Phrase(self.prep, at, at + 1, word, pronoun=word))
         elif word in _ME or word in SUBJECTS:
-            flush(index)
-        elif start is None:
-            start = index
-        index += 1
-    flush(len(tokens))
-    return phrases
+            self._flush(at)
+        else:
+            return False
+        return True
 
 
 def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a word such as "that" is a pronoun ("open that") and no determiner ("open that door")."""
+    """Tells if a word such as "that" is a pronoun ("open that") and no determiner ("open that door")."""
     following = tokens[index + 1].low if index + 1 < len(tokens) else ""
     return (tokens[index].low in PRONOUNS or tokens[index].low == "both") and (
         not following
@@ -272,7 +274,7 @@ def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _follows_another(phrases: Sequence[Phrase], index: int) -> bool:
-    """Whether a thing named right behind somebody ends at `index`."""
+    """Tells if a thing named right behind somebody ends at `index`."""
     return (
         len(phrases) > 1
         and phrases[-1].end == index
@@ -291,109 +293,25 @@ def _starts_infinitive(tokens: Sequence[Token], index: int, finder: EntityFinder
 
 
 def _clausal(tokens: Sequence[Token], start: int, prep: str) -> Phrase:
-    return Phrase(prep, start, len(tokens), _written(tokens, start, len(tokens)), clausal=True)
-
-
-def _finish(
-    tokens: Sequence[Token],
-    start: int,
-    end: int,
-    prep: str,
-    joined: bool,
-    finder: EntityFinder,
-    *,
-    asks: bool,
-    gives: bool = False,
-) -> list[Phrase]:
-    while start < end and tokens[start].low in FILLERS:
-        start += 1
-    while end > start and (tokens[end - 1].low in FILLERS or tokens[end - 1].low in PARTICLES):
-        end -= 1
-    if start == end:
-        return []
-    mention = finder.find(tokens, start, end)
-    every = _quantifier(tokens, start)
-    if not mention and end - start > 1 and _is_name_before_a_noun(tokens, start):  # "Priya's card"
-        mention = finder.find(tokens, start, start + 1)
-    if asks and not mention and end - start > 1 and (mention := finder.find(tokens, start, end - 1)):
-        end -= 1  # "does the blood match …": in a question the verb follows its subject
-    if mention and mention.end < end - 1 and (extra := finder.find(tokens, mention.end, end)):
-        # "send Lindqvist flowers", "tell Mara hermit secrets": two things side by side are two phrases.
-        first = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
-        return [first, Phrase("", extra.start, end, _written(tokens, extra.start, end), extra)]
-    if (
-        gives
-        and mention
-        and mention.start > start
-        and (whom := _opens_with(tokens, start, mention.start, finder))
-    ):
-        first = Phrase(prep, start, whom.end, _written(tokens, start, whom.end), whom, joined=joined)
-        return [first, Phrase("", mention.start, end, _written(tokens, mention.start, end), mention)]
-    if tokens[start].low == EVERYTHING and end > start + 1 and gives:  # "feed everybody krill"
-        whole = Phrase(prep, start, start + 1, EVERYTHING, joined=joined, every=every)
-        return [whole, Phrase("", start + 1, end, _written(tokens, start + 1, end), mention)]
-    lead = None
-    if gives and not mention and not prep:
-        lead = next(
-            (one for cut in range(end - 1, start, -1) if (one := _opens_with(tokens, start, cut, finder))),
-            None,
-        )
-    named = tokens[start].text[:1].isupper()
-    if gives and mention and not prep and not every and _names_whom(mention, start, end, named):
-        # "prescribe Rex meloxicam"
-        told = Phrase(prep, start, mention.end, _written(tokens, start, mention.end), mention, joined=joined)
-        return [told, Phrase("", mention.end, end, _written(tokens, mention.end, end))]
-    text = _written(tokens, start, end)
-    return [Phrase(prep, start, end, text, mention, joined=joined, every=every, lead=lead)]
-
-
-def _is_name_before_a_noun(tokens: Sequence[Token], start: int) -> bool:
-    return tokens[start].text[:1].isupper() and tokens[start + 1].text[:1].islower()
-
-
-def _opens_with(tokens: Sequence[Token], start: int, end: int, finder: EntityFinder) -> Mention | None:
-    """The thing that `tokens[start:end]` name to the last word."""
-    mention = finder.find(tokens, start, end)
-    return mention if mention and mention.end == end else None
-
-
-def _names_whom(mention: Mention, start: int, end: int, named: bool) -> bool:
-    whole = mention.start == start and mention.end < end and mention.strength >= 1.0
-    return whole and (named or bool(is_being(mention.entity)))
-
-
-def _quantifier(tokens: Sequence[Token], start: int) -> str:
-    """ "both pans", "all the invoices", "each of the doors"."""
-    if tokens[start].low == EVERYTHING:
-        return "all"
-    at = start - 1
-    while at >= 0 and tokens[at].low in ("the", "my", "our", "your", "of", "these", "those"):
-        at -= 1
-    return tokens[at].low if at >= 0 and tokens[at].low in ("both", "all", "every", "each") else ""
-
-
-def _written(tokens: Sequence[Token], start: int, end: int) -> str:
-    """The player's own spelling and capitals, except where a typo was mended."""
-    words = [t.text if t.quoted or t.text.casefold() == t.low else t.low for t in tokens[start:end]]
-    return " ".join(words)
+    return Phrase(prep, start, len(tokens), written(tokens, start, len(tokens)), clausal=True)
 
 
 def _unfold_light_verb(
     tokens: Sequence[Token], verb: str, phrases: list[Phrase], body: int
 ) -> tuple[str, list[Phrase], int]:
-    """The deed is in the noun: "take a closer look at the door" says look."""
+    """Reads the action from the noun: "take a closer look at the door" says look."""
     first = phrases[0]
     article = any(token.low in ("a", "an", "some") for token in tokens[1 : first.start])
     noun = tokens[first.end - 1].low
-    deed = (
+    acts = (
         noun in VERBS or noun in NOUNISH or noun in ("word", "nap", "chat", "sweep", "peek", "conversation")
     )
-    if first.prep or first.quoted or first.pronoun or first.mention or not article or not deed:
+    if first.prep or first.quoted or first.pronoun or first.mention or not article or not acts:
         return verb, phrases, body
-    return _DEEDS_IN_NOUNS.get(noun, noun), phrases[1:], first.end
+    return _ACTIONS_IN_NOUNS.get(noun, noun), phrases[1:], first.end
 
 
-_DEEDS_IN_NOUNS: Final = {
+_ACTIONS_IN_NOUNS: Final = {
     "word": "talk",
     "chat": "talk",
     "conversation": "talk",

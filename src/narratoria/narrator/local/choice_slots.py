@@ -1,10 +1,10 @@
-"""Which of the values a slot offers a clause means: one or several of its choices, or of a flag yes or no."""
+"""Fills slots that offer values: choices with the one or several that a clause names, flags with yes or no."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.tokens import tokenize
@@ -27,35 +27,47 @@ _ENDINGS: Final = families("stop") | families("extinguish")
 _LIST_WORDS: Final = word_set("and , & plus both the a an some in for to of one") | PREPOSITIONS
 
 
+class _Found(NamedTuple):
+    """A choice that a clause names."""
+
+    strength: float
+    width: int  # words of the choice
+    value: Any
+    span: range  # its tokens
+
+
 def fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
-    found: list[tuple[float, int, Any, range]] = []
+    """Fills a slot with the choice that the clause names, or with several that it lists."""
     shared = _shared_stems(slot.choices)
-    for value in slot.choices:
-        words = [stem(word) for word in split_name(str(value))]
-        strength, span = _find_choice(words, reading, filling.used, shared)
-        if strength < KNOWN and any(letter.isdecimal() for letter in str(value)):
-            # "4k" is written as a number is, and is found before numbers are read
-            spelled = [stem(token.low) for token in tokenize(str(value))]
-            strength, span = max(
-                (strength, span), _find_choice(spelled, reading, filling.used, shared), key=_first
-            )
-        if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
-            strength *= 0.6  # "shut the blinds halfway" says half
-        if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
-            strength += 0.05  # "from savings to checking"
-        if strength and not _comes_from(slot, reading, span.start):
-            found.append((strength, len(words), value, span))
+    found = [_named(slot, value, reading, filling.used, shared) for value in slot.choices]
+    found = [one for one in found if one.strength and not _comes_from(slot, reading, one.span.start)]
     best = max(found, key=lambda one: one[:2], default=None)
-    best = best or _choice_behind_a_name(slot, reading) or _choice_by_deed(slot, reading)
+    best = best or _choice_behind_a_name(slot, reading) or _choice_by_verb(slot, reading)
     if best is None and "off" in slot.choices and _goes_out(reading):
         at = [token.low for token in reading.tokens].index("out")
-        best = (KNOWN, 1, "off", range(at, at + 1))
-    if best is not None:
-        filling.put(slot, best[2], min(best[0], KNOWN), best[3])
-        listed = _listed([one for one in found if one[0] >= KNOWN], reading)
-        if len(listed) > 1:
-            filling.lists[slot.name] = [one[2] for one in listed]
-            filling.used.update(at for one in listed for at in one[3])
+        best = _Found(KNOWN, 1, "off", range(at, at + 1))
+    if best is None:
+        return
+    filling.put(slot, best.value, min(best.strength, KNOWN), best.span)
+    listed = _listed([one for one in found if one.strength >= KNOWN], reading)
+    if len(listed) > 1:
+        filling.lists[slot.name] = [one.value for one in listed]
+        filling.used.update(at for one in listed for at in one.span)
+
+
+def _named(slot: Slot, value: Any, reading: Reading, used: set[int], shared: set[str]) -> _Found:
+    """A choice with how firmly the clause names it."""
+    words = [stem(word) for word in split_name(str(value))]
+    strength, span = _find_choice(words, reading, used, shared)
+    if strength < KNOWN and any(letter.isdecimal() for letter in str(value)):
+        # "4k" is written as a number is, and is found before numbers are read
+        spelled = [stem(token.low) for token in tokenize(str(value))]
+        strength, span = max((strength, span), _find_choice(spelled, reading, used, shared), key=_first)
+    if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
+        strength *= 0.6  # "shut the blinds halfway" says half
+    if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
+        strength += 0.05  # "from savings to checking"
+    return _Found(strength, len(words), value, span)
 
 
 def _comes_from(slot: Slot, reading: Reading, start: int) -> bool:
@@ -73,13 +85,11 @@ def _first(found: tuple[float, range]) -> float:
     return found[0]
 
 
-def _listed(
-    found: list[tuple[float, int, Any, range]], reading: Reading
-) -> list[tuple[float, int, Any, range]]:
+def _listed(found: list[_Found], reading: Reading) -> list[_Found]:
     """The choices that stand in one list: "thyme and mint", "for March and for April"."""
-    ordered = sorted(found, key=lambda one: one[3].start)
+    ordered = sorted(found, key=lambda one: one.span.start)
     for one, other in pairwise(ordered):
-        between = [token.low for token in reading.tokens[one[3].stop : other[3].start]]
+        between = [token.low for token in reading.tokens[one.span.stop : other.span.start]]
         if not {"and", ",", "&", "plus"} & set(between) or any(word not in _LIST_WORDS for word in between):
             return []
     return ordered
@@ -121,22 +131,22 @@ def _shared_stems(choices: Sequence[Any]) -> set[str]:
     return shared
 
 
-def _choice_behind_a_name(slot: Slot, reading: Reading) -> tuple[float, int, Any, range] | None:
+def _choice_behind_a_name(slot: Slot, reading: Reading) -> _Found | None:
     """State may say `exits.east = bone_gallery`: then the gallery's name means east."""
     for phrase in reading.phrases:
         for value in slot.choices if phrase.mention else ():
             if phrase.mention and stem(str(value)) in phrase.mention.entity.holders:
-                return 0.8, 1, value, range(phrase.start, phrase.end)
+                return _Found(0.8, 1, value, range(phrase.start, phrase.end))
     return None
 
 
-def _choice_by_deed(slot: Slot, reading: Reading) -> tuple[float, int, Any, range] | None:
+def _choice_by_verb(slot: Slot, reading: Reading) -> _Found | None:
     """ "boost it" where a slot has "increase" and "decrease", "kill the lights" where it has "on" and "off"."""
     if {"on", "off"} <= {str(value).casefold() for value in slot.choices} and _cuts(reading):
-        return 0.8, 1, next(v for v in slot.choices if str(v).casefold() == "off"), range(0)
+        return _Found(0.8, 1, next(v for v in slot.choices if str(v).casefold() == "off"), range(0))
     done = families(reading.verb, reading.particle) if reading.verb else frozenset()
     akin = [value for value in slot.choices if done & families_of(split_name(str(value)))]
-    return (0.8, 1, akin[0], range(0)) if len(akin) == 1 else None
+    return _Found(0.8, 1, akin[0], range(0)) if len(akin) == 1 else None
 
 
 def _cuts(reading: Reading) -> bool:
@@ -144,6 +154,7 @@ def _cuts(reading: Reading) -> bool:
 
 
 def fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
+    """Fills a flag by the words that mean true or false, or by an opposite of them."""
     way = _way(reading)
     if slot.yes & _IN_FORCE and not way & {"on", "off"} and _cuts(reading):
         filling.put(slot, False, KNOWN)  # "kill the power"

@@ -1,8 +1,8 @@
-"""What a clause has in common with a tool, counted word by word."""
+"""The words that a clause has in common with a tool, counted as features."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from narratoria.narrator.english.phrases import Reading
@@ -40,6 +40,7 @@ def surface(
     misplaced: float,
     verbs: set[str],
 ) -> tuple[float, ...]:
+    """The features of words, in the order of `tool_matching.FEATURES`."""
     verb = stem(reading.verb) if reading.verb else ""
     said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
     named = _named(tool, verb, reading)
@@ -60,7 +61,7 @@ def surface(
 
 
 def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
-    """How far the clause's verb is the tool's: "take" alone is not "take off"."""
+    """The share of the tool's verb in the clause's: "take" alone is not "take off"."""
     if not verb or verb not in tool.words | tool.verbs:
         return 0.0
     if verb not in tool.verbs:
@@ -73,12 +74,14 @@ def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
     return 0.5 if not said or reading.particle in said else 0.0
 
 
-def _is_its_deed(tool: ToolProfile, reading: Reading) -> bool:
+def is_its_action(tool: ToolProfile, reading: Reading) -> bool:
+    """Tells if the clause's verb is one of the tool's, or of a family with one."""
     shared = families(reading.verb, reading.particle) & tool.families
     return stem(reading.verb) in tool.verbs or bool(shared)
 
 
 def kinship(tool: ToolProfile, reading: Reading, filling: Filling) -> tuple[float, float]:
+    """Akin and foreign: the verb shares a family with the tool, or is of others only."""
     if not reading.verb or stem(reading.verb) in tool.verbs:
         return 0.0, 0.0
     if any(reading.tokens[at].low == reading.verb for at in filling.used):
@@ -90,7 +93,7 @@ def kinship(tool: ToolProfile, reading: Reading, filling: Filling) -> tuple[floa
         return 1.0, 0.0
     article = {token.low for token in reading.tokens[reading.body : reading.body + 1]} & {"a", "an", "some"}
     if article and reading.verb in ("take", "pay", "run", "set", "call"):
-        return 0.0, 0.0  # "take a reading": the deed is in the noun
+        return 0.0, 0.0  # "take a reading": the action is in the noun
     if known & tool.hints or not says_enough(reading.verb, reading.particle):
         return 0.0, 0.0
     return 0.0, 1.0 if len(known) == 1 else 0.5  # a verb of several families has several meanings
@@ -99,7 +102,7 @@ def kinship(tool: ToolProfile, reading: Reading, filling: Filling) -> tuple[floa
 def unexplained_words(
     tool: ToolProfile, reading: Reading, filling: Filling, known: Mapping[str, float]
 ) -> float:
-    """Of the words beside the verb, the share that is neither in a slot nor like what the tool is about."""
+    """The share of the words beside the verb that are neither in a slot nor like what the tool is about."""
     familiar = {
         index: known.get(phrase.text, 0.0)
         for phrase in reading.phrases
@@ -127,7 +130,7 @@ def misplaced_object(
     if noun in filling.used or reading.stems[noun] in tool.words:
         return 0.0
     counted = any(first.start <= quantity.start < first.end for quantity in reading.quantities)
-    if counted and filling.used & set(range(first.start, first.end)) and _is_its_deed(tool, reading):
+    if counted and filling.used & set(range(first.start, first.end)) and is_its_action(tool, reading):
         return 0.0  # "serve nine people" says for how many
     numbers = {index for quantity in reading.quantities for index in range(quantity.start, quantity.end)}
     own = stem(reading.verb) in tool.verbs
@@ -138,30 +141,43 @@ def misplaced_object(
 
 
 def grounds(tool: ToolProfile, reading: Reading, filling: Filling, near: float) -> bool:
-    """Whether a clause gives a reason for this tool: "ok", "xyzzy" and "1" are near to some tool in any catalogue."""
-    said = [
-        token for token in reading.tokens if token.quoted or (_is_word(token) and token.low not in FILLERS)
-    ]
+    """Tells if a clause gives a reason for this tool: "ok", "xyzzy" and "1" are near to some tool in any catalogue."""
+    said = [t for t in reading.tokens if t.quoted or (_is_word(t) and t.low not in FILLERS)]
     own = {stem(token.low) for token in said if token.quoted or token.low not in STOPWORDS}
     plain = [token for token in reading.tokens if token.low[0].isalnum()]
-    if is_small_talk([t.low for t in plain]) or is_small_talk([t.text.casefold() for t in plain]):
+    if _is_small_talk(plain):
         chosen = len(plain) == 1 and _holds_something_known(tool, reading, filling, ("choice",))
         return chosen or bool(own & content_stems(tool.card.name) - PARTICLES)
-    if own & tool.words or _holds_something_known(
-        tool, reading, filling, ("choice", "flag", "text", "texts")
-    ):
+    if own & tool.words or _holds_something_known(tool, reading, filling, _NAMING):
         return True
+    return _has_meaning(said, tool, reading, filling, near)
+
+
+def _has_meaning(
+    said: Sequence[Token], tool: ToolProfile, reading: Reading, filling: Filling, near: float
+) -> bool:
+    """Tells if the words mean the tool: by their families, or because all of them are near to what it is for."""
+    words = [token.low for token in said if token.low not in STOPWORDS]
+    if _names_its_action(tool, reading, filling, words) or (filling.refers and words):
+        return True
+    if words and len({token.low for token in said}) >= _SENTENCE:
+        return near > _NEAR
+    return bool(said) and near > _NEARER and not filling.input
+
+
+def _is_small_talk(tokens: Sequence[Token]) -> bool:
+    return is_small_talk([t.low for t in tokens]) or is_small_talk([t.text.casefold() for t in tokens])
+
+
+_NAMING: Final = ("choice", "flag", "text", "texts")  # kinds of slots that hold more than a number
+
+
+def _names_its_action(tool: ToolProfile, reading: Reading, filling: Filling, words: Collection[str]) -> bool:
+    """Tells if the verb or another word of the clause is akin to one of the tool's."""
     if reading.verb and (stem(reading.verb) in tool.verbs or kinship(tool, reading, filling)[0]):
         return True
-    words = [token.low for token in said if token.low not in STOPWORDS]
-    if any(families(word, reading.particle) & tool.families for word in words):
-        return True
-    if any(_is_of_one_root(word, tool) for word in words):
-        return True
-    if filling.refers and words:
-        return True
-    whole = len({token.low for token in said}) >= _SENTENCE and bool(words)
-    return near > _NEAR if whole else bool(said) and near > _NEARER and not filling.input
+    akin = any(families(word, reading.particle) & tool.families for word in words)
+    return akin or any(_is_of_one_root(word, tool) for word in words)
 
 
 def _is_of_one_root(word: str, tool: ToolProfile) -> bool:
@@ -177,7 +193,7 @@ def _is_of_one_root(word: str, tool: ToolProfile) -> bool:
 
 
 def _is_word(token: Token) -> bool:
-    """No number, no letter, no three letters that were mended: such a word says something by itself."""
+    """Tells if a token says something by itself: no number, no letter, no three letters that were mended."""
     letters = sum(letter.isalpha() for letter in token.low)
     mended = len(token.low) <= _SHORT and token.text.casefold() != token.low
     return letters > 1 and token.low not in NUMBERS and not mended
@@ -186,7 +202,7 @@ def _is_word(token: Token) -> bool:
 def _holds_something_known(
     tool: ToolProfile, reading: Reading, filling: Filling, kinds: Collection[str]
 ) -> bool:
-    """Whether a slot of these kinds holds a choice or a thing that the clause names."""
+    """Tells if a slot of these kinds holds a choice or a thing that the clause names."""
     for slot in tool.slots:
         named = [reading.tokens[at] for at in filling.spans.get(slot.name, ())]
         firm = WORDS if slot.kind in ("choice", "flag") else _NAMED

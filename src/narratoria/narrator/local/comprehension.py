@@ -1,4 +1,4 @@
-"""One prompt on its way to calls: its clauses, and which tool each of them means with what input."""
+"""One prompt on its way to calls: its clauses, and the tool and input that each of them means."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from narratoria.narrator.english.clauses import (
     split_clauses,
     tokenize,
 )
-from narratoria.narrator.english.dictation import is_statement, records
+from narratoria.narrator.english.dictation import records
 from narratoria.narrator.english.mood import Mood, is_conditional
 from narratoria.narrator.english.named_things import EntityFinder, find_entities
-from narratoria.narrator.english.phrases import Phrase, Reading, read
+from narratoria.narrator.english.noun_phrases import Phrase
+from narratoria.narrator.english.phrases import Reading, read
 from narratoria.narrator.english.second_thoughts import amended
 from narratoria.narrator.english.words import DETERMINERS, NOUNISH, PREPOSITIONS, VERBS, split_name, stem
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
@@ -27,12 +28,12 @@ from narratoria.narrator.local.lists import (
     alternatives,
     leaves_over,
     left_out,
-    named_together,
     pairs,
     spread,
     with_tail,
     without,
 )
+from narratoria.narrator.local.spoken_of import SpokenOf
 from narratoria.narrator.local.tool_matching import Candidate, Sense
 from narratoria.narrator.local.tool_profiles import ToolProfile
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
@@ -41,7 +42,6 @@ from narratoria.run.plan import PlannedCall
 MAX_PROMPT: Final = 2_000  # characters; what follows is not read
 _MAX_CALLS: Final = 24
 _THE: Final = Token("the", "the")  # what follows it is no verb
-_MEANS: Final = ("with", "using")  # "it" is rather what something is done to than what it is done with
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Step:
 
 
 class Scene:
-    """What a prompt is understood by: the tools there are, and the things of the world."""
+    """The tools there are and the things of the world, by which a prompt is understood."""
 
     def __init__(self, knowledge: Knowledge, request: NarratorRequest) -> None:
         self.index = knowledge.index(request.tools)
@@ -72,7 +72,7 @@ class Scene:
 
 
 class Comprehension:
-    """What a prompt asks for, and what of it was not understood."""
+    """The calls a prompt asks for, and the clauses of it that were not understood."""
 
     def __init__(self, knowledge: Knowledge, request: NarratorRequest, scene: Scene | None = None) -> None:
         self.knowledge = knowledge
@@ -83,11 +83,7 @@ class Comprehension:
         self.steps: list[Step] = []
         self.unknown: list[Clause] = []
         self.almost: list[Candidate] = []
-        self.groups: list[tuple[str, ...]] = []  # what was named together, for "them"
-        self.past_groups: list[tuple[str, ...]] = []
-        self.things = self._past_things()
-        self.before = len(self.things)  # what follows was spoken of in this prompt
-        self.values: list[str] = []
+        self.spoken_of = SpokenOf(self.finder, (turn.prompt for turn in request.history[-3:]))
         self.observed: list[list[Candidate]] = []
         self.conditional = False  # "if he is hungry, …": nothing of it is done
         self.taken_back = False  # all of it: "drain the reef? No way."
@@ -104,7 +100,7 @@ class Comprehension:
         meant = amended(tokens, self.scene.is_verb)
         if meant != tokens:  # "cancel the concert, no wait, move it": what it is was said, though taken back
             for clause in split_clauses(tokens, self.scene.is_verb)[:1]:
-                self._remember(read(clause, self.finder), None)
+                self.spoken_of.add(read(clause, self.finder), None)
                 self.taken_back = clause.mood is Mood.ORDER and not any(t.low[0].isalnum() for t in meant)
         clauses = [
             self._let_be(clause)
@@ -125,7 +121,7 @@ class Comprehension:
             if index in self.readings:
                 self._consider(index, clause, sense)
             else:
-                self._remember(read(clause, self.finder), None)
+                self.spoken_of.add(read(clause, self.finder), None)
         return self.clauses, bool(self.readings)
 
     def _let_be(self, clause: Clause) -> Clause:
@@ -136,7 +132,7 @@ class Comprehension:
         return replace(clause, negated=True, mood=Mood.RULED_OUT) if bare else clause
 
     def _leave_out(self, clauses: list[Clause]) -> None:
-        """Notes for each clause what its exceptions name: "charge every robot except Bolt"."""
+        """Notes for each clause the things its exceptions name: "charge every robot except Bolt"."""
         for index, clause in enumerate(clauses):
             main = index + clause.excepts
             if clause.excepts and 0 <= main < len(clauses):
@@ -145,7 +141,7 @@ class Comprehension:
                 clauses[main] = with_tail(clauses[main], exception)
 
     def _read(self, index: int) -> Reading:
-        """A clause; where it only goes on with the one before ("also the cellar"), with the deed of that."""
+        """A clause; where it only goes on with the one before ("also the cellar"), with the verb of that."""
         clauses = self.clauses
         reading = read(clauses[index], self.finder)
         verb = reading.verb
@@ -176,7 +172,7 @@ class Comprehension:
         return frozenset(phrase.mention.entity.value for phrase in phrases if phrase.mention)
 
     def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
-        """Whether the prompt leads to one call of this tool, with these things, and all of it is understood."""
+        """Tells if the prompt leads to one call of this tool, with these things, and all of it is understood."""
         self.understand()
         calls = [call for step in self.steps for call in step.calls]
         undecided = any(token.low == "or" for token in tokenize(self.prompt))
@@ -186,7 +182,7 @@ class Comprehension:
         return calls[0].tool_path == (tool.path or tool.name) and given.issuperset(map(str.casefold, things))
 
     def takes_down(self, text: str) -> bool:
-        """Whether the prompt ends in a call that takes `text` as words to be written or said."""
+        """Tells if the prompt ends in a call that takes `text` as words to be written or said."""
         if not self.scene.writes:
             return False
         self.understand()
@@ -194,7 +190,7 @@ class Comprehension:
         return last is not None and text in last.input.values() and not self.unknown
 
     def embed(self, readings: Iterable[Reading]) -> Sense:
-        """What the clauses and what they speak of mean; all at once, for many texts cost little more than one."""
+        """The meaning of the clauses and their phrases, all at once: many texts cost little more than one."""
         clauses: dict[str, None] = {}
         texts: dict[str, None] = {}
         for reading in readings:
@@ -221,7 +217,7 @@ class Comprehension:
             shared = read(Clause(reading.tokens + following.tokens[following.body :]), self.finder)
             other = self._choose(shared, self.embed([shared]), clause.mood)
             self.observed.pop()
-            if other and other.names_the_deed and (best is None or other.score > best.score):
+            if other and other.names_the_action and (best is None or other.score > best.score):
                 reading, best = shared, other
         if best is None and (measured := self._measured(reading)):
             best = self._choose(measured, self.embed([measured]), clause.mood)
@@ -230,13 +226,13 @@ class Comprehension:
         if each:
             for one, chosen in each:
                 self._call(index, clause, chosen, one)
-                self._remember(one, chosen)
+                self.spoken_of.add(one, chosen)
             return
         if best is None:
             self.unknown.append(clause)
         else:
             self._call(index, clause, best, reading)
-        self._remember(reading, best)
+        self.spoken_of.add(reading, best)
 
     def _measured(self, reading: Reading) -> Reading | None:
         """ "note that Luna weighs 4 kilos": where no tool takes the words, one may take the number."""
@@ -269,37 +265,33 @@ class Comprehension:
         passed_over = False  # a likelier tool lacks something: another must account for every word
         for candidate in ranked:
             if mood is not Mood.ORDER and mood not in candidate.tool.answers:
-                continue  # a question about a deed is not the deed; what tells may answer it
-            filling = candidate.filling
-            if mood is Mood.ORDER and (either := alternatives(reading, filling, candidate.tool.slots)):
-                filling.unfit.append(f"Which of them do you mean: {either}?")
-            wanting = filling.missing or filling.unfit or not candidate.tool.accepts(filling.input)
-            meant = self.knowledge.outweighs(candidate)
+                continue  # a question about an action is not the action; what tells may answer it
+            wanting = self._is_wanting(candidate, reading, mood)
             # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
             # next best: that would do something else altogether.
             if candidate.opposite or candidate.alien or self.is_disabled(candidate.tool.card):
                 return None
             if not candidate.grounded:
                 continue
+            meant = self.knowledge.outweighs(candidate)
             if meant and not wanting and not (passed_over and candidate.leaves_words_over):
                 return candidate
-            passed_over |= bool(meant and wanting)
+            passed_over |= meant and wanting
             if wanting and (meant or stem(reading.verb) in candidate.tool.verbs):
                 self.almost.append(candidate)
-            if candidate.names_the_deed or not (meant or wanting):
+            if candidate.names_the_action or not (meant or wanting):
                 return None
         return None
 
+    def _is_wanting(self, candidate: Candidate, reading: Reading, mood: Mood) -> bool:
+        """Tells if a tool cannot be called with what the clause says."""
+        filling, tool = candidate.filling, candidate.tool
+        if mood is Mood.ORDER and (either := alternatives(reading, filling, tool.slots)):
+            filling.unfit.append(f"Which of them do you mean: {either}?")
+        return bool(filling.missing or filling.unfit or not tool.accepts(filling.input))
+
     def _recent(self) -> Recent:
-        return Recent(
-            tuple(self.things),
-            tuple(self.values),
-            self.scene.kinds,
-            tuple(self.things[self.before :]),
-            self.scene.people,
-            tuple(self.groups),
-            tuple(self.past_groups),
-        )
+        return self.spoken_of.recent(self.scene.kinds, self.scene.people)
 
     def is_disabled(self, card: ToolCard) -> bool:
         disabled = self.request.disabled_skills
@@ -335,36 +327,6 @@ class Comprehension:
             return False
         last = self.steps[-1].calls[-1]
         return last.tool_path == call.tool_path and last.input == call.input
-
-    def _remember(self, reading: Reading, chosen: Candidate | None) -> None:
-        """Keep what was spoken of, for the pronouns that follow."""
-        plain = [p for p in reading.phrases if not (p.pronoun or p.quoted or p.clausal or p.mention)]
-        self.things += [phrase.text for phrase in plain if chosen is None]
-        phrases = sorted(reading.phrases, key=lambda phrase: phrase.prep not in _MEANS)
-        named = [phrase.mention or phrase.about for phrase in phrases]
-        self.things += [mention.entity.value for mention in named if mention]
-        lists = chosen.filling.lists.values() if chosen else named_together(reading)
-        self.groups += [tuple(map(str, several)) for several in lists]
-        means = {at for p in phrases if p.prep in _MEANS for at in range(p.start, p.end)}
-        slots = chosen.tool.slots if chosen else ()
-        spans = chosen.filling.spans if chosen else {}
-        for slot in sorted(slots, key=lambda slot: not means & set(spans.get(slot.name, ()))):
-            value = chosen.filling.input.get(slot.name) if chosen else None
-            if isinstance(value, str) and not is_statement(value):
-                self.values.append(value)
-                if slot.kind == "text" and not slot.quoted:
-                    self.things.append(value)
-
-    def _past_things(self) -> list[str]:
-        things: list[str] = []
-        for turn in self.request.history[-3:]:
-            for clause in split_clauses(tokenize(turn.prompt)):
-                reading = read(clause, self.finder)
-                self.past_groups += named_together(reading)
-                for phrase in reading.phrases:
-                    if phrase.mention and phrase.mention.entity.firm:
-                        things.append(phrase.mention.entity.value)
-        return things
 
 
 def _planned(card: ToolCard, values: dict[str, Any], number: int) -> PlannedCall:

@@ -1,14 +1,15 @@
-"""What a clause says of several things at once: all of them but one, each with its own place, one or the other."""
+"""Several things in one clause: all of them but one, each with its own place, one or the other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
 from narratoria.narrator.english.clauses import Clause
-from narratoria.narrator.english.phrases import Phrase, Reading
+from narratoria.narrator.english.noun_phrases import Phrase
+from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.words import (
     DETERMINERS,
@@ -169,17 +170,19 @@ def _joints(reading: Reading) -> list[int]:
 
 
 def _is_whole(reading: Reading, span: range) -> bool:
+    """Tells if a member of a list has an object and something more, or is counted."""
     inside = [phrase for phrase in reading.phrases if phrase.start in span]
     if not inside or any(phrase.clausal or phrase.pronoun for phrase in inside):
         return False
     opening = [token.low for token in reading.tokens[span.start : inside[0].start]]
+    if any(word in PREPOSITIONS for word in opening):
+        return False
+    if _is_given(inside, reading) or any(p.prep not in ("", "of") and not p.joined for p in inside[1:]):
+        return True
     numbers = [quantity for quantity in reading.quantities if quantity.start in span]
-    apart = [quantity for quantity in numbers if quantity.start > inside[0].start]
-    bare = not any(word in PREPOSITIONS for word in opening)
-    more = any(phrase.prep not in ("", "of") and not phrase.joined for phrase in inside[1:])
-    more |= _is_given(inside, reading)
     counted = bool(numbers) or opening[-1:] in (["a"], ["an"])  # "two scones and a loaf"
-    return bare and (more or bool(apart) or (counted and any(numbered for numbered in reading.quantities)))
+    apart = any(quantity.start > inside[0].start for quantity in numbers)
+    return apart or (counted and bool(reading.quantities))
 
 
 def _is_given(inside: Sequence[Phrase], reading: Reading) -> bool:
@@ -207,24 +210,32 @@ def leaves_over(
     recent: Recent,
     slots: Sequence[Slot],
 ) -> bool:
-    """Whether a list goes on with what a slot could hold and none does: it was meant for something."""
+    """Tells if a list goes on with what a slot could hold and none does: it was meant for something."""
     if sum(len(filling.lists.get(slot.name, ())) > 1 for slot in slots if slot.kind != "texts") > 1:
         return True  # two lists, and nothing says which goes with which
     joints = _joints(reading)
     if not joints:
         return False
-    whither = any(phrase.prep in ("to", "into") for phrase in reading.phrases)
-    taken = [str(value) for values in inputs for value in values.values()]
-    things = {value for slot in slots for value in recent.of_kind(slot.words)}
-    for phrase in reading.phrases:
-        free = not phrase.prep and not filling.used & set(range(phrase.start, phrase.end))
-        whence = whither and phrase.prep == "from" and not phrase.joined  # where they are now
-        listed = (phrase.start > joints[0] or free) and not whence
-        if phrase.mention and listed and phrase.mention.entity.value in things - set(taken):
-            return True
+    taken = {str(value) for values in inputs for value in values.values()}
+    things = {value for slot in slots for value in recent.of_kind(slot.words)} - taken
+    if any(_is_listed(phrase, joints[0], reading, filling) for phrase in _naming(reading, things)):
+        return True
     choices = [str(value) for slot in slots if slot.kind == "choice" for value in slot.choices]
     rest = {reading.stems[at] for at in range(reading.body, len(reading.stems)) if at not in filling.used}
     return any(value not in taken and stem(value) in rest for value in choices if value.isalpha())
+
+
+def _naming(reading: Reading, things: Collection[str]) -> list[Phrase]:
+    return [phrase for phrase in reading.phrases if phrase.mention and phrase.mention.entity.value in things]
+
+
+def _is_listed(phrase: Phrase, joint: int, reading: Reading, filling: Filling) -> bool:
+    """Tells if a phrase stands in a list, or free before it; not where it says whence."""
+    whither = any(other.prep in ("to", "into") for other in reading.phrases)
+    if whither and phrase.prep == "from" and not phrase.joined:
+        return False
+    free = not phrase.prep and filling.used.isdisjoint(range(phrase.start, phrase.end))
+    return phrase.start > joint or free
 
 
 # --- one or the other ----------------------------------------------------------------------------------
@@ -233,17 +244,15 @@ def leaves_over(
 def alternatives(reading: Reading, filling: Filling, slots: Sequence[Slot]) -> str:
     """The things a clause leaves a choice between, "Rex or Juno", as it says them; "" where it leaves none."""
     choices = {stem(str(v)) for slot in slots if slot.kind == "choice" for v in slot.choices}
+
+    def is_held(phrase: Phrase) -> bool:
+        span = range(phrase.start, phrase.end)
+        return not phrase.clausal and any(at in filling.used or reading.stems[at] in choices for at in span)
+
     for at, token in enumerate(reading.tokens[:-1]):
-        if token.low != "or" or token.quoted or at <= reading.body:
-            continue
-        one = next((p for p in reading.phrases if p.end == at), None)
-        other = next((p for p in reading.phrases if p.start > at and p.joined), None)
-        if one is None or other is None or one.clausal or other.clausal:
-            continue
-        held = [
-            any(i in filling.used or reading.stems[i] in choices for i in range(p.start, p.end))
-            for p in (one, other)
-        ]
-        if all(held):
-            return f"{one.text} or {other.text}"
+        if token.low == "or" and not token.quoted and at > reading.body:
+            one = next((p for p in reading.phrases if p.end == at), None)
+            other = next((p for p in reading.phrases if p.start > at and p.joined), None)
+            if one and other and is_held(one) and is_held(other):
+                return f"{one.text} or {other.text}"
     return ""

@@ -80,7 +80,7 @@ def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[list[Cand
 
 
 class _Answer:
-    """What is said and done about one prompt: a plan in order, or why there is none and what could be asked."""
+    """The answer to one prompt: a plan in order, or a reason why there is none and what could be asked."""
 
     def __init__(self, heard: Comprehension) -> None:
         self.heard = heard
@@ -98,7 +98,7 @@ class _Answer:
         return document(self.request, self._narrative(), self._ordered(clauses))
 
     def _hold_back(self, clauses: Sequence[Clause]) -> None:
-        """What waits for a deed that was not understood is not done without it, nor one of two that were offered."""
+        """Holds back steps that wait for a clause that was not understood, and both of "this or that"."""
         done = {step.clause for step in self.heard.steps}
         either = {i for at, clause in enumerate(clauses) if clause.either for i in (at - 1, at)}
         lost = {index for index, clause in enumerate(clauses) if self._is_lost(clause)}
@@ -119,7 +119,7 @@ class _Answer:
         return bidden and not told and any(clause is other for other in self.heard.unknown)
 
     def _ordered(self, clauses: Sequence[Clause]) -> list[PlannedCall]:
-        """The calls with their dependencies: order words, and pronouns that point to an earlier deed."""
+        """The calls with their dependencies: order words, and pronouns that point to an earlier call."""
         ids: dict[int, list[str]] = {}
         for step in self.steps:
             ids.setdefault(step.clause, []).extend(call.tool_id for call in step.calls)
@@ -162,7 +162,7 @@ class _Answer:
         if self.heard.almost:
             wanted = self.heard.almost[0].tool
             tools = [wanted, wanted, *(tool for tool in tools if tool is not wanted)]
-        spoken = frozenset(self.heard.things[self.heard.before :]) - self.heard.excepted
+        spoken = frozenset(self.heard.spoken_of.said) - self.heard.excepted
         offers = suggest(
             tools, self.heard.finder.entities, self.heard.knowledge.embed_names, spoken, self.request.recall()
         )

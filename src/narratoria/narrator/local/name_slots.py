@@ -1,114 +1,261 @@
-"""Which phrase of a clause belongs into which slot of names or words, and what it stands for there."""
+"""Fills the slots of names and words with the phrases of a clause, each where it fits best."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from narratoria.narrator.english.beings import names_somebody
 from narratoria.narrator.english.dictation import is_telling
+from narratoria.narrator.english.noun_phrases import EVERYTHING, Phrase
 from narratoria.narrator.english.numerals import SECONDS
-from narratoria.narrator.english.phrases import EVERYTHING, Phrase, Reading
-from narratoria.narrator.english.verbs import families
+from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.words import AUXILIARIES, STOPWORDS, stem, word_set
+from narratoria.narrator.local.clause_features import is_its_action
 from narratoria.narrator.local.filled_slots import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.local.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together
-from narratoria.narrator.local.slot_roles import role_score
+from narratoria.narrator.local.slot_roles import Roles
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _INDEFINITE: Final = word_set(
     "something anything nothing somebody someone anybody anyone nobody whatever whoever somewhere anywhere nowhere"
 )
+_LEAST: Final = 0.95  # what a phrase must score to fill a slot that is optional
 
 
 def fill_texts(
     tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
 ) -> None:
-    slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
-    if not slots:
-        return
-    reading = replace(
-        reading, phrases=[_without_the_rest(phrase, reading, filling) for phrase in reading.phrases]
-    )
-    counts = any(slot.kind == "number" for slot in tool.slots)
-    phrases = [
-        phrase
-        for phrase in reading.phrases
-        if not _spoken_for(phrase, reading, filling) and not (counts and _is_number(phrase, tool, reading))
-    ]
-    lead = next((slot for slot in slots if slot.required), slots[0])
-    offers = [
-        (role_score(slot, phrase, tool, lead, reading, slots, alike), -index, slot, phrase)
-        for slot in slots
-        for index, phrase in enumerate(phrases)
-        if not phrase.owner
-    ]
-    taken: list[Phrase] = []
-    chosen: dict[str, Phrase] = {}
-    unknown: list[tuple[Slot, Phrase]] = []
-    for score, _, slot, phrase in sorted(offers, key=lambda offer: offer[:2], reverse=True):
-        if _names_nothing(phrase, slot, tool, recent, reading):
-            continue
-        if slot.name in filling.input or any(phrase is other for other in taken):
-            continue
-        if score < (0.0 if slot.required else 0.95) or (phrase.joined and not slot.required):
-            continue
-        if slot.quoted and phrase.joined and not phrase.quoted:
-            continue  # "radio Ada and Ben": who is listed with her is no message to her
-        if phrase.pronoun and (doubt := doubt_about(phrase.pronoun, slot, recent, filling, reading)):
-            filling.unfit.append(doubt)
-            continue
-        value, strength = _value(phrase, slot, recent, filling, reading)
-        stranger = slot.person and not slot.called and bool(recent.people) and not _is_known(phrase)
-        if value is not None and not phrase.pronoun and (stranger or not is_of_its_kind(slot, value, recent)):
-            unknown.append((slot, phrase))
-            continue
-        if value is None or any(value == other for other in filling.input.values()):
-            continue
-        taken.append(phrase)
+    """Fills every slot of names or words that a phrase of the clause fits."""
+    if any(slot.kind in ("text", "texts") for slot in tool.slots):
+        _TextFiller(tool, reading, recent, filling, alike).fill()
+
+
+class _Offer(NamedTuple):
+    """A phrase that may stand in a slot."""
+
+    score: float
+    place: int  # the earlier phrase first
+    slot: Slot
+    phrase: Phrase
+
+
+class _TextFiller:
+    """The phrases of one clause on their way into the slots of one tool."""
+
+    def __init__(
+        self, tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
+    ) -> None:
+        self.tool, self.recent, self.filling = tool, recent, filling
+        cut = [_without_the_rest(phrase, reading, filling) for phrase in reading.phrases]
+        self.reading = reading = replace(reading, phrases=cut)
+        self.slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
+        self.lead = next((slot for slot in self.slots if slot.required), self.slots[0])
+        counts = any(slot.kind == "number" for slot in tool.slots)
+        self.phrases = [
+            phrase
+            for phrase in cut
+            if not _spoken_for(phrase, reading, filling)
+            and not (counts and _is_number(phrase, tool, reading))
+        ]
+        self.roles = Roles(tool, reading, self.slots, self.lead, alike)
+        self.taken: list[Phrase] = []
+        self.chosen: dict[str, Phrase] = {}
+        self.unknown: list[tuple[Slot, Phrase]] = []  # phrases that fit a slot but name nothing it may hold
+
+    def fill(self) -> None:
+        offers = [
+            _Offer(self.roles.score(slot, phrase), -index, slot, phrase)
+            for slot in self.slots
+            for index, phrase in enumerate(self.phrases)
+            if not phrase.owner
+        ]
+        for offer in sorted(offers, key=lambda offer: offer[:2], reverse=True):
+            if self._is_open(offer):
+                self._place(offer.slot, offer.phrase)
+        for slot in self.slots:
+            if slot.kind == "text" and slot.name in self.chosen:
+                self._follow_list(slot, self.chosen[slot.name])
+        self._fill_the_other()
+        self._restore_order({(offer.slot.name, id(offer.phrase)): offer.score for offer in offers})
+        for slot, phrase in self.unknown:
+            if slot.name not in self.filling.input and not self._is_taken(phrase):
+                self.filling.unfit.append(f"I know of no {phrase.text} here.")
+
+    def _is_taken(self, phrase: Phrase) -> bool:
+        return any(phrase is other for other in self.taken)
+
+    def _is_open(self, offer: _Offer) -> bool:
+        """Tells if a slot may still take a phrase, and the phrase fits well enough."""
+        score, _, slot, phrase = offer
+        if slot.name in self.filling.input or self._is_taken(phrase) or self._names_nothing(phrase, slot):
+            return False
+        if score < (0.0 if slot.required else _LEAST) or (phrase.joined and not slot.required):
+            return False
+        # "radio Ada and Ben": who is listed with her is no message to her
+        return not (slot.quoted and phrase.joined and not phrase.quoted)
+
+    def _place(self, slot: Slot, phrase: Phrase) -> None:
+        """Puts a phrase into a slot, unless it names nothing that the slot may hold."""
+        if phrase.pronoun:
+            doubt = doubt_about(phrase.pronoun, slot, self.recent, self.filling, self.reading)
+            if doubt:
+                self.filling.unfit.append(doubt)
+                return
+        value, strength = self._value(phrase, slot)
+        if value is None:
+            return
+        stranger = slot.person and not slot.called and bool(self.recent.people) and not _is_known(phrase)
+        if not phrase.pronoun and (stranger or not is_of_its_kind(slot, value, self.recent)):
+            self.unknown.append((slot, phrase))
+            return
+        if any(value == other for other in self.filling.input.values()):
+            return
+        self.taken.append(phrase)
         if slot.quoted and strength == WORDS and not (slot.clausal and phrase.clausal):
             strength = GUESS  # words to be said belong in quotation marks
         if phrase.mention:
-            filling.used.update(_tokens_of(value, reading))
-        filling.put(slot, [value] if slot.kind == "texts" else value, strength, _spoken(phrase, reading))
-        filling.refers |= phrase.pronoun is not None
-        chosen[slot.name] = phrase
+            self.filling.used.update(_tokens_of(value, self.reading))
+        held = [value] if slot.kind == "texts" else value
+        self.filling.put(slot, held, strength, _spoken(phrase, self.reading))
+        self.filling.refers |= phrase.pronoun is not None
+        self.chosen[slot.name] = phrase
         if slot.kind == "texts":
-            _follow_list(slot, phrase, reading, recent, filling, taken)
-    for slot in slots:
-        if slot.kind == "text" and slot.name in chosen:
-            _follow_list(slot, chosen[slot.name], reading, recent, filling, taken)
-    meant = [phrase for phrase in phrases if not _names_nothing(phrase, lead, tool, recent, reading)]
-    _fill_the_other(slots, meant, taken, recent, filling, reading)
-    scores = {(slot.name, id(phrase)): score for score, _, slot, phrase in offers}
-    _restore_order([slot for slot in slots if slot.required], chosen, scores, filling)
-    for slot, phrase in unknown:
-        if slot.name not in filling.input and not any(phrase is other for other in taken):
-            filling.unfit.append(f"I know of no {phrase.text} here.")
+            self._follow_list(slot, phrase)
+
+    def _names_nothing(self, phrase: Phrase, slot: Slot) -> bool:
+        """Tells if a phrase has no name or words for a slot: "something", "was going", "to feed the cat"."""
+        mention, reading = phrase.mention, self.reading
+        if mention and slot.quoted and not reading.verb and names_somebody(mention.entity.stems):
+            return True  # "who is the guard?" has no words to be read or said in it
+        if phrase.quoted or phrase.pronoun or mention:
+            return False
+        if phrase.clausal:
+            return self._is_purpose(phrase, slot)
+        if phrase.text == EVERYTHING and self.recent.kinds and not slot.quoted:
+            return not is_its_action(self.tool, reading) or not self._all_of(phrase, slot)
+        if phrase.text.casefold() in _INDEFINITE:
+            return True
+        one = phrase.end - phrase.start == 1 and phrase.start > 0
+        return one and phrase.text.endswith("ing") and reading.tokens[phrase.start - 1].low in AUXILIARIES
+
+    def _is_purpose(self, phrase: Phrase, slot: Slot) -> bool:
+        """ "… to feed the cat" says what for, where somebody is asked for, or the verb is the tool's again."""
+        again = stem(phrase.text.split(" ")[0]) in self.tool.verbs and not slot.quoted
+        return phrase.prep == "to" and not slot.clausal and (slot.person or again)
+
+    def _fill_the_other(self) -> None:
+        """ "feed Rex some fish": the one object left over is the one thing more that may be said."""
+        slots = [slot for slot in self.slots if slot.name not in self.filling.input and slot.kind == "text"]
+        left = [
+            phrase
+            for phrase in self.phrases
+            if not (phrase.owner or phrase.clausal or self._is_taken(phrase))
+            and not self._names_nothing(phrase, self.lead)
+        ]
+        if len(slots) != 1 or len(left) != 1 or not self.taken or slots[0].quoted or slots[0].required:
+            return
+        slot, phrase = slots[0], left[0]
+        if phrase.joined or phrase.prep not in slot.preps | slot.hinted | {""}:
+            return
+        value, strength = self._value(phrase, slot)
+        known = value is not None and is_of_its_kind(slot, value, self.recent)
+        if known and value not in self.filling.input.values():
+            self.filling.put(slot, value, strength, _spoken(phrase, self.reading))
+            self.taken.append(phrase)
+
+    def _restore_order(self, scores: dict[tuple[str, int], float]) -> None:
+        """Where two slots would take either, gives the first what is said first: "compare A with B"."""
+        filled = [slot for slot in self.slots if slot.required and slot.name in self.chosen]
+        for first, second in pairwise(filled):
+            one, other = self.chosen[first.name], self.chosen[second.name]
+            if one.start < other.start or one.quoted or other.quoted:
+                continue
+            now = scores[first.name, id(one)] + scores[second.name, id(other)]
+            swapped = scores[first.name, id(other)] + scores[second.name, id(one)]
+            if now - swapped < 0.4:
+                for values in (self.filling.input, self.filling.strength):
+                    values[first.name], values[second.name] = values[second.name], values[first.name]
+
+    # --- lists ----------------------------------------------------------------------------------------------
+
+    def _follow_list(self, slot: Slot, phrase: Phrase) -> None:
+        """Adds the other members of the list that `phrase` is in: "the cup, the rope and the bread"."""
+        several = self._all_of(phrase, slot) if phrase.every else ()
+        if not several and phrase.pronoun:
+            several = meant_together(phrase.pronoun, slot, self.recent, self.filling, self.reading)
+        if several:
+            self._list(slot, list(several), list(several))
+            return
+        values: list[Any] = []
+        for other in self._members(phrase):
+            value = self.filling.input[slot.name] if other is phrase else self._value(other, slot)[0]
+            if value is None or (slot.kind == "text" and not is_of_its_kind(slot, value, self.recent)):
+                continue
+            values.append([value] if slot.kind == "texts" and other is not phrase else value)
+            self.filling.used.update(_spoken(other, self.reading))
+            self.taken.append(other)
+        if len(values) > 1:
+            self._list(slot, values, [item for part in values for item in part])
+
+    def _list(self, slot: Slot, values: list[Any], flat: list[Any]) -> None:
+        self.filling.lists[slot.name] = values
+        if slot.kind == "texts":
+            self.filling.input[slot.name] = flat
+
+    def _members(self, phrase: Phrase) -> list[Phrase]:
+        """The list around a phrase, without what another slot took and whoever is only spoken to."""
+        members = _list_around(phrase, self.reading)
+        joints = {token.low for token in self.reading.tokens[members[0].end : members[-1].start]}
+        # "take us to the port, helmsman": a word apart at the end that no "and" makes part of a list
+        apart = len(members) > 1 and not joints & {"and", "&", "plus", "or"} and members[-1].mention is None
+        members = members[:-1] if apart else members
+        return [one for one in members if one is phrase or not self._is_taken(one)]
+
+    def _all_of(self, phrase: Phrase, slot: Slot) -> tuple[str, ...]:
+        """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
+        last = self.reading.stems[phrase.end - 1]
+        several = self.recent.of_kind(slot.words if phrase.text == EVERYTHING else [last])
+        if phrase.every == "both" and len(several) != 2 and phrase.mention:
+            value, groups = phrase.mention.entity.value, self.recent.kinds.values()
+            several = next((group for group in groups if len(group) == 2 and value in group), ())
+        return several if len(several) == 2 or (len(several) > 2 and phrase.every != "both") else ()
+
+    def _value(self, phrase: Phrase, slot: Slot) -> tuple[str | None, float]:
+        """The value of a phrase in a slot and how sure it is; None where it has none there."""
+        reading = self.reading
+        if phrase.pronoun:
+            several = meant_together(phrase.pronoun, slot, self.recent, self.filling, reading)
+            meant = (
+                several[0] if several else meant_by(phrase.pronoun, slot, self.recent, self.filling, reading)
+            )
+            return meant, 0.9
+        if phrase.quoted:
+            return phrase.text, KNOWN
+        if phrase.every and (several := self._all_of(phrase, slot)):
+            return several[0], KNOWN
+        if phrase.every == "both" and len(_list_around(phrase, reading)) == 1:
+            return None, 0.0  # there are not two of them
+        if slot.quoted and phrase.mention and _is_spoken_of(phrase, reading):
+            return None, 0.0  # "… that Otto is ill": his name is not all that is to be written
+        if phrase.mention and not (slot.quoted and _says_more(phrase, reading)):
+            return phrase.mention.entity.value, KNOWN
+        words = zip(range(phrase.start, phrase.end), phrase.text.split(" "), strict=False)
+        return " ".join(word for at, word in words if at not in self.filling.used) or None, WORDS
 
 
-def _names_nothing(phrase: Phrase, slot: Slot, tool: ToolProfile, recent: Recent, reading: Reading) -> bool:
-    """Whether a phrase has no name or words for a slot in it: "something", "was going", "to feed the cat"."""
-    if phrase.mention and slot.quoted and not reading.verb and names_somebody(phrase.mention.entity.stems):
-        return True  # "who is the guard?" has no words to be read or said in it
-    if phrase.quoted or phrase.pronoun or phrase.mention:
-        return False
-    if phrase.clausal:
-        again = stem(phrase.text.split(" ")[0]) in tool.verbs
-        return phrase.prep == "to" and not slot.clausal and (slot.person or (again and not slot.quoted))
-    if phrase.text == EVERYTHING and recent.kinds and not slot.quoted:
-        own = stem(reading.verb) in tool.verbs or families(reading.verb, reading.particle) & tool.families
-        return not own or not _all_of(phrase, slot, reading, recent)
-    if phrase.text.casefold() in _INDEFINITE:
-        return True
-    one = phrase.end - phrase.start == 1 and phrase.start > 0
-    return one and phrase.text.endswith("ing") and reading.tokens[phrase.start - 1].low in AUXILIARIES
+def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:
+    first = last = reading.phrases.index(phrase)
+    while first and reading.phrases[first].joined:
+        first -= 1
+    while last + 1 < len(reading.phrases) and reading.phrases[last + 1].joined:
+        last += 1
+    return reading.phrases[first : last + 1]
 
 
 def _is_known(phrase: Phrase) -> bool:
-    """Whether the state has it, or it is called by a name that others may know."""
+    """Tells if the state has it, or it is called by a name that others may know."""
     return bool(phrase.mention or phrase.quoted or phrase.every) or phrase.text[:1].isupper()
 
 
@@ -126,41 +273,15 @@ def _without_the_rest(phrase: Phrase, reading: Reading, filling: Filling) -> Phr
         not apart
         or end == phrase.start
         or not rest
-        or not all(_is_taken(at, reading, filling) for at in rest)
+        or not all(_is_accounted_for(at, reading, filling) for at in rest)
     ):
         return phrase
     words = " ".join(phrase.text.split(" ")[: end - phrase.start])
     return replace(phrase, end=end, text=words, mention=lead, lead=None)
 
 
-def _is_taken(at: int, reading: Reading, filling: Filling) -> bool:
+def _is_accounted_for(at: int, reading: Reading, filling: Filling) -> bool:
     return at in filling.used or reading.tokens[at].low in STOPWORDS
-
-
-def _fill_the_other(
-    slots: Sequence[Slot],
-    phrases: Sequence[Phrase],
-    taken: list[Phrase],
-    recent: Recent,
-    filling: Filling,
-    reading: Reading,
-) -> None:
-    """ "feed Rex some fish": the one object left over is the one thing more that may be said."""
-    open_slots = [slot for slot in slots if slot.name not in filling.input and slot.kind == "text"]
-    left = [
-        phrase
-        for phrase in phrases
-        if not phrase.owner and not phrase.clausal and not any(phrase is one for one in taken)
-    ]
-    if len(open_slots) != 1 or len(left) != 1 or not taken or open_slots[0].quoted:
-        return
-    slot, phrase = open_slots[0], left[0]
-    if slot.required or phrase.joined or phrase.prep not in slot.preps | slot.hinted | {""}:
-        return
-    value, strength = _value(phrase, slot, recent, filling, reading)
-    if value is not None and is_of_its_kind(slot, value, recent) and value not in filling.input.values():
-        filling.put(slot, value, strength, _spoken(phrase, reading))
-        taken.append(phrase)
 
 
 def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
@@ -183,87 +304,8 @@ def _tokens_of(value: str, reading: Reading) -> set[int]:
     }
 
 
-def _restore_order(
-    slots: Sequence[Slot],
-    chosen: Mapping[str, Phrase],
-    scores: Mapping[tuple[str, int], float],
-    filling: Filling,
-) -> None:
-    """Where two slots would take either, the first takes what is said first: "compare A with B"."""
-    for first, second in pairwise(slot for slot in slots if slot.name in chosen):
-        one, other = chosen[first.name], chosen[second.name]
-        if one.start < other.start or one.quoted or other.quoted:
-            continue
-        now = scores[first.name, id(one)] + scores[second.name, id(other)]
-        swapped = scores[first.name, id(other)] + scores[second.name, id(one)]
-        if now - swapped < 0.4:
-            for values in (filling.input, filling.strength):
-                values[first.name], values[second.name] = values[second.name], values[first.name]
-
-
-def _follow_list(
-    slot: Slot, phrase: Phrase, reading: Reading, recent: Recent, filling: Filling, taken: list[Phrase]
-) -> None:
-    """The other members of the list that `phrase` is in: "the cup, the rope and the bread"."""
-    if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
-        filling.lists[slot.name] = list(several)
-        if slot.kind == "texts":
-            filling.input[slot.name] = list(several)
-        return
-    if phrase.pronoun and (several := meant_together(phrase.pronoun, slot, recent, filling, reading)):
-        filling.lists[slot.name] = list(several)
-        if slot.kind == "texts":
-            filling.input[slot.name] = list(several)
-        return
-    values: list[Any] = []
-    members = _list_around(phrase, reading)
-    spoken_to = members[-1] if _is_spoken_to(members, reading) else None
-    for other in members:
-        if other is spoken_to:
-            continue
-        if other is not phrase and any(other is one for one in taken):
-            continue
-        value = (
-            filling.input[slot.name] if other is phrase else _value(other, slot, recent, filling, reading)[0]
-        )
-        if value is None or (slot.kind == "text" and not is_of_its_kind(slot, value, recent)):
-            continue
-        values.append([value] if slot.kind == "texts" and other is not phrase else value)
-        filling.used.update(_spoken(other, reading))
-        taken.append(other)
-    if len(values) > 1:
-        filling.lists[slot.name] = values
-        if slot.kind == "texts":
-            filling.input[slot.name] = [item for part in values for item in part]
-
-
-def _is_spoken_to(members: Sequence[Phrase], reading: Reading) -> bool:
-    """ "take us to the port, helmsman": a word apart at the end that no "and" makes part of a list."""
-    joints = {t.low for t in reading.tokens[members[0].end : members[-1].start]}
-    return len(members) > 1 and not joints & {"and", "&", "plus", "or"} and members[-1].mention is None
-
-
-def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:
-    first = last = reading.phrases.index(phrase)
-    while first and reading.phrases[first].joined:
-        first -= 1
-    while last + 1 < len(reading.phrases) and reading.phrases[last + 1].joined:
-        last += 1
-    return reading.phrases[first : last + 1]
-
-
-def _all_of(phrase: Phrase, slot: Slot, reading: Reading, recent: Recent) -> tuple[str, ...]:
-    """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
-    last = reading.stems[phrase.end - 1]
-    several = recent.of_kind(slot.words if phrase.text == EVERYTHING else [last])
-    if phrase.every == "both" and len(several) != 2 and phrase.mention:
-        value = phrase.mention.entity.value
-        several = next((group for group in recent.kinds.values() if len(group) == 2 and value in group), ())
-    return several if len(several) == 2 or (len(several) > 2 and phrase.every != "both") else ()
-
-
 def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
-    """Every word of it that carries meaning already filled a slot."""
+    """Tells if every word of it that carries meaning already filled a slot."""
     if phrase.quoted or phrase.pronoun or phrase.clausal or phrase.text == EVERYTHING:
         return False
     rest = [i for i in range(phrase.start, phrase.end) if i not in filling.used]
@@ -271,43 +313,12 @@ def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
 
 
 def _is_number(phrase: Phrase, tool: ToolProfile, reading: Reading) -> bool:
-    """Nothing but a number and its unit: where a tool counts something, that is no name."""
+    """Tells if it is nothing but a number and its unit: where a tool counts something, that is no name."""
     units = {
         w for slot in tool.slots if slot.kind == "number" for w in slot.words | slot.told
     } | SECONDS.keys()
     numbers = {at for q in reading.quantities for at in range(q.start, q.end + (q.unit in units))}
     return not phrase.mention and not phrase.quoted and set(range(phrase.start, phrase.end)) <= numbers
-
-
-def _value(
-    phrase: Phrase, slot: Slot, recent: Recent, filling: Filling, reading: Reading
-) -> tuple[str | None, float]:
-    if phrase.pronoun:
-        if several := meant_together(phrase.pronoun, slot, recent, filling, reading):
-            return several[0], 0.9
-        meant = meant_by(phrase.pronoun, slot, recent, filling, reading)
-        return (meant, 0.9) if meant is not None else (None, 0.0)
-    if phrase.quoted:
-        return phrase.text, KNOWN
-    if phrase.every and (several := _all_of(phrase, slot, reading, recent)):
-        return several[0], KNOWN
-    if phrase.every == "both" and not _has_more(phrase, reading):
-        return None, 0.0  # there are not two of them
-    if slot.quoted and phrase.mention and _is_spoken_of(phrase, reading):
-        return None, 0.0  # "… that Otto is ill": his name is not all that is to be written
-    if phrase.mention and not (slot.quoted and _says_more(phrase, reading)):
-        return phrase.mention.entity.value, KNOWN
-    words = [
-        word
-        for index, word in zip(range(phrase.start, phrase.end), phrase.text.split(" "), strict=False)
-        if index not in filling.used
-    ]
-    return " ".join(words) or None, WORDS
-
-
-def _has_more(phrase: Phrase, reading: Reading) -> bool:
-    """ "both the cup and the rope"."""
-    return len(_list_around(phrase, reading)) > 1
 
 
 def _is_spoken_of(phrase: Phrase, reading: Reading) -> bool:

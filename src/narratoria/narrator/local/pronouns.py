@@ -1,13 +1,15 @@
-"""What a pronoun stands for in a slot: the latest thing that may be meant, or several that were named together."""
+"""Pronouns in a slot: the latest thing that may be meant, or several that were named together."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from narratoria.narrator.english.beings import ANIMALS, PEOPLE, SHIPS
 from narratoria.narrator.english.dictation import TO_SOMEBODY, is_telling
 from narratoria.narrator.english.named_things import is_being
-from narratoria.narrator.english.phrases import EVERYTHING, GIVES, Reading
+from narratoria.narrator.english.noun_phrases import EVERYTHING, Phrase
+from narratoria.narrator.english.phrases import GIVES, Reading
 from narratoria.narrator.english.words import split_name, stem, stem_set, word_set
 from narratoria.narrator.local.filled_slots import Filling, Recent
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
@@ -22,7 +24,7 @@ _COLLECTIVE: Final = word_set(
 
 
 def is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
-    """Where the state has things of the kind a slot is named for, it takes one of those and nothing else."""
+    """Tells if a slot may hold a value: one that is named for a kind of thing in the state takes only such a thing."""
     kind = recent.of_kind(slot.words - ANYTHING)
     return not kind or slot.quoted or value in kind
 
@@ -44,7 +46,7 @@ def meant_together(
 
 
 def doubt_about(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str:
-    """What to ask where "them" may be the last thing alone: "feed Rex. Feed the cats. Brush them." """
+    """A question where "them" may be the last thing alone: "feed Rex. Feed the cats. Brush them." """
     if pronoun in _SOMEBODY and meant_by(pronoun, slot, recent, filling, reading) is None:
         return nobody_meant(pronoun)
     several = meant_together(pronoun, slot, recent, filling, reading)
@@ -70,24 +72,34 @@ def stray_somebody(reading: Reading, recent: Recent, used: set[int]) -> str:
 
 
 def left_out_of_a_gift(reading: Reading, tool: ToolProfile, filling: Filling) -> str:
-    """Who is given or told something in words that a tool leaves aside, or takes for a thing: "give the candle to Mira"
-    lights no candle, and "give the key to the guard" unlocks no guard."""
+    """Whoever is given or told something in words that a tool leaves aside, or takes for a thing.
+
+    "Give the candle to Mira" lights no candle, and "give the key to the guard" unlocks no guard.
+    """
     if reading.verb not in GIVES | TO_SOMEBODY or stem(reading.verb) in tool.verbs:
         return ""
     things = {at for slot in tool.slots if _asks_for_a_thing(slot) for at in filling.spans.get(slot.name, ())}
-    plain = [one for one in reading.phrases if not (one.prep or one.owner or one.joined or one.clausal)]
     told = is_telling(reading.verb)
-    first = plain[0] if len(plain) == 2 or (told and plain) else None
+    free = {at for at, word in enumerate(reading.stems) if at not in filling.used and word not in tool.words}
     for phrase in reading.phrases:
         at = phrase.end - 1
-        named = phrase.mention is not None and (phrase.prep == "to" or phrase is first)
-        being = phrase.pronoun in _SOMEBODY or bool(phrase.mention and is_being(phrase.mention.entity))
-        if being and at in things and (phrase.prep == "to" or phrase is first):
+        whom = phrase.prep == "to" or phrase is _first_object(reading, alone=told)
+        if whom and at in things and _is_being(phrase):
             return phrase.text
-        whom = bool(phrase.every) if phrase.text == EVERYTHING else named
-        if whom and not told and at not in filling.used and reading.stems[at] not in tool.words:
+        named = bool(phrase.every) if phrase.text == EVERYTHING else whom and phrase.mention is not None
+        if named and not told and at in free:
             return phrase.text
     return ""
+
+
+def _is_being(phrase: Phrase) -> bool:
+    return phrase.pronoun in _SOMEBODY or bool(phrase.mention and is_being(phrase.mention.entity))
+
+
+def _first_object(reading: Reading, *, alone: bool) -> Phrase | None:
+    """The first of two plain objects; with `alone`, of any number."""
+    plain = [one for one in reading.phrases if not (one.prep or one.owner or one.joined or one.clausal)]
+    return plain[0] if len(plain) == 2 or (alone and plain) else None
 
 
 def _asks_for_a_thing(slot: Slot) -> bool:
@@ -95,7 +107,7 @@ def _asks_for_a_thing(slot: Slot) -> bool:
 
 
 def _is_somebody(thing: str, recent: Recent) -> bool:
-    """People, animals, and whoever has a name that the state does not know."""
+    """Tells people, animals, and whoever has a name that the state does not know."""
     animal = any(thing in values for kind, values in recent.kinds.items() if kind in ANIMALS)
     person = thing in recent.people or any(thing in recent.kinds.get(kind, ()) for kind in PEOPLE)
     return person or animal or thing[:1].isupper()
@@ -108,7 +120,7 @@ def _is_ship(thing: str, recent: Recent) -> bool:
 def _said_of_kind(
     slot: Slot, recent: Recent, filling: Filling, reading: Reading
 ) -> tuple[tuple[str, ...], set[str]]:
-    """What was spoken of in this prompt and may stand in the slot, and all there is of the slot's kind."""
+    """The things spoken of in this prompt that may stand in the slot, and all there are of the slot's kind."""
     kind = set(recent.of_kind(slot.words - ANYTHING))
     elsewhere = _elsewhere(slot, filling, reading)
     said = (thing for thing in recent.said if thing not in elsewhere and (not kind or thing in kind))
@@ -129,17 +141,17 @@ def _is_plural(thing: str) -> bool:
 def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str | None:
     """The latest thing a pronoun can stand for in this slot: somebody for "him", for "it" rather something."""
     elsewhere = {str(value) for value in filling.input.values()}
-    elsewhere |= {p.mention.entity.value for p in reading.phrases if p.mention}
+    elsewhere |= {phrase.mention.entity.value for phrase in reading.phrases if phrase.mention}
     known = {value for values in recent.kinds.values() for value in values}
-    made = {
-        value for value in recent.values if value not in known
-    }  # "schedule a party, then invite Ada to it"
-    free = [thing for thing in reversed(recent.things) if thing not in elsewhere]
-    things = [thing for thing in free if thing in made or is_of_its_kind(slot, thing, recent)]
+    made = set(recent.values) - known  # "schedule a party, then invite Ada to it"
+
+    def fitting(spoken_of: Sequence[str]) -> list[str]:
+        free = (thing for thing in reversed(spoken_of) if thing not in elsewhere)
+        return [thing for thing in free if thing in made or is_of_its_kind(slot, thing, recent)]
+
     kind = {*recent.of_kind(slot.words - ANYTHING), *made}
-    things = [thing for thing in things if thing in kind] or things
-    values = [v for v in reversed(recent.values) if v in made or is_of_its_kind(slot, v, recent)]
-    things = things or [value for value in values if value not in elsewhere]
+    things = fitting(recent.things)
+    things = [thing for thing in things if thing in kind] or things or fitting(recent.values)
     if pronoun in _SOMEBODY:
         things = [t for t in things if _is_somebody(t, recent) or (pronoun in _SHE and _is_ship(t, recent))]
     if pronoun in _SOMEBODY or slot.person:

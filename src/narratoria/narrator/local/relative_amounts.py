@@ -9,28 +9,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from narratoria.narrator.english import lexicon
 from narratoria.narrator.english.numerals import SECONDS, Quantity
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.words import PREPOSITIONS, split_name, stem, stem_set, word_set
+from narratoria.narrator.english.words import PREPOSITIONS, split_name, stem, stem_set, stems_of, word_set
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
-_COMPARED: Final = word_set(
-    "more less fewer higher lower warmer cooler colder hotter brighter dimmer darker lighter louder quieter softer "
-    "faster slower longer shorter deeper shallower taller wider narrower heavier stronger weaker thicker thinner "
-    "bigger smaller larger greater later earlier closer nearer farther further harder milder steeper cheaper "
-    "up down too above below"
-)
+_COMPARED: Final = lexicon.words("tools.compared")
 _FURTHER: Final = word_set("another further additional extra")
-_RAISES: Final = stem_set(
-    "raise lower increase decrease reduce bump nudge drop boost cool warm heat chill lift extend delay "
-    "postpone prolong shorten lengthen advance"
-)
+_RAISES: Final = stems_of("tools.raises")
 _UP_OR_DOWN: Final = word_set("up down")
 _SETS: Final = stem_set("set adjust regulate tune dial program configure change control")
-_LEVELS: Final = stem_set(
-    "level temperature celsius fahrenheit kelvin brightness volume speed percent percentage heading altitude "
-    "target setting position pressure intensity humidity"
-)
+_LEVELS: Final = stems_of("tools.levels")
 _OUTRIGHT: Final = stem_set("new target final desired absolute")
 _CHANGE: Final = re.compile(
     r"\bby (?:how|what)\b|\bhow (?:much|many|far)\b.*\b(?:more|less|fewer|higher|lower|up|down|by|add\w*|raise\w*"

@@ -1,4 +1,4 @@
-"""What the local narrator answers with: a plan, or in so many words what it did not understand."""
+"""The answers of the local narrator: a plan, or words about what it did not understand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from narratoria.narrator.english.clauses import Clause
 from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
-from narratoria.narrator.local.request_wording import deed
+from narratoria.narrator.local.request_wording import action
 from narratoria.narrator.local.tool_matching import Candidate
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
@@ -31,6 +31,7 @@ _BACK: Final = {
 
 
 def document(request: NarratorRequest, narrative: str | None, calls: list[PlannedCall]) -> PlanDocument:
+    """The plan that answers a request."""
     parent = request.parent_plan.request_id if request.parent_plan else None
     return PlanDocument(
         narrative=narrative,
@@ -55,14 +56,14 @@ def _shortened(words: Sequence[str]) -> str:
 
 
 def what_is_wanting(candidate: Candidate) -> str:
-    """What keeps a tool that was meant from being called."""
+    """The reason why a tool that was meant is not called."""
     if candidate.filling.unfit:
         return candidate.filling.unfit[0]
     slot = next((s for s in candidate.tool.slots if s.name in candidate.filling.missing), None)
     if slot is None:
         return UNKNOWN
     what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
-    told = deed(candidate.tool)
+    told = action(candidate.tool)
     return f"{f'To {told}' if told else 'For that'}, I need to know more: {what.rstrip('.?')}?"
 
 

@@ -1,4 +1,4 @@
-"""How a player may ask for a tool: sentences with places for things, made of what the tool's card says."""
+"""Sentences that ask for a tool, with places for things, made of what the tool's card says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EITHER_WAY: Final = re.compile(r"\b(on) or off\b|\b(up) or down\b")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the name of a thing goes."""
+    """A place for the name of a thing."""
 
     slot: Slot
     said: str  # what the tool's card says in its stead, "" for nothing in particular
@@ -43,6 +43,8 @@ Part: TypeAlias = str | Place
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
+    """A request with places for things."""
+
     parts: tuple[Part, ...]
     known: frozenset[str] = frozenset()  # values it goes without saying; they must be here
 
@@ -60,7 +62,7 @@ def sentences(tool: ToolProfile) -> list[Sentence]:
 
 
 def is_name(text: str) -> bool:
-    """What is spelled like a name is said without "the"."""
+    """Tells if a text is spelled like a name, which is said without "the"."""
     return text[:1].isupper() or any(letter.isdigit() for letter in text)
 
 
@@ -111,7 +113,7 @@ def _shortened(parts: list[Part]) -> list[Part]:
 
 
 def _imperative(parts: list[Part], tool: ToolProfile) -> Sentence | None:
-    """ "Turns" as "Turn"; None where the description does not begin with a deed."""
+    """ "Turns" as "Turn"; None where the description does not begin with a verb."""
     first = parts[0] if parts else ""
     if not isinstance(first, str) or not first.split():
         return None
@@ -123,19 +125,19 @@ def _imperative(parts: list[Part], tool: ToolProfile) -> Sentence | None:
 
 
 def _verb(word: str, tool: ToolProfile) -> str:
-    """The word as one would order it; "" where it is no deed, or one of a list."""
+    """The word as one would order it; "" where it is no verb, or one of a list."""
     low = word.casefold()
     if not low.isalpha():
         return ""
     for base in (low, low.removesuffix("s"), low.removesuffix("es")):
         if base in VERBS or base in NOUNISH:
             return base
-    deeds = {stem(split_name(tool.card.name)[0]), *(stem(text.split()[0]) for text, _ in tool.examples)}
-    return low if stem(low) in deeds and not low.endswith("s") else ""
+    verbs = {stem(split_name(tool.card.name)[0]), *(stem(text.split()[0]) for text, _ in tool.examples)}
+    return low if stem(low) in verbs and not low.endswith("s") else ""
 
 
-def deed(tool: ToolProfile) -> str:
-    """What a tool does, to be said after "to": "turn a machine or lamp in the workshop on or off"."""
+def action(tool: ToolProfile) -> str:
+    """The action of a tool, to be said after "to": "turn a machine or lamp in the workshop on or off"."""
     told = _imperative(_shortened([tool.card.description]), tool)
     text = str(told.parts[0]) if told else ""
     return text[:1].casefold() + text[1:]
@@ -147,27 +149,39 @@ def _of_name(tool: ToolProfile) -> Sentence | None:
     needed = [slot for slot in tool.required if slot.kind != "flag"]
     flags = [slot for slot in tool.required if slot.kind == "flag"]
     tail = " on" if flags and all("on" in slot.yes for slot in flags) else ""
-    about_things = {word for one in tool.slots for word in one.words}  # `station_status` names no deed
-    told = [stem(word) for word in split_name(tool.card.description)[:1]]
-    known = words[0] in VERBS | NOUNISH or stem(words[0]) in told
-    acts = known or (len(words) > 1 and stem(words[0]) not in about_things)
-    if not acts or len(needed) > 1 or (flags and not tail):
+    if not _names_an_action(tool) or len(needed) > 1 or (flags and not tail):
         return None
     if not needed:
         return Sentence((" ".join(words).capitalize() + tail,)) if len(words) > 1 else None
     slot = needed[0]
     while len(words) > 1 and stem(words[-1]) in slot.words:
         words = words[:-1]
+    asked = _before_the_place(words, slot)
+    if asked is None:
+        return None
+    article = "" if slot.kind == "choice" and asked == words else "the"
+    return Sentence((" ".join(asked).capitalize() + " ", Place(slot, "", article=article), tail))
+
+
+def _names_an_action(tool: ToolProfile) -> bool:
+    """Tells if a tool's name begins with a verb; `station_status` does not."""
+    words = split_name(tool.card.name)
+    told = [stem(word) for word in split_name(tool.card.description)[:1]]
+    if words[0] in VERBS | NOUNISH or stem(words[0]) in told:
+        return True
+    return len(words) > 1 and not any(stem(words[0]) in slot.words for slot in tool.slots)
+
+
+def _before_the_place(words: list[str], slot: Slot) -> list[str] | None:
+    """The words in front of a slot's place; None where nobody would say it so."""
     about = [word for word in words[1:] if word not in PARTICLES | PREPOSITIONS]
     if slot.name in PREPOSITIONS and words[-1] != slot.name:
-        return Sentence((" ".join([*words, slot.name]).capitalize() + " ", Place(slot, ""), tail))
+        return [*words, slot.name]
     if slot.kind == "choice" and not about:
-        return Sentence((" ".join(words).capitalize() + " ", Place(slot, "", article=""), tail))
+        return words
     if slot.kind != "text" or slot.quoted:
         return None
-    if about and words[1:] == about:
-        words = [words[0], "the", *about, "of"]
-    return Sentence((" ".join(words).capitalize() + " ", Place(slot, ""), tail))
+    return [words[0], "the", *about, "of"] if about and words[1:] == about else words
 
 
 def _cut(parts: list[Part], pattern: str, slot: Slot, said: str, noun: str = "") -> list[Part] | None:

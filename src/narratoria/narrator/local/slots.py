@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from narratoria.narrator.english.phrases import Reading
@@ -21,9 +22,11 @@ from narratoria.narrator.local.pronouns import (
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _SAYS_THE_SAME: Final = 0.8
+_CLEARLY: Final = 0.04  # how much likelier one choice must be than the next
 
 
 def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -> Filling:
+    """The slots of a tool as a clause fills them."""
     filling = Filling()
     for slot in tool.slots:
         if slot.kind == "choice":
@@ -33,9 +36,10 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
     fill_times(tool.slots, reading, filling)
     fill_numbers(tool, reading, filling)
     fill_texts(tool, reading, recent, filling, alike)
+    context = _Context(tool, reading, recent, filling, alike)
     for slot in tool.slots:
         if slot.name not in filling.input and slot.required:
-            _fill_from_context(slot, tool, reading, recent, filling, alike)
+            context.fill(slot)
         if slot.name not in filling.input and slot.required:
             filling.missing.append(slot.name)
     account_for_numbers(reading, filling)
@@ -46,89 +50,100 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
     return filling
 
 
-def _fill_from_context(
-    slot: Slot, tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
-) -> None:
-    if "default" in slot.schema:
-        filling.put(slot, slot.schema["default"], GUESS)
-        return
-    pronoun = any(phrase.pronoun for phrase in reading.phrases)
-    if slot.kind in ("choice", "flag") and (shown := _shown(slot, tool, reading, alike)) is not None:
-        filling.put(slot, shown, WORDS)
-    elif slot.kind == "choice":
-        them = next((p.pronoun for p in reading.phrases if p.pronoun), None) or ""
-        listed = [v for v in meant_together(them, slot, recent, filling, reading) if v in slot.choices]
+class _Context:
+    """Fills a slot that the clause says nothing for: from what was said before, or by likeness."""
+
+    def __init__(
+        self, tool: ToolProfile, reading: Reading, recent: Recent, filling: Filling, alike: Likeness
+    ) -> None:
+        self.tool, self.reading, self.recent = tool, reading, recent
+        self.filling, self.alike = filling, alike
+
+    def fill(self, slot: Slot) -> None:
+        if "default" in slot.schema:
+            self.filling.put(slot, slot.schema["default"], GUESS)
+        elif slot.kind in ("choice", "flag") and (shown := self._shown(slot)) is not None:
+            self.filling.put(slot, shown, WORDS)
+        elif slot.kind == "choice":
+            self._choose(slot)
+        elif slot.kind == "flag":
+            # Where the words for true and false are not used, doing what the tool is named for is true.
+            self.filling.put(slot, True, GUESS)
+        elif slot.kind == "text":
+            self._name(slot)
+
+    def _refer(self, slot: Slot, value: Any, strength: float, several: Sequence[Any] = ()) -> None:
+        """Puts in what was spoken of before."""
+        self.filling.put(slot, value, strength)
+        self.filling.refers = True
+        if several:
+            self.filling.lists[slot.name] = list(several)
+
+    def _choose(self, slot: Slot) -> None:
+        pronoun = next((phrase.pronoun for phrase in self.reading.phrases if phrase.pronoun), None) or ""
+        together = meant_together(pronoun, slot, self.recent, self.filling, self.reading)
+        listed = [value for value in together if value in slot.choices]
         if len(listed) > 1:
-            filling.put(slot, listed[0], 0.9)
-            filling.lists[slot.name] = list(listed)
-            filling.refers = True
+            self._refer(slot, listed[0], 0.9, listed)
             return
-        for value in reversed(recent.values):
-            if pronoun and value in slot.choices:
-                filling.put(slot, value, 0.9)
-                filling.refers = True
-                return
-        if _has_stray_phrase(tool, reading, filling):
+        last = next((value for value in reversed(self.recent.values) if value in slot.choices), None)
+        if pronoun and last is not None:
+            self._refer(slot, last, 0.9)
+            return
+        if self._has_stray_phrase():
             return  # "start the lawnmower" names a thing, and it is none of the choices
-        if pronoun and len(slot.choices) > 1 and not _says_more(reading):
+        if pronoun and len(slot.choices) > 1 and not self._says_more():
             return  # "open it", and nobody knows what: "make it louder" says more
         if len(slot.choices) == 1:
-            filling.put(slot, slot.choices[0], GUESS)
+            self.filling.put(slot, slot.choices[0], GUESS)
             return
-        name = " ".join(split_name(tool.card.name))
-        likes = sorted(
-            ((alike(f"{name} {value}", reading.text), str(value), value) for value in slot.choices),
-            key=lambda x: x[:2],
+        name, text = " ".join(split_name(self.tool.card.name)), self.reading.text
+        likes = [(self.alike(f"{name} {value}", text), str(value), value) for value in slot.choices]
+        likes.sort(key=lambda like: like[:2])
+        if likes[-1][0] - likes[-2][0] > _CLEARLY:
+            self.filling.put(slot, likes[-1][2], GUESS)
+
+    def _name(self, slot: Slot) -> None:
+        reading, recent, filling = self.reading, self.recent, self.filling
+        owner = next((phrase.pronoun for phrase in reading.phrases if phrase.owner), None)
+        if owner:  # "text his owner": whose is said before
+            together = meant_together(owner, slot, recent, filling, reading)
+            meant = together[0] if together else meant_by(owner, slot, recent, filling, reading)
+            if meant is not None:
+                self._refer(slot, meant, 0.9, together)
+        elif not reading.phrases and recent.things and len(reading.tokens) <= 2:
+            self._refer(slot, recent.things[-1], GUESS)
+        elif not slot.quoted and not filling.unfit:
+            # "don't invite Ines to the concert, invite Farid": to what was said before
+            several, taken = recent.of_kind(slot.words - ANYTHING), set(map(str, filling.input.values()))
+            said = [thing for thing in recent.said if thing in several and thing not in taken]
+            if said:
+                self._refer(slot, said[-1], GUESS)
+
+    def _shown(self, slot: Slot) -> Any:
+        """The value in an example that says the same: "furl the sails" says how much sail."""
+        likes = [
+            (self.alike(text, self.reading.text), values[slot.name])
+            for text, values in self.tool.examples
+            if slot.name in values
+        ]
+        best = max(likes, key=lambda like: like[0], default=(0.0, None))
+        return best[1] if best[0] > _SAYS_THE_SAME else None
+
+    def _says_more(self) -> bool:
+        """Tells if the clause has a word of its own beside the verb and its particle."""
+        verb = {self.reading.verb, self.reading.particle}
+        return any(
+            token.low[0].isalnum() and token.low not in STOPWORDS | verb for token in self.reading.tokens
         )
-        if len(likes) > 1 and likes[-1][0] - likes[-2][0] > 0.04:
-            filling.put(slot, likes[-1][2], GUESS)
-    elif slot.kind == "flag":
-        # Where the words for true and false are not used, doing what the tool is named for is true.
-        filling.put(slot, True, GUESS)
-    elif slot.kind == "text" and (owner := next((p.pronoun for p in reading.phrases if p.owner), None)):
-        together = meant_together(owner, slot, recent, filling, reading)
-        meant = together[0] if together else meant_by(owner, slot, recent, filling, reading)
-        if meant is not None:  # "text his owner": whose is said before
-            filling.put(slot, meant, 0.9)
-            filling.refers = True
-        if together:
-            filling.lists[slot.name] = list(together)
-    elif slot.kind == "text" and not reading.phrases and recent.things and len(reading.tokens) <= 2:
-        filling.put(slot, recent.things[-1], GUESS)
-        filling.refers = True
-    elif slot.kind == "text" and not slot.quoted and (several := recent.of_kind(slot.words - ANYTHING)):
-        # "don't invite Ines to the concert, invite Farid": to what was said before
-        taken = set(map(str, filling.input.values()))
-        said = [thing for thing in recent.said if thing in several and thing not in taken]
-        if said and not filling.unfit:
-            filling.put(slot, said[-1], GUESS)
-            filling.refers = True
 
-
-def _shown(slot: Slot, tool: ToolProfile, reading: Reading, alike: Likeness) -> Any:
-    """What an example that says the same fills this slot with: "furl the sails" says how much sail."""
-    likes = [
-        (alike(text, reading.text), values[slot.name])
-        for text, values in tool.examples
-        if slot.name in values
-    ]
-    best = max(likes, key=lambda like: like[0], default=(0.0, None))
-    return best[1] if best[0] > _SAYS_THE_SAME else None
-
-
-def _says_more(reading: Reading) -> bool:
-    """Whether a clause has any word of its own beside the verb and its particle."""
-    said = {token.low for token in reading.tokens} - STOPWORDS - {reading.verb, reading.particle}
-    return any(word[0].isalnum() for word in said)
-
-
-def _has_stray_phrase(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:
-    """A phrase with a word that neither fills a slot nor belongs to the tool: "purple" in "purple alert"."""
-    return any(
-        index not in filling.used
-        and reading.stems[index] not in tool.words
-        and reading.tokens[index].low not in STOPWORDS
-        for phrase in reading.phrases
-        if not phrase.pronoun
-        for index in range(phrase.start, phrase.end)
-    )
+    def _has_stray_phrase(self) -> bool:
+        """Tells if a phrase has a word that fills no slot and is not the tool's: "purple" in "purple alert"."""
+        return any(
+            index not in self.filling.used
+            and self.reading.stems[index] not in self.tool.words
+            and self.reading.tokens[index].low not in STOPWORDS
+            for phrase in self.reading.phrases
+            if not phrase.pronoun
+            for index in range(phrase.start, phrase.end)
+        )

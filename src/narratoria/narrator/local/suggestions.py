@@ -1,4 +1,4 @@
-"""What the player could do instead: requests the catalogue serves, about things that are really there."""
+"""Suggestions: requests the catalogue serves, about things that are really there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Embed: TypeAlias = Callable[[Sequence[str]], Vectors]
 
 
 class Reminder:
-    """What the memories recalled for a turn speak of: a choice about such a thing is offered before others."""
+    """The things that recalled memories speak of: a choice about one is offered before others."""
 
     def __init__(self, memories: Sequence[str]) -> None:
         self._spoken_of = [content_stems(memory) for memory in memories]
@@ -161,25 +161,27 @@ class _Stock:
         return spoken(place, pick.value, named=called and kept)
 
     def _pick(self, tool: ToolProfile, place: Place, besides: Collection[str]) -> _Pick | None:
-        slot = place.slot
+        """A thing or a choice for a place that no other offer of the tool has."""
+        slot, name = place.slot, tool.card.name
         if slot.kind == "choice":
-            choices = [str(c) for c in slot.choices if (tool.card.name, str(c)) not in self.taken]
-            choices.sort(key=lambda choice: -self.favour.get(choice, 0.0))
-            return _Pick(choices[0], True) if choices else None
+            return self._pick_choice(name, slot)
         if not self.things:
             return _Pick(place.said, False) if place.said else None
         free = [
-            thing
-            for thing in self.things
-            if (tool.card.name, thing.value) not in self.taken and thing.value not in besides
+            one for one in self.things if (name, one.value) not in self.taken and one.value not in besides
         ]
         kind = _of_kind(slot, free)
-        people = [thing for thing in free if slot.person == is_person(thing)]
-        best = self._likest(tool, place, kind or people or free, bool(kind))
-        if best is None or not (kind or best[1] > _LIKE_ENOUGH):
+        fitting = kind or [thing for thing in free if slot.person == is_person(thing)] or free
+        likest = self._likest(tool, place, fitting, bool(kind))
+        if likest is None or not (kind or likest[1] > _LIKE_ENOUGH):
             return _Pick(place.said, False) if place.free and place.said else None
-        thing, like = best
+        thing, like = likest
         return _Pick(thing.value, bool(kind) or (thing.value in self.favour and like > _FITTING))
+
+    def _pick_choice(self, name: str, slot: Slot) -> _Pick | None:
+        choices = [str(choice) for choice in slot.choices if (name, str(choice)) not in self.taken]
+        best = max(choices, key=lambda choice: self.favour.get(choice, 0.0), default=None)
+        return None if best is None else _Pick(best, True)
 
     def _likest(
         self, tool: ToolProfile, place: Place, things: Sequence[Entity], fit: bool

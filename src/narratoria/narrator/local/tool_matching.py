@@ -1,4 +1,4 @@
-"""Which tool does a clause mean? Likeness of meaning, words in common, and how well its slots are filled."""
+"""The search for the tool a clause means: by likeness, words in common, and how well its slots are filled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final
 
 from narratoria.narrator.embedding.minilm import Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
-from narratoria.narrator.english.mood import Mood, undoes
+from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.phrases import Reading
+from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import families, families_of, says_enough
 from narratoria.narrator.english.words import HARMFUL, split_name, stem, stem_set
 from narratoria.narrator.local.clause_features import (
@@ -65,7 +66,7 @@ WEIGHTS: Final[Mapping[str, float]] = {
     "told": 2.0,
 }
 NONE: Final = 8.35  # what a tool must score for any to be meant
-_OWN_DEED: Final = 0.2  # a verb of no family, this far from what a tool is for, is another deed
+_OWN_ACTION: Final = 0.2  # a verb of no family, this far from what a tool is for, is another action
 _LEFT_OVER: Final = 0.25
 _CLOSER: Final = 4  # tools that are compared once more,
 _LEAD: Final = 1.2  # unless one is this far ahead of all others
@@ -77,7 +78,7 @@ _VAGUE: Final = stem_set("try let point word roll go take like please have start
 
 @dataclass(frozen=True, slots=True)
 class Sense:
-    """What texts mean: vectors of the plain model by text, and of the tuned one for whole clauses."""
+    """The meaning of texts: vectors of the plain model by text, and of the tuned one for whole clauses."""
 
     plain: Mapping[str, Vectors]
     tuned: Mapping[str, Vectors]
@@ -92,14 +93,14 @@ class Candidate:
     score: float
     opposite: bool  # the clause's verb undoes what the tool does
     alien: bool = False  # the clause's verb says plainly that something else is to be done
-    plain_deed: bool = True  # it does say what is to be done, as "get" and "put" do not
+    plain_action: bool = True  # it does say what is to be done, as "get" and "put" do not
     grounded: bool = True  # the clause says something that may mean a tool, as "ok" and "1" do not
 
     @property
-    def names_the_deed(self) -> bool:
-        """Whether the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
+    def names_the_action(self) -> bool:
+        """Tells if the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
         named = self.features[FEATURES.index("verb")] == 1.0 or self.features[FEATURES.index("akin")]
-        return bool(named) and self.plain_deed
+        return bool(named) and self.plain_action
 
     @property
     def leaves_words_over(self) -> bool:
@@ -202,7 +203,7 @@ class _Look:
         return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
 
     def _is_anothers(self, tool: ToolProfile) -> bool:
-        """Whether the verb is a blow, not this tool's deed and another one's: "attack the gate" is not to open it."""
+        """Tells if the verb is a blow that another tool deals: "attack the gate" is not to open it."""
         verb = self.reading.verb
         if self.mood is not Mood.ORDER or verb in LIGHTEST or stem(verb) in tool.words:
             return False
@@ -250,7 +251,7 @@ class _Look:
 
 
 def _is_decided(ranked: Sequence[Candidate], bar: float) -> bool:
-    """Whether a closer look could neither bring up another tool nor tell whether any is meant."""
+    """Tells if a closer look could neither bring up another tool nor tell whether any is meant."""
     if not ranked:
         return True
     first, *others = ranked
@@ -288,7 +289,7 @@ def _says_no(tool: ToolProfile, filling: Filling) -> bool:
 
 
 def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Sequence[float]) -> bool:
-    """Whether the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
+    """Tells if the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
     verb = stem(reading.verb) if reading.verb else ""
     if not verb or verb in tool.words or features[FEATURES.index("akin")]:
         return False
@@ -300,7 +301,7 @@ def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: S
     if known or not says_enough(reading.verb, reading.particle):
         return False
     held = any(reading.tokens[at].low == reading.verb for at in filling.used)
-    return not held and verb not in _VAGUE and features[FEATURES.index("meant")] < _OWN_DEED
+    return not held and verb not in _VAGUE and features[FEATURES.index("meant")] < _OWN_ACTION
 
 
 def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a tool's card teaches before any prompt: its words, its slots, and how its examples fill them."""
+"""The profile of a tool, from its card: its words, its slots, and the way its examples fill them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from narratoria.narrator.english.words import (
     split_name,
     stem,
     stem_set,
+    stems_of,
     word_set,
 )
 from narratoria.narrator.protocol import ToolCard
@@ -35,12 +36,7 @@ _SAID: Final = stem_set("say tell write announce message text words speak reply"
 _SOMEBODY: Final = word_set("who whom whose somebody someone person")
 _WHO: Final = _SOMEBODY | {"name"}
 _GETS: Final = word_set("gets receives has takes sees hears borrows")
-_TELLS: Final = stem_set(
-    "show tell list look examine inspect scan check read report view find search query measure count "
-    "describe display compare analyse analyze test study survey review identify locate forecast summarise "
-    "summarize calculate explain ask question interview consult watch observe investigate weigh answer say "
-    "know define predict balance status inventory retrieve determine estimate lookup"
-)
+_TELLS: Final = stems_of("tools.tells")
 _ADVISES: Final = stem_set("hint advise help answer explain recall remember recommend")
 # What may be told how things are: "the bell is broken". Who notes any words at all is asked to in plain words.
 _TAKES_DOWN: Final = stem_set("report record tick mark register complain")
@@ -83,6 +79,8 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class ToolProfile:
+    """Everything that is known of a tool before any prompt."""
+
     card: ToolCard
     slots: tuple[Slot, ...]
     verbs: frozenset[str]  # stems of the verbs in its name and examples
@@ -91,7 +89,7 @@ class ToolProfile:
     nouns: frozenset[str]  # stems of the words of its name and description that are not verbs
     sentences: tuple[str, ...]  # what is embedded: description, name, examples
     validator: jsonschema_rs.Validator | None  # None where the parameters are no JSON Schema
-    families: frozenset[int] = frozenset()  # of its deeds
+    families: frozenset[int] = frozenset()  # of its actions
     hints: frozenset[int] = frozenset()  # of every word of its name and description
     deeds: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
     answers: frozenset[Mood] = frozenset()  # moods of a question that it may be asked in
@@ -100,7 +98,7 @@ class ToolProfile:
 
     @property
     def purpose(self) -> str:
-        """What it is for, in the shape the tuned model knows: "pick up: Take an object that lies here."."""
+        """Its purpose, in the shape the tuned model knows: "pick up: Take an object that lies here."."""
         return f"{' '.join(split_name(self.card.name))}: {self.card.description}"
 
     @property
@@ -118,45 +116,40 @@ class ToolProfile:
 
 
 def profile(card: ToolCard) -> ToolProfile:
+    """The profile of a tool, from its card."""
     examples = [(str(e.get("description", "")), _input(e)) for e in card.examples if e.get("description")]
+    texts = [text for text, _ in examples]
     readings = [(_read(text), values) for text, values in examples]
     slots = tuple(_slots(card.parameters, readings))
     name = " ".join(split_name(card.name))
     described = [read(clause, _NOBODY) for clause in split_clauses(tokenize(card.description))]
     spoken = [reading for reading in (*described, *(reading for reading, _ in readings)) if reading.verb]
     verbs = {stem(reading.verb) for reading in spoken} | {stem(split_name(card.name)[0])}
-    nouns = (content_stems(card.name) | content_stems(card.description)) - verbs
-    words = nouns | verbs | {word for slot in slots for word in slot.words | slot.told}
     done = {stem(word) for slot in slots for word in _done_by_choosing(slot)}
-    flags = {word for slot in slots for word in slot.yes | slot.no}
-    ways = {
-        stem(word)
-        for slot in slots
-        if slot.kind == "choice"
-        for v in slot.choices
-        for word in split_name(str(v))
-    }
-    said = {
-        word
-        for text in (name, card.description, *(text for text, _ in examples))
-        for word in split_name(text)
-    }
+    nouns = (content_stems(card.name) | content_stems(card.description)) - verbs
+    said = set(split_name(" ".join((name, card.description, *texts))))
     return ToolProfile(
         card,
         slots,
         frozenset(verbs | done),
         frozenset((stem(reading.verb), reading.particle) for reading in spoken),
-        frozenset(words | done),
+        frozenset(nouns | verbs | done).union(*(slot.words | slot.told for slot in slots)),
         frozenset(nouns),
-        (card.description, name, *(text for text, _ in examples)),
+        (card.description, name, *texts),
         _validator(card.parameters),
         _families(card, slots, spoken),
         families_of(split_name(f"{name} {card.description}")),
-        frozenset(verbs | done | flags | ways | said & {"on", "off", "out"}),
-        _answers(card, [r for r in described if r.verb], [text for text, _ in examples]),
+        frozenset(verbs | done | said & {"on", "off", "out"}).union(*map(_set_by, slots)),
+        _answers(card, [reading for reading in described if reading.verb], texts),
         tuple(examples),
         _fixed(card.name, described),
     )
+
+
+def _set_by(slot: Slot) -> set[str]:
+    """The words that set a flag or name a choice."""
+    values = slot.choices if slot.kind == "choice" else []
+    return {*slot.yes, *slot.no, *(stem(word) for value in values for word in split_name(str(value)))}
 
 
 def _fixed(name: str, described: Sequence[Reading]) -> frozenset[str]:
@@ -172,7 +165,7 @@ def _fixed(name: str, described: Sequence[Reading]) -> frozenset[str]:
 
 
 def _done_by_choosing(slot: Slot) -> list[str]:
-    """The choices that say how something is done name deeds: to mince is to cut in the way "minced"."""
+    """The choices that say how something is done name actions: to mince is to cut in the way "minced"."""
     words = [str(value) for value in slot.choices] if slot.kind == "choice" else []
     return [word for word in words if word.isalpha() and word.endswith("ed") and len(word) > 4]
 
@@ -315,7 +308,7 @@ def _kind(schema: Mapping[str, Any]) -> Kind:
 def _polarity(
     name: str, description: str, examples: Sequence[tuple[Reading, Mapping[str, Any]]]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Which words of a prompt mean true and which mean false, from the description and the examples."""
+    """The words of a prompt that mean true and those that mean false, from the description and the examples."""
     sides: dict[bool, set[str]] = {True: _said_of(name), False: set()}
     for side, words in _TRUE_FALSE.findall(description):
         sides[side.casefold() == "true"] |= _said_of(words)

@@ -12,9 +12,9 @@ from narratoria.narrator.embedding.background import GradualVectors
 from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.english.clauses import Clause, tokenize
-from narratoria.narrator.english.mood import undoes
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import read
+from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known
 from narratoria.narrator.english.words import OPPOSITES, STOPWORDS, stem
 from narratoria.narrator.paraphrase.everyday_requests import REQUESTS

@@ -1,0 +1,136 @@
+"""Noun phrases: words side by side that name one thing, or somebody and something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from narratoria.narrator.english.named_things import EntityFinder, Mention, is_being
+from narratoria.narrator.english.tokens import Token
+from narratoria.narrator.english.words import FILLERS, PARTICLES
+
+EVERYTHING: Final = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A noun phrase, or a subordinate clause that fills its place."""
+
+    prep: str  # "" for an object without one
+    start: int  # token indices in the clause, without determiners, end exclusive
+    end: int
+    text: str
+    mention: Mention | None = None
+    quoted: bool = False
+    pronoun: str | None = None
+    joined: bool = False  # it continues a list: "the cup and the rope"
+    clausal: bool = False  # "to call the bank", "where she was"
+    owner: bool = False  # the pronoun is possessive: "its log"
+    every: str = ""  # "both", "all", "every", "each": more than one is meant
+    about: Mention | None = None  # of a quotation: a thing it speaks of
+    lead: Mention | None = (
+        None  # the thing it opens with, where the rest may be another: "the cubs some milk"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Words side by side that make one noun phrase, or two: "send Lindqvist flowers"."""
+
+    tokens: Sequence[Token]
+    start: int
+    end: int
+    prep: str
+    joined: bool
+    finder: EntityFinder
+
+    def phrases(self, *, asks: bool, gives: bool) -> list[Phrase]:
+        """The phrases; `asks` in a question, `gives` where the verb takes somebody and something."""
+        span = self._trimmed()
+        if span.start == span.end:
+            return []
+        mention = span._find(span.start, span.end)
+        if not mention and span.end - span.start > 1:
+            if _is_name_before_a_noun(self.tokens, span.start):  # "Priya's card"
+                mention = span._find(span.start, span.start + 1)
+            if asks and not mention and (mention := span._find(span.start, span.end - 1)):
+                span = replace(
+                    span, end=span.end - 1
+                )  # "does the blood match …": the verb follows its subject
+        if mention and mention.end < span.end - 1 and (extra := span._find(mention.end, span.end)):
+            return span._two(mention.end, mention, extra.start, extra)
+        if gives and (two := span._gift(mention)):
+            return two
+        lead = span._lead() if gives and not mention and not self.prep else None
+        return [span._phrase(mention, every=_quantifier(self.tokens, span.start), lead=lead)]
+
+    def _gift(self, mention: Mention | None) -> list[Phrase]:
+        """Whom and what: "tell Mara hermit secrets", "feed everybody krill", "prescribe Rex meloxicam"; or none."""
+        tokens, start, end = self.tokens, self.start, self.end
+        if mention and mention.start > start and (whom := self._opens_with(mention.start)):
+            return self._two(whom.end, whom, mention.start, mention)
+        every = _quantifier(tokens, start)
+        if tokens[start].low == EVERYTHING and end > start + 1:
+            whole = Phrase(self.prep, start, start + 1, EVERYTHING, joined=self.joined, every=every)
+            return [whole, Phrase("", start + 1, end, written(tokens, start + 1, end), mention)]
+        named = tokens[start].text[:1].isupper()
+        if mention and not self.prep and not every and _names_whom(mention, start, end, named):
+            return self._two(mention.end, mention, mention.end, None)
+        return []
+
+    def _two(self, end: int, first: Mention, start: int, second: Mention | None) -> list[Phrase]:
+        rest = Phrase("", start, self.end, written(self.tokens, start, self.end), second)
+        return [replace(self, end=end)._phrase(first), rest]
+
+    def _phrase(self, mention: Mention | None, every: str = "", lead: Mention | None = None) -> Phrase:
+        text = written(self.tokens, self.start, self.end)
+        return Phrase(
+            self.prep, self.start, self.end, text, mention, joined=self.joined, every=every, lead=lead
+        )
+
+    def _trimmed(self) -> Span:
+        start, end = self.start, self.end
+        while start < end and self.tokens[start].low in FILLERS:
+            start += 1
+        while end > start and (self.tokens[end - 1].low in FILLERS or self.tokens[end - 1].low in PARTICLES):
+            end -= 1
+        return replace(self, start=start, end=end)
+
+    def _find(self, start: int, end: int) -> Mention | None:
+        return self.finder.find(self.tokens, start, end)
+
+    def _opens_with(self, end: int) -> Mention | None:
+        """The thing that the words up to `end` name to the last."""
+        mention = self._find(self.start, end)
+        return mention if mention and mention.end == end else None
+
+    def _lead(self) -> Mention | None:
+        """The thing that the words begin with, as long as it can be."""
+        cuts = range(self.end - 1, self.start, -1)
+        return next((one for cut in cuts if (one := self._opens_with(cut))), None)
+
+
+def _is_name_before_a_noun(tokens: Sequence[Token], start: int) -> bool:
+    return tokens[start].text[:1].isupper() and tokens[start + 1].text[:1].islower()
+
+
+def _names_whom(mention: Mention, start: int, end: int, named: bool) -> bool:
+    whole = mention.start == start and mention.end < end and mention.strength >= 1.0
+    return whole and (named or bool(is_being(mention.entity)))
+
+
+def _quantifier(tokens: Sequence[Token], start: int) -> str:
+    """ "both pans", "all the invoices", "each of the doors"."""
+    if tokens[start].low == EVERYTHING:
+        return "all"
+    at = start - 1
+    while at >= 0 and tokens[at].low in ("the", "my", "our", "your", "of", "these", "those"):
+        at -= 1
+    return tokens[at].low if at >= 0 and tokens[at].low in ("both", "all", "every", "each") else ""
+
+
+def written(tokens: Sequence[Token], start: int, end: int) -> str:
+    """The player's own spelling and capitals, except where a typo was mended."""
+    words = [t.text if t.quoted or t.text.casefold() == t.low else t.low for t in tokens[start:end]]
+    return " ".join(words)
