@@ -27,10 +27,10 @@ from narratoria.events import (
     ToolErrorEvent,
     UiEvent,
 )
+from narratoria.kinds.load import load_tool
 from narratoria.kinds.manifest import default_name
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.kinds.process.launch import LaunchRefused
-from narratoria.kinds.process.process_tool import process_tool
 from narratoria.run.executor import Call
 from narratoria.run.plan import CallResult
 from narratoria.run.registry import ToolRegistry
@@ -90,7 +90,7 @@ async def _call(
     session: Session,
 ) -> CallResult:
     try:
-        tool = process_tool(path)
+        tool = load_tool(path)
     except (LaunchRefused, ToolValidationError) as error:
         # A manifest that cannot be read leaves open what the tool may be given: it is not run.
         code = error.code if isinstance(error, LaunchRefused) else NOT_EXECUTABLE

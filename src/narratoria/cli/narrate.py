@@ -17,7 +17,7 @@ from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
-from narratoria.kinds.process.process_tool import process_tool
+from narratoria.kinds.load import load_tool
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.play.casting import granted_time, make_narrator, ready
@@ -161,7 +161,7 @@ def _folder_cards(folder: Path) -> list[ToolCard]:
     """The tools of a folder, by the paths under which `lint` and `run` find them with the same --tools."""
     registry, cards = ToolRegistry(), []
     for path in _executables(folder):
-        tool = process_tool(path)
+        tool = load_tool(path)
         registry.register(tool)  # says so where two have one name
         cards.append(replace(card(tool), path=path.relative_to(folder).as_posix()))
     if not cards:

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from narratoria.errors import (
     CANCELLED,
@@ -23,9 +23,10 @@ from narratoria.errors import (
 from narratoria.events import JsonObject
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
-from narratoria.tools.tool import Tool, ToolContext, ToolResult
+from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 
 AnyTool = Tool[Any, Any]
+COMPOSITION: Final = ToolKind("composition", made_of_tools=True)
 Arguments = Mapping[str, Any]
 
 
@@ -243,7 +244,7 @@ def _composed(
 ) -> AnyTool:
     # The parts check their own arguments; the whole accepts what any of them may want.
     accepted = {**parameters, "additionalProperties": True}
-    return Tool(name, description, run, parameters=accepted, timeout=timeout, retry=retry, kind="composition")
+    return Tool(name, description, run, parameters=accepted, timeout=timeout, retry=retry, kind=COMPOSITION)
 
 
 def _some(tools: Sequence[AnyTool], what: str) -> tuple[AnyTool, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -59,15 +59,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
         default_factory=list
     )
     """Variables it needs beside the standard ones: `NAME`, with the value the person has, or `NAME=VALUE`."""
+    kind: str = "process"
+    """How the tool is reached: an executable beside the manifest, or another kind that `kinds.load` knows."""
+    settings: JsonObject = msgspec.field(default_factory=dict)
+    """Settings of that kind, for those that need some."""
 
 
 _parse: Any = schema.parser_for(Manifest)
 
 
+SUFFIX: Final = ".tool.json"
+
+
 def manifest_path(executable: Path) -> Path:
     """Beside the executable: `torch-lighter` → `torch-lighter.tool.json`, `roll.py` → `roll.tool.json`."""
-    whole = executable.with_name(f"{executable.name}.tool.json")
-    return whole if whole.exists() else executable.with_name(f"{executable.stem}.tool.json")
+    whole = executable.with_name(f"{executable.name}{SUFFIX}")
+    return whole if whole.exists() else executable.with_name(f"{executable.stem}{SUFFIX}")
 
 
 def has_manifest(executable: Path) -> bool:
@@ -82,10 +89,14 @@ def default_name(executable: Path) -> str:
 
 def load_manifest(executable: Path) -> Manifest:
     """The manifest beside `executable`, or what can be said without one."""
-    path = manifest_path(executable)
     if not has_manifest(executable):
         name = default_name(executable)
         return Manifest(name=name, description=f"The executable {executable.name}."[:200])
+    return read_manifest(manifest_path(executable))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in the file `path`."""
     try:
         data = decode(path.read_bytes())
     except DuplicateKey as error:

@@ -12,7 +12,7 @@ from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.factcheck.patch_ledger import Ledger
-from narratoria.kinds.process.process_tool import process_tool
+from narratoria.kinds.load import load_tool
 from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.protocol import Narrator
 from narratoria.narrator.rules.patterns import same_request
@@ -214,7 +214,7 @@ def story_registry(story: Story) -> ToolRegistry:
     registry = ToolRegistry()
     for one in story.tools:
         try:
-            registry.register(process_tool(one.path))
+            registry.register(load_tool(one.path))
         except StoryInvalid:
             raise
         except NarratoriaError as error:

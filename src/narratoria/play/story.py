@@ -26,7 +26,7 @@ _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 @dataclass(frozen=True, slots=True)
 class StoryTool:
-    """An executable in the story's `tools/`, and the manifest beside it."""
+    """A tool in the story's `tools/`: its executable, or else its manifest, and what the manifest says."""
 
     name: str
     path: Path
@@ -335,13 +335,19 @@ def _rules(root: Path, tools: Sequence[StoryTool], *, needed: bool) -> Rules | N
 
 
 def _tools(folder: Path) -> Iterator[StoryTool]:
-    """Every file that can be run. What begins with `_` or `.` is the tools' own, as are folders."""
+    """Every file that can be run, and manifests of tools that are no executables.
+
+    What begins with `_` or `.` is the tools' own, as are folders.
+    """
     for path in sorted(folder.glob("*")):
         manifest = path.with_name(path.name + MANIFEST_SUFFIX)
         if path.name.endswith(MANIFEST_SUFFIX):
             tool = path.with_name(path.name.removesuffix(MANIFEST_SUFFIX))
             if not tool.is_file():
-                raise StoryInvalid(f"{path}: describes {tool.name!r}, which is not beside it")
+                described = _manifest(path)
+                if described.get("kind", "process") == "process":
+                    raise StoryInvalid(f"{path}: describes {tool.name!r}, which is not beside it")
+                yield StoryTool(tool.name, path, described)
             continue
         if path.name.startswith(("_", ".")) or not path.is_file():
             continue

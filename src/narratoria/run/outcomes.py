@@ -101,7 +101,7 @@ def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
     if not result.success:
         if result.failure is None:
             return ToolResult.failed(result.message, value=result.value)
-        return result if tool.kind == "composition" else _as_its_own(result)
+        return result if tool.kind.made_of_tools else _as_its_own(result)
     expected = tool.result_type
     if result.value is None or expected is Any:
         return result
@@ -207,7 +207,7 @@ def call_finished(
     meta, error = result.metadata, result.failure
     assert meta is not None  # noqa: S101 - the pipeline has just made it
     value = None
-    if tool is None or tool.kind != "process":  # a process returns the merge of its patches: told already
+    if tool is None or not tool.kind.returns_its_patches:
         value = writable(result.value)
         if type(value) is NotJson:
             session.root.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))

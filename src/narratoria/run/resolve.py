@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError
+from narratoria.kinds.load import load_tool
 from narratoria.kinds.process.launch import NotExecutable, ToolMissing
-from narratoria.kinds.process.process_tool import process_tool
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.tool import Tool
 
@@ -35,14 +35,19 @@ class ToolResolver:
         if known is not None:
             return known
         path = self.locate(tool_path)
+        found = next((tool for tool in self.registry if tool.origin == path), None)
+        if found is None:
+            found = self._load(path)
+        self._found[tool_path] = found
+        return found
+
+    def _load(self, path: Path) -> Tool[Any, Any]:
         try:
-            found = process_tool(path)
+            return load_tool(path)
         except ToolMissing as error:
             raise ToolRefused(TOOL_NOT_FOUND, str(error)) from None
         except NotExecutable as error:
             raise ToolRefused(NOT_EXECUTABLE, str(error)) from None
-        self._found[tool_path] = found
-        return found
 
     def locate(self, tool_path: str) -> Path:
         """The executable `tool_path` means, inside one of the roots; raises `ToolRefused` otherwise."""

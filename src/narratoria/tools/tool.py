@@ -11,6 +11,7 @@ import re
 import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
 
 import msgspec
@@ -162,6 +163,22 @@ class ToolHandler(Protocol[P_contra, R]):
     ) -> ToolResult[R] | Awaitable[ToolResult[R]]: ...
 
 
+class ToolKind(msgspec.Struct, frozen=True):
+    """A kind of tool, as data: what the pipeline and the journal do differently for tools of that kind."""
+
+    name: str
+    ends_itself: bool = False
+    """The handler keeps `context.time_limit` itself and can then say more than that time is up (a process: its
+    stderr). The pipeline's own timer stands behind it."""
+    returns_its_patches: bool = False
+    """The value is the merge of the call's patches, which the journal has already."""
+    made_of_tools: bool = False
+    """What failed inside keeps its verdict, and the time limit follows from the parts."""
+
+
+FUNCTION: Final = ToolKind("function")
+
+
 @keywords_spelled(execute="handler")
 @spelled(
     execute="is no method here: await registry.execute(name, args), or context.call(tool, args) in a handler"
@@ -176,8 +193,8 @@ class Tool(Generic[P, R]):
 
     __slots__ = (
         "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
-        "kind", "name", "parameters", "params_type", "parse", "permissions", "preconditions", "result_type", "retry",
-        "skill", "timeout", "title",
+        "kind", "name", "origin", "parameters", "params_type", "parse", "permissions", "preconditions", "result_type",
+        "retry", "skill", "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -205,9 +222,9 @@ class Tool(Generic[P, R]):
         inline: bool = False,
         skill: str | None = None,
         permissions: Sequence[str] = (),
-        kind: str = "function",
+        kind: ToolKind = FUNCTION,
         title: str | None = None,
-        ends_itself: bool = False,
+        origin: Path | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -223,9 +240,8 @@ class Tool(Generic[P, R]):
         self.permissions = tuple(permissions)
         self.kind = kind
         self.title = title
-        # The handler keeps `context.time_limit` itself and can then say more than that time is up (a process: its
-        # stderr); the pipeline's own timer stands behind it.
-        self.ends_itself = ends_itself
+        self.ends_itself = kind.ends_itself
+        self.origin = origin  # the file it was loaded from
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
@@ -235,7 +251,7 @@ class Tool(Generic[P, R]):
             raise ToolValidationError(f"tool {name!r}: handler is not callable: {handler!r}")
         if timeout is not None and not timeout > 0:
             raise ToolValidationError(f"tool {name!r}: timeout must be more than 0 seconds, got {timeout!r}")
-        if kind != "composition":  # a composition's is made of its parts'
+        if not kind.made_of_tools:
             check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
         _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
         check_waits(f"tool {name!r}: retry: backoff", retry)
@@ -270,7 +286,7 @@ class Tool(Generic[P, R]):
                 raise ToolValidationError(f"{where}.input: {error}") from None
 
     def __repr__(self) -> str:
-        return f"<Tool {self.name} ({self.kind})>"
+        return f"<Tool {self.name} ({self.kind.name})>"
 
 
 def fold_name(name: str) -> str:

@@ -127,6 +127,8 @@ FIELDS: Final = {
     "Manifest.examples": "Inputs to try.",
     "Manifest.operation": "What the request says under `operation`.",
     "Manifest.limits": "Caps on the output, where the runtime's defaults do not suit.",
+    "Manifest.kind": "How the tool is reached: `process`, an executable beside the manifest, or another kind.",
+    "settings": "Settings of that kind, for those that need some.",
     "Manifest.env": "Variables it needs beside the standard ones: `NAME`, with the value the person has, "
     "or `NAME=VALUE`.",
     "maxLineBytes": "Bytes in one line; by default 2 MiB.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ import msgspec
 
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
 from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
+from narratoria.kinds.from_manifest import permissions_of, tool_from_manifest
 from narratoria.kinds.manifest import Manifest, load_manifest
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.environment import Named, environment, named, unset_of
@@ -25,16 +26,10 @@ from narratoria.kinds.process.ndjson import Limits
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
 from narratoria.session import Session
 from narratoria.state import plain
-from narratoria.tools.contract import (
-    Compensation,
-    Effect,
-    PermissionPrecondition,
-    effects_from_data,
-    preconditions_from_data,
-)
-from narratoria.tools.retry import RetryPolicies, policy_from_data
-from narratoria.tools.tool import Tool, ToolContext, ToolExample, ToolResult
+from narratoria.tools.contract import Compensation, Effect
+from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 
+PROCESS: Final = ToolKind("process", ends_itself=True, returns_its_patches=True)
 _CLOSED: Final = "it had closed its standard output, and lived on"
 _LAYOUT: Final = "\n\t"
 _encode: Final = msgspec.json.Encoder().encode
@@ -67,38 +62,17 @@ def process_tool(
         named([*manifest.env, *env]),
         None if cwd is None else Path(cwd).absolute(),
     )
-    permissions = tuple(
-        PermissionPrecondition(description=f"the permission {name!r} must be granted", permission=name)
-        for name in manifest.permissions
-    )
-    tool: Tool[Any, JsonObject] = Tool(
-        manifest.name,
-        manifest.description,
+    return tool_from_manifest(
+        manifest,
         process.run,
-        [ToolExample(example.description, example.input) for example in manifest.examples],
-        parameters=manifest.parameters,
-        preconditions=(
-            *permissions,
-            *preconditions_from_data(manifest.preconditions, name=manifest.name, checks=checks),
-        ),
-        effects=[
-            _bound(effect, process, permissions)
-            for effect in effects_from_data(manifest.effects, name=manifest.name)
-        ],
-        timeout=manifest.timeout,
-        retry=RetryPolicies.NONE
-        if manifest.retry is None
-        else policy_from_data(manifest.retry, name=manifest.name),
-        skill=manifest.skill,
-        permissions=manifest.permissions,
-        kind="process",
-        title=manifest.title,
-        ends_itself=True,
+        kind=PROCESS,
+        checks=checks,
+        origin=path.resolve(),
+        bind=lambda effect: _bound(effect, process),
     )
-    return tool
 
 
-def _bound(effect: Effect, process: _Process, permissions: Sequence[PermissionPrecondition]) -> Effect:
+def _bound(effect: Effect, process: _Process) -> Effect:
     """An effect whose rollback is an operation of the same executable gets a tool that runs it."""
     rollback, manifest = effect.rollback, process.manifest
     if not isinstance(rollback, Compensation) or rollback.operation is None:
@@ -109,10 +83,9 @@ def _bound(effect: Effect, process: _Process, permissions: Sequence[PermissionPr
         f"Takes back: {effect.description}"[:200],
         undoing.run,
         parameters={"type": "object", "additionalProperties": True},
-        preconditions=permissions,
+        preconditions=permissions_of(manifest),
         timeout=manifest.timeout,
-        kind="process",
-        ends_itself=True,
+        kind=PROCESS,
     )
     return replace(effect, rollback=Compensation(tool=tool, input=rollback.input))
 
