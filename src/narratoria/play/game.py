@@ -141,8 +141,8 @@ class Game:
         async with self._reading:
             if self._ledger is None:
                 ledger, session = Ledger(), self.session
-                if isinstance(session.journal, Journal):
-                    await self._read_back(session.journal, ledger)
+                if self.journal is not None:
+                    await self._read_back(self.journal, ledger)
                 session.attach(ledger)
                 session.attach(self._chronicle)
                 self._ledger = ledger
@@ -172,8 +172,8 @@ class Game:
         Returns the turn, if it was one. A game that was cut short before its opening begins now.
         """
         warm_up(self.narrator)
-        journal = self.session.journal
-        if not isinstance(journal, Journal):
+        journal = self.journal
+        if journal is None:
             return None
         if journal.timeline.last is None and journal.timeline.open is None:
             return self.begin()
@@ -185,8 +185,8 @@ class Game:
 
     def where_we_are(self) -> TurnResult:
         """The newest turn that counts, as it was told; before the first, the story's opening."""
-        session, journal = self.session, self.session.journal
-        if not isinstance(journal, Journal) or journal.timeline.last is None:
+        session, journal = self.session, self.journal
+        if journal is None or journal.timeline.last is None:
             return TurnResult(session.turn_count, "", self.story.opening.narrative, list(session.choices))
         told = fold_turn(journal.store.read_turn(session.id, journal.timeline.last))
         result = TurnResult(told.turn, told.prompt, told.narrative, list(session.choices))
@@ -195,6 +195,12 @@ class Game:
             cast(Outcome, told.outcome),
         )  # it is not open: it counts
         return result
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal of a saved game."""
+        journal = self.session.journal
+        return journal if isinstance(journal, Journal) else None
 
     @property
     def busy(self) -> bool:

@@ -14,17 +14,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
 from narratoria.session.session import Record, Run, Session, Sink
 from narratoria.store.restoration import FetchTurn, Restoration, SnapshotTaken, take_snapshot
+from narratoria.store.store import Records, Store
 from narratoria.store.timeline import Timeline
-from narratoria.store.writer import ConnectionLost, Database
-
-if TYPE_CHECKING:
-    from narratoria.store.sql_writing import Lease, SqlStore
+from narratoria.store.writer import ConnectionLost
 
 GATHER: Final = 0.008  # seconds records may wait for company
 BATCH: Final = 512  # records that are written without waiting any longer
@@ -37,12 +35,47 @@ SNAPSHOT_RATIO: Final = (
 _PROMPT: Final = frozenset({TurnStarted, PlanMade, CallFinished, TurnCommitted})  # worth writing at once
 
 
+class Lease(Protocol):
+    """The right to write one session, held by one process at a time and freed when that process dies."""
+
+    @property
+    def held(self) -> bool:
+        """False once it was released, or lost with the connection that held it."""
+
+    def release(self) -> None: ...
+
+
+class JournalStore(Store, Protocol):
+    """A store as its journals see it: beside `Store`, leases and batches of records."""
+
+    def lease(self, session_id: str) -> Lease:
+        """Take the right to write a session, or raise `SessionBusy` that says who has it."""
+
+    def catch_up(self, session: Session, timeline: Timeline) -> Records:
+        """Fold in what others recorded since; returns the records of a turn that is open."""
+
+    def submit(
+        self,
+        key: int,
+        lease: Lease,
+        after: int,
+        batch: list[Record | Run],
+        *,
+        durable: bool,
+        snapshot: bytes | None,
+    ) -> Future[int]:
+        """Write a batch that follows record `after`; the future gives the bytes it takes."""
+
+    def submit_sync(self, key: int) -> Future[int]:
+        """Make everything that was written before last, also beyond the end of the machine."""
+
+
 class Journal:
     """Attached to `session`, whose records it writes. Holds the lease: nobody else writes it meanwhile."""
 
     def __init__(
         self,
-        store: SqlStore,
+        store: JournalStore,
         session: Session,
         key: int,
         lease: Lease,
@@ -244,16 +277,15 @@ class Journal:
         self._gathered, self._handed = 0, self._gathered
         durable = any(need_disk for _, need_disk, _ in self._waiters) or any(map(_ends_a_turn, batch))
         snapshot = self._snapshot_if_due(batch)
-        after, key, store, lease = self.written, self._key, self.store, self._lease
-
-        def append(database: Database) -> int:
-            if not lease.held:
-                raise ConnectionLost("the connection was lost, and with it the right to write")
-            content = None if snapshot is None else snapshot.content
-            return store.append(database, key, after, batch, durable, content)
-
         loop = asyncio.get_running_loop()
-        self._future = store.writer.submit(append, durable=durable)
+        self._future = self.store.submit(
+            self._key,
+            self._lease,
+            self.written,
+            batch,
+            durable=durable,
+            snapshot=None if snapshot is None else snapshot.content,
+        )
         self._future.add_done_callback(
             lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))
         )
@@ -325,9 +357,7 @@ class Journal:
     def _sync(self) -> None:
         """Everything is written, but not durably: an empty durable transaction makes it so."""
         loop, reached = asyncio.get_running_loop(), self.written
-        self._future = self.store.writer.submit(
-            lambda database: self.store.touch(database, self._key), durable=True
-        )
+        self._future = self.store.submit_sync(self._key)
         self._future.add_done_callback(lambda future: _on_loop(loop, lambda: self._synced(future, reached)))
 
     def _synced(self, future: Future[int], reached: int) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from narratoria.errors import JournalError
 from narratoria.events import (
@@ -25,28 +26,18 @@ from narratoria.session.assets import AssetStore
 from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.session import Record, Run, Session
 from narratoria.store import record_batches as chunks
-from narratoria.store.journal import Journal
+from narratoria.store.journal import Journal, Lease
 from narratoria.store.restoration import take_snapshot
 from narratoria.store.sql_reading import SqlReader
 from narratoria.store.sql_versions import TABLES
 from narratoria.store.store import SessionMeta, is_plain_id
 from narratoria.store.timeline import Timeline
-from narratoria.store.writer import Database, Writer
+from narratoria.store.writer import ConnectionLost, Database, Writer
 
 _ADOPTED: Final = 512  # records in a batch of an import ...
 _ADOPTED_BYTES: Final = 4 * 1024 * 1024  # ... which ends early when it has so many bytes
 _SWEEP_AGE: Final = 3600.0  # an import that is still running is not swept away
 _MARKED: Final = frozenset({TurnStarted, TurnCommitted, TurnUndone, TurnRedone, AssetStored, SessionStarted})
-
-
-class Lease(Protocol):
-    """The right to write one session, held by one process at a time and freed when that process dies."""
-
-    @property
-    def held(self) -> bool:
-        """False once it was released, or lost with the connection that held it."""
-
-    def release(self) -> None: ...
 
 
 class SqlStore(SqlReader):
@@ -183,10 +174,29 @@ class SqlStore(SqlReader):
             )
         return len(data)
 
-    def touch(self, database: Database, key: int) -> int:
-        """Write something, so that the commit reaches the disk. A job for the writer."""
-        database.execute("UPDATE sessions SET bytes = bytes WHERE key = ?", (key,))
-        return 0
+    def submit(
+        self,
+        key: int,
+        lease: Lease,
+        after: int,
+        batch: list[Record | Run],
+        *,
+        durable: bool,
+        snapshot: bytes | None,
+    ) -> Future[int]:
+        def append(database: Database) -> int:
+            if not lease.held:
+                raise ConnectionLost("the connection was lost, and with it the right to write")
+            return self.append(database, key, after, batch, durable, snapshot)
+
+        return self.writer.submit(append, durable=durable)
+
+    def submit_sync(self, key: int) -> Future[int]:
+        def touch(database: Database) -> int:  # something is written, so that the commit reaches the disk
+            database.execute("UPDATE sessions SET bytes = bytes WHERE key = ?", (key,))
+            return 0
+
+        return self.writer.submit(touch, durable=True)
 
     def _mark(
         self, database: Database, key: int, record: Record, durable: bool, absent: Collection[str]

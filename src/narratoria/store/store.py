@@ -20,6 +20,7 @@ from narratoria.session.session import Record, Session
 
 if TYPE_CHECKING:
     from narratoria.store.journal import Journal
+    from narratoria.store.timeline import Timeline
 
 SCHEMA_VERSION: Final = 2
 _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -123,6 +124,9 @@ class Store(Protocol):
         """The records after sequence number `after`, in order, those shared with a parent included."""
 
     def read_turn(self, session_id: str, turn: int) -> Records: ...
+
+    def sharing(self, session_id: str, turn: int) -> dict[str, Timeline]:
+        """The other sessions whose past has this very turn, taken back or not, each with its timeline."""
 
     def turns(self, session_id: str) -> Spans: ...
 
