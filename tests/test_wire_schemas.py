@@ -26,8 +26,8 @@ from narratoria.kinds.process.ndjson import Limits
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.run.executor import Call
 from narratoria.run.plan import ExecutionResult, PlanDocument
+from narratoria.run.records import call_result
 from narratoria.run.registry import ToolRegistry
-from narratoria.run.trace import call_result
 from narratoria.session import Session
 from narratoria.wire_schemas import (
     CONTRACTS,

@@ -33,8 +33,8 @@ from narratoria.kinds.process.custody import custody, sweep
 from narratoria.kinds.process.launch import LaunchRefused
 from narratoria.run.executor import Call
 from narratoria.run.plan import CallResult
+from narratoria.run.records import call_result
 from narratoria.run.registry import ToolRegistry
-from narratoria.run.trace import call_result
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
 from narratoria.store.store import data_home

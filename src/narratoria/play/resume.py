@@ -26,7 +26,7 @@ from narratoria.events import (
 )
 from narratoria.play.turn import Origin
 from narratoria.run.plan import CallResult, PlanDocument
-from narratoria.run.trace import output_of
+from narratoria.run.records import output_of, recorded_result
 from narratoria.session import Record
 from narratoria.store.journal import Journal
 
@@ -99,30 +99,15 @@ class _Call:
 
     def result(self, tool_id: str) -> CallResult | None:
         end = self.finished
-        if (end is not None and end.ok) or self.committed:
-            return CallResult(
-                tool_id=tool_id,
-                ok=True,
-                state="completed",
-                output=output_of(self.attempt, end.value if end else None),
-                execution_time=round(end.duration * 1000, 3) if end else 0.0,
-                retry_count=max(0, end.attempts - 1) if end else 0,
-                events=self.events,
-            )
-        if end is None or end.verdict == CANCELLED:
+        if end is not None and (end.ok or not self.committed):
+            if end.verdict == CANCELLED:
+                return None
+            return recorded_result(tool_id, end, self.events, self.attempt)
+        if not self.committed:
             return None
-        return CallResult(
-            tool_id=tool_id,
-            ok=False,
-            state=end.state,
-            execution_time=round(end.duration * 1000, 3),
-            retry_count=max(0, end.attempts - 1),
-            error=end.error,
-            error_code=end.error_code,
-            error_source=end.error_source,
-            suggestions=end.suggestions,
-            events=self.events,
-        )
+        # Killed between the commit and the record of the call's end.
+        output = output_of(self.attempt, None)
+        return CallResult(tool_id=tool_id, ok=True, state="completed", output=output, events=self.events)
 
 
 def _note(calls: dict[str, _Call], event: Any) -> None:

@@ -25,7 +25,7 @@ from narratoria.errors import (
     DeadlineExceededError,
 )
 from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
-from narratoria.run import handlers, outcomes
+from narratoria.run import handlers, outcomes, records
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.tools import contract
 from narratoria.tools.retry import RetryPolicy, pause
@@ -325,7 +325,7 @@ class ToolExecutor:
         def keep(one: contract.AppliedEffect) -> None:
             context.session.applied.append((one, context))
             if one.effect.reaches_outside:
-                context.session.effects.append(outcomes.effect_applied(tool, context, one))
+                context.session.effects.append(records.effect_applied(tool, context, one))
 
         await contract.apply_effects(tool.effects, context, result, params, cascade, keep)
 
@@ -358,7 +358,7 @@ class ToolExecutor:
             ResultMetadata(duration, time(), name, attempts, call_id, degraded),
         )
         if root.recording:
-            root.record(outcomes.call_finished(session, tool, final, call.tool_id if call else None))
+            root.record(records.call_finished(session, tool, final, call.tool_id if call else None))
         if root.dispatcher.heard:
             root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
         if root.beats:

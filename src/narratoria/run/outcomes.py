@@ -1,4 +1,4 @@
-"""How a call's ending is told: failures as data (002, "Exception Handling"), and what the journal keeps of a result."""
+"""Failures as data: each way a call can end, as a `ToolResult`. `records` has what is written down of them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,12 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
     describe,
 )
-from narratoria.events import CallFinished, EffectApplied, Notice
 from narratoria.tools import contract
-from narratoria.tools.schema import dump
-from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolResult
+from narratoria.tools.tool import Tool, ToolError, ToolResult
 from narratoria.tools.value_types import mismatch
 
 if TYPE_CHECKING:
-    from narratoria.session import Draft, Session
+    from narratoria.session import Draft
 
 # --- failures as data --------------------------------------------------------------------------------------
 
@@ -157,79 +155,3 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
             EXECUTION_FAILED, f"{name}: {describe(error)}; check the handler's signature and what it returns"
         )
     return failure(EXECUTION_FAILED, f"{name}: {describe(error)}")
-
-
-# --- what is written down ------------------------------------------------------------------------------------
-
-
-class NotJson(dict[str, Any]):
-    """Stands for a value that JSON cannot carry: `{"notJson": type}`.
-
-    A tool may hand the next one a thing that lives in this program alone, such as an open page. Its call has
-    succeeded and is not failed for the journal's sake; the journal says what it could not keep.
-    """
-
-    def __init__(self, value: Any) -> None:
-        super().__init__(notJson=type(value).__qualname__)
-
-    @property
-    def explanation(self) -> str:
-        return (
-            f"it returned {self['notJson']}, which is not JSON data, so the journal has only its name; "
-            f"return a dataclass or plain data if a replay, a plan or a model is to see it"
-        )
-
-
-def writable(value: Any) -> Any:
-    """The value as JSON data, or a `NotJson` in its place."""
-    try:
-        return dump(value)
-    except ToolValidationError:
-        return NotJson(value)
-
-
-def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.AppliedEffect) -> EffectApplied:
-    """What a later undo needs to take an outside effect back."""
-    return EffectApplied(
-        tool=tool.name,
-        call=context.call_id,
-        effect=one.index,
-        description=one.effect.description,
-        reversible=one.effect.reversible,
-        receipt=dump(one.receipt),
-    )
-
-
-def call_finished(
-    session: Session | Draft, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
-) -> CallFinished:
-    """The journal's last word on a call; a value it cannot keep is also said to people."""
-    meta, error = result.metadata, result.failure
-    assert meta is not None  # noqa: S101 - the pipeline has just made it
-    value = None
-    if tool is None or not tool.kind.returns_its_patches:
-        value = writable(result.value)
-        if type(value) is NotJson:
-            session.root.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))
-    return CallFinished(
-        call=meta.call_id,
-        tool=meta.tool_name,
-        ok=result.success,
-        state="completed"
-        if result.success
-        else "timeout"
-        if error and error.verdict == TIMEOUT
-        else "failed",
-        attempts=meta.attempts,
-        duration=round(meta.duration, 6),
-        tool_id=tool_id,
-        message=result.message,
-        value=value,
-        error_code=error.code if error else None,
-        error=error.message if error else None,
-        error_source=error.source if error else "runtime",
-        recoverable=error.recoverable if error else True,
-        suggestions=list(error.suggestions) if error else [],
-        stderr=(error.details or {}).get("stderr") if error else None,
-        part=session.depth > 0,
-    )

@@ -29,9 +29,9 @@ from narratoria.run.handlers import STUBBORN
 from narratoria.run.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
 from narratoria.run.plan_problems import waits_for
 from narratoria.run.plan_references import substitute, survey
+from narratoria.run.records import call_result, cut_short, go_on, not_run
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.resolve import ToolRefused, ToolResolver
-from narratoria.run.trace import call_result, cut_short, go_on, not_run
 from narratoria.session import Session
 from narratoria.tools.retry import RetryPolicy, plan_policy
 from narratoria.tools.tool import Tool

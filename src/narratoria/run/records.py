@@ -1,0 +1,199 @@
+"""A call's ending in its three forms, mapped here and nowhere else.
+
+The pipeline ends a call with a `ToolResult`; the journal keeps a `CallFinished` (seconds); a plan's trace and the wire
+have a `CallResult` (milliseconds). `recorded_result` reads the record of an earlier process back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from narratoria.errors import TIMEOUT, ToolValidationError
+from narratoria.events import CallFinished, EffectApplied, JsonObject, Notice, StatePatch, ToolEvent
+from narratoria.run.plan import CallResult, CallState
+from narratoria.state import merge_into
+from narratoria.tools import contract
+from narratoria.tools.schema import dump
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
+
+if TYPE_CHECKING:
+    from narratoria.run.executor import Call
+    from narratoria.session import Draft, Session
+
+
+def state_of(result: ToolResult[Any]) -> CallState:
+    """The state of a call that has ended, by the runtime's own verdict."""
+    if result.success:
+        return "completed"
+    error = result.failure
+    return "timeout" if error is not None and error.verdict == TIMEOUT else "failed"
+
+
+# --- for the trace -------------------------------------------------------------------------------------------
+
+
+def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
+    """The entry of a call that the pipeline has concluded."""
+    error = result.failure
+    return CallResult(
+        tool_id=tool_id,
+        ok=result.success,
+        state=state_of(result),
+        output=output_of(record.committed, result.value) if result.success else {},
+        execution_time=round(elapsed * 1000, 3),
+        retry_count=record.retries,
+        error=error.message if error else None,
+        error_code=error.code if error else None,
+        error_source=error.source if error else None,
+        suggestions=list(error.suggestions) if error else [],
+        events=record.events,
+    )
+
+
+def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
+    """A call's output: its patches merged; the returned value of a tool that only returned one."""
+    output: JsonObject = {}
+    for event in events:
+        if type(event) is StatePatch:
+            merge_into(output, event.patch)
+    if output or value is None:
+        return output
+    dumped = writable(value)
+    return dumped if isinstance(dumped, dict) else {"value": dumped}
+
+
+def cut_short(
+    tool_id: str, record: Call, started: float, state: CallState, code: str, reason: str
+) -> CallResult:
+    """The entry of a call that was running when its plan ended: what it had said by then is part of the trace."""
+    return CallResult(
+        tool_id=tool_id,
+        ok=False,
+        state=state,
+        execution_time=round((time.perf_counter() - started) * 1000, 3),
+        retry_count=record.retries,
+        error=reason,
+        error_code=code,
+        error_source="runtime",
+        events=record.events,
+    )
+
+
+def not_run(
+    tool_id: str, state: CallState, code: str, reason: str, suggestions: list[str], before: CallResult | None
+) -> CallResult:
+    """The entry of a call that was not run, this time; `before` is what became of it in the plan's last execution."""
+    return CallResult(
+        tool_id=tool_id,
+        ok=False,
+        state=state,
+        execution_time=before.execution_time if before else 0.0,
+        retry_count=before.retry_count if before else 0,
+        error=reason,
+        error_code=code,
+        error_source="runtime",
+        suggestions=suggestions,
+        events=before.events if before else [],
+    )
+
+
+def go_on(record: Call, before: CallResult, attempts: int, started: float) -> float:
+    """Let a call that failed in the plan's last execution go on where it stopped: what it said, how often it was tried
+    and how long that took count for the whole of it. Returns when it would have begun."""
+    record.events = list(before.events)
+    record.attempts = attempts
+    record.first_attempt = attempts + 1
+    return started - before.execution_time / 1000
+
+
+def recorded_result(
+    tool_id: str, end: CallFinished, events: list[ToolEvent], committed: Sequence[ToolEvent]
+) -> CallResult:
+    """The entry of a call that an earlier process concluded, from its record."""
+    return CallResult(
+        tool_id=tool_id,
+        ok=end.ok,
+        state=end.state,
+        output=output_of(committed, end.value) if end.ok else {},
+        execution_time=round(end.duration * 1000, 3),
+        retry_count=max(0, end.attempts - 1),
+        error=end.error,
+        error_code=end.error_code,
+        error_source=None if end.ok else end.error_source,
+        suggestions=end.suggestions,
+        events=events,
+    )
+
+
+# --- for the journal -----------------------------------------------------------------------------------------
+
+
+class NotJson(dict[str, Any]):
+    """Stands for a value that JSON cannot carry: `{"notJson": type}`.
+
+    A tool may hand the next one a thing that lives in this program alone, such as an open page. Its call has
+    succeeded and is not failed for the journal's sake; the journal says what it could not keep.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(notJson=type(value).__qualname__)
+
+    @property
+    def explanation(self) -> str:
+        return (
+            f"it returned {self['notJson']}, which is not JSON data, so the journal has only its name; "
+            f"return a dataclass or plain data if a replay, a plan or a model is to see it"
+        )
+
+
+def writable(value: Any) -> Any:
+    """The value as JSON data, or a `NotJson` in its place."""
+    try:
+        return dump(value)
+    except ToolValidationError:
+        return NotJson(value)
+
+
+def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.AppliedEffect) -> EffectApplied:
+    """What a later undo needs to take an outside effect back."""
+    return EffectApplied(
+        tool=tool.name,
+        call=context.call_id,
+        effect=one.index,
+        description=one.effect.description,
+        reversible=one.effect.reversible,
+        receipt=dump(one.receipt),
+    )
+
+
+def call_finished(
+    session: Session | Draft, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
+) -> CallFinished:
+    """The journal's last word on a call; a value it cannot keep is also said to people."""
+    meta, error = result.metadata, result.failure
+    assert meta is not None  # noqa: S101 - the pipeline has just made it
+    value = None
+    if tool is None or not tool.kind.returns_its_patches:
+        value = writable(result.value)
+        if type(value) is NotJson:
+            session.root.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))
+    return CallFinished(
+        call=meta.call_id,
+        tool=meta.tool_name,
+        ok=result.success,
+        state=state_of(result),
+        attempts=meta.attempts,
+        duration=round(meta.duration, 6),
+        tool_id=tool_id,
+        message=result.message,
+        value=value,
+        error_code=error.code if error else None,
+        error=error.message if error else None,
+        error_source=error.source if error else "runtime",
+        recoverable=error.recoverable if error else True,
+        suggestions=list(error.suggestions) if error else [],
+        stderr=(error.details or {}).get("stderr") if error else None,
+        part=session.depth > 0,
+    )
