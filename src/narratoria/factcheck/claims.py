@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from narratoria.narrator.english.words import PARTICLES, PREPOSITIONS, split_name, word_set
+from narratoria.narrator.english.words import NUMBERS, PARTICLES, PREPOSITIONS, split_name, word_set
 
 MAX_CLAIMS: Final = 24
 _MAX_TEXT: Final = 8_000
@@ -123,37 +123,9 @@ _MEASURED: Final = re.compile(
 _LOST: Final = re.compile(
     r"\byour\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are)\s+(?:gone|missing|lost)\b", re.IGNORECASE
 )
-_NUMBERS: Final[Mapping[str, int]] = {
-    word: number
-    for number, word in enumerate(
-        [
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "fifteen",
-            "sixteen",
-            "seventeen",
-            "eighteen",
-            "nineteen",
-            "twenty",
-        ],
-        1,
-    )
-}
+_COUNTED: Final = "|".join(word for word, value in NUMBERS.items() if value)
 _HOW_MANY: Final = re.compile(
-    rf"\byou\s+(?:now |still |already )?(?:have|hold|carry|own)\s+(?P<count>\d[\d,]*|{'|'.join(_NUMBERS)})\s+"
-    + _THING,
+    rf"\byou\s+(?:now |still |already )?(?:have|hold|carry|own)\s+(?P<count>\d[\d,]*|{_COUNTED})\s+" + _THING,
     re.IGNORECASE,
 )
 
@@ -326,7 +298,7 @@ def _possessions(sentence: str) -> Iterator[Claim]:
         yield from _had(match, expected=False, firm=False)
     for match in _HOW_MANY.finditer(sentence):
         said = match["count"].casefold()
-        yield from _had(match, firm=False, count=_NUMBERS.get(said) or int(said.replace(",", "")))
+        yield from _had(match, firm=False, count=NUMBERS.get(said) or int(said.replace(",", "")))
 
 
 def _takings(sentence: str, text: str, start: int) -> Iterator[Claim]:

@@ -182,28 +182,40 @@ def judge(claim: Claim, facts: Facts) -> Receipt:
     return Receipt(claim, "contradicted" if claim.expected else "held")
 
 
-def _having(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+_Evidence: TypeAlias = Iterator[
+    tuple[Path, bool, Any]
+]  # a path of the state, what it says of a claim, its value
+
+
+def _having(claim: Claim, facts: Facts) -> _Evidence:
     if claim.of:  # of the oil in the lamp nothing follows for the can
         yield from _having(replace(claim, of=()), facts)
         yield from (one for one in _having(replace(claim, thing=claim.of, of=()), facts) if one[1])
         return
     said = [claim.thing[:length] for length in range(len(claim.thing), 0, -1)]  # "the rope coiled about you"
     for _, path, value in next((found for words in said if (found := facts.find(words))), ()):
-        above = {word for key in path[:-1] for word in split_name(key)}
         if claim.count is not None:
             if (amount := _amount(value)) is not None and not _elsewhere(path):
                 yield path, amount == claim.count, value
-        elif above & _HOLDERS and not _elsewhere(path) and not _is_register(path, value):
-            yield path, value not in (None, False, 0), value
-        elif above & _HOLDERS and _elsewhere(path) and facts.keeps_inventory:
+        else:
+            yield from _held(path, value, facts)
+
+
+def _held(path: Path, value: Any, facts: Facts) -> _Evidence:
+    """Evidence that the player has a thing: it lies in a holder, or says itself who has it."""
+    if any(word in _HOLDERS for key in path[:-1] for word in split_name(key)):
+        if _elsewhere(path) and facts.keeps_inventory:
             yield path, False, value  # it lies in a room, or somebody else has it
-        elif isinstance(value, Mapping):
-            for key, trait in value.items():
-                name = split_name(str(key))
-                if name and name[-1] in _HELD and isinstance(trait, bool):
-                    yield (*path, str(key)), trait, trait
-                elif name and name[-1] in _WHERE and isinstance(trait, str):
-                    yield (*path, str(key)), trait.casefold() in _PLAYER, trait
+            return
+        if not _elsewhere(path) and not _is_register(path, value):
+            yield path, value not in (None, False, 0), value
+            return
+    for key, trait in value.items() if isinstance(value, Mapping) else ():
+        word = (split_name(str(key)) or [""])[-1]
+        if word in _HELD and isinstance(trait, bool):
+            yield (*path, str(key)), trait, trait
+        elif word in _WHERE and isinstance(trait, str):
+            yield (*path, str(key)), trait.casefold() in _PLAYER, trait
 
 
 def _is_register(path: Path, value: Any) -> bool:
@@ -224,7 +236,7 @@ def _elsewhere(path: Path) -> bool:
     return any(not set(split_name(key)) & (_PLAYER | _HOLDERS) for key in path[:first])
 
 
-def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+def _being(claim: Claim, facts: Facts) -> _Evidence:
     same = frozenset({claim.trait}.union(*_SAME.get(claim.trait, ())))
     opposed = frozenset().union(*_OPPOSED.get(claim.trait, ())) - same
     shut = opposed | _SHUT_BY if "open" in same else opposed
@@ -248,7 +260,7 @@ def _being(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
             yield path, value is (word in same), value
 
 
-def _being_at(claim: Claim, facts: Facts) -> Iterator[tuple[Path, bool, Any]]:
+def _being_at(claim: Claim, facts: Facts) -> _Evidence:
     here = whereabouts(facts.state)
     if here is not None and (elsewhere := is_elsewhere(claim.thing, here, facts.state)) is not None:
         yield here.path, not elsewhere, here.value

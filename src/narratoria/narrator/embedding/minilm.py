@@ -14,6 +14,7 @@ import mmap
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -226,7 +227,7 @@ class CachedEmbedder:
         if keep and fresh:
             self._memory.update(fresh)
             rows = [(key, vector.tobytes()) for key, vector in fresh.items()]
-            self._in_file(
+            self._on_cache_file(
                 lambda database: database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
             )
         if not keys:
@@ -240,12 +241,13 @@ class CachedEmbedder:
         for start in range(0, len(keys), 500):  # SQLite's default limit on parameters is 999
             part = keys[start : start + 500]
             query = f"SELECT key, value FROM vectors WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - marks
-            for key, value in self._in_file(lambda database: database.execute(query, part).fetchall()) or ():  # noqa: B023 - called at once
+            rows = self._on_cache_file(partial(_fetch, query, part))
+            for key, value in rows or ():
                 if isinstance(value, bytes) and len(value) == DIMENSIONS * 4:
                     self._memory[key] = np.frombuffer(value, dtype=np.float32)
 
-    def _in_file(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
-        """What `work` gives; None where the file cannot be used, also not when it is made anew."""
+    def _on_cache_file(self, work: Callable[[sqlite3.Connection], _Result]) -> _Result | None:
+        """The result of `work` on the cache file; None where no such file can be used, not even a new one."""
         for _ in range(2):
             try:
                 with closing(self._connect()) as database, database:
@@ -255,7 +257,7 @@ class CachedEmbedder:
             except sqlite3.DatabaseError as error:
                 if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _UNAVAILABLE:
                     return None
-            if not self._thrown_away():
+            if not self._delete_cache_file():
                 return None
         return None
 
@@ -270,13 +272,18 @@ class CachedEmbedder:
             raise
         return database
 
-    def _thrown_away(self) -> bool:
+    def _delete_cache_file(self) -> bool:
+        """Delete a damaged cache file; False where that fails."""
         try:
             for ending in ("", "-journal", "-wal", "-shm"):
                 self._file.with_name(self._file.name + ending).unlink(missing_ok=True)
         except OSError:
             return False
         return True
+
+
+def _fetch(query: str, values: Sequence[bytes], database: sqlite3.Connection) -> list[tuple[bytes, Any]]:
+    return database.execute(query, values).fetchall()
 
 
 # --- arithmetic ----------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from narratoria.narrator.llm.shortening import shortened
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
 from narratoria.tools import schema
+from narratoria.tools.schema.bounding import with_bounds
 
 MAX_NARRATIVE: Final = 1_200
 MAX_CALLS: Final = 8
@@ -89,31 +90,10 @@ def _input_schema(card: ToolCard) -> JsonObject:
     """A tool's parameters with every text and list bounded; free-form where they refer to definitions."""
     if not card.parameters or b'"$ref"' in msgspec.json.encode(card.parameters):
         return {"type": "object"}
-    bounded: JsonObject = _bounded(card.parameters)
-    for key in ("$schema", "$id", "title", "examples"):
-        bounded.pop(key, None)
-    return bounded
-
-
-def _bounded(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_bounded(one) for one in part]
-    if not isinstance(part, Mapping):
-        return part
-    bounded = {
-        key: {name: _bounded(child) for name, child in value.items()}
-        if key == "properties" and isinstance(value, Mapping)
-        else value
-        if key in ("enum", "const", "default", "required")
-        else _bounded(value)
-        for key, value in part.items()
+    parameters = with_bounds(card.parameters, longest_text=_MAX_STRING, most_items=_MAX_ITEMS)
+    return {
+        key: value for key, value in parameters.items() if key not in ("$schema", "$id", "title", "examples")
     }
-    kind = bounded.get("type")
-    if kind == "string" and not {"enum", "const", "pattern", "format"} & bounded.keys():
-        bounded.setdefault("maxLength", _MAX_STRING)
-    if kind == "array":
-        bounded.setdefault("maxItems", _MAX_ITEMS)
-    return bounded
 
 
 # --- from the form to a plan -------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, Final
 
 from narratoria.narrator.embedding.background import GradualVectors
@@ -17,11 +18,16 @@ from narratoria.narrator.english.phrases import read
 from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known
 from narratoria.narrator.english.words import OPPOSITES, STOPWORDS, stem
-from narratoria.narrator.paraphrase.everyday_requests import REQUESTS
 from narratoria.narrator.paraphrase.rule_phrases import phrases
 from narratoria.narrator.rules.patterns import NOWHERE, bare, meaningful
 from narratoria.narrator.rules.rule_file import Rule, Rules
 
+# Requests that no rule of a story is for; the file says more.
+REQUESTS: Final = tuple(
+    line
+    for line in resources.files(__package__).joinpath("everyday_requests.txt").read_text("utf-8").splitlines()
+    if line and not line.startswith("#")
+)
 PHRASES_PER_RULE: Final = 16
 _SHORTLIST: Final = (
     20  # rules a clause is compared with in full; equal to all of them on the development files, as 12 are
@@ -103,19 +109,9 @@ class Meanings:
         self._told = {rule.id: rule for rule in rules.rules}
         self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
         self._verbs = {rule.id: _verbs(rule) for rule in rules.rules}
-        opened = Counter(
-            word for rule in rules.rules for pattern in rule.patterns for word in pattern.openings
-        )
-        self.openings = [
-            word for word, _ in opened.most_common()
-        ]  # what requests begin with, common words first
-        owners: dict[str, list[str]] = {}
-        for rule in rules.rules:
-            for phrase in phrases(rule.patterns, _phrases_wanted(rule)):
-                if "{" not in phrase or not rule.fallback:
-                    owners.setdefault(phrase, []).append(rule.id)
-        # A single letter is a key, not a meaning; a pattern of nothing but a group says nothing at all.
-        owners = {p: of for p, of in owners.items() if len(p) > 2 and not (p[0] == "{" and p[-1] == "}")}
+        opened = Counter(one for rule in rules.rules for pattern in rule.patterns for one in pattern.openings)
+        self.openings = [word for word, _ in opened.most_common()]  # of requests, common words first
+        owners = _owners(rules.rules)
         self.phrases = list(owners)
         self._owners = [frozenset(of) for of in owners.values()]
         # A deed is the rule's, whichever of its things it was paired with when the phrases were made.
@@ -250,6 +246,17 @@ class Meanings:
         total = sum(self._rarity.get(word, 1.0) for word in said)
         shared = sum(self._rarity.get(word, 1.0) for word in said & known)
         return _WORDS_IN_COMMON * shared / total if total else 0.0
+
+
+def _owners(rules: Sequence[Rule]) -> dict[str, list[str]]:
+    """The phrases made from the patterns of the rules, each with the ids of its rules."""
+    owners: dict[str, list[str]] = {}
+    for rule in rules:
+        for phrase in phrases(rule.patterns, _phrases_wanted(rule)):
+            if "{" not in phrase or not rule.fallback:
+                owners.setdefault(phrase, []).append(rule.id)
+    # A single letter is a key, not a meaning; a pattern of nothing but a group says nothing at all.
+    return {p: of for p, of in owners.items() if len(p) > 2 and not (p[0] == "{" and p[-1] == "}")}
 
 
 def is_opposite(said: set[str], known: set[str]) -> bool:
