@@ -1,1 +1,1 @@
-"""How well a narrator understands: sets of prompts with the right calls, and the score of a narrator on them."""
+"""Scores of narrators on sets of prompts with the right calls."""

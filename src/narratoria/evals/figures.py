@@ -13,7 +13,7 @@ def ratio(part: int, whole: int) -> float:
 
 
 def share(hits: Sequence[bool]) -> float:
-    """How many of them, from 0 to 1; of none, not a number."""
+    """The share of hits, from 0 to 1; of none, not a number."""
     return ratio(sum(hits), len(hits))
 
 

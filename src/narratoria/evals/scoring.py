@@ -1,4 +1,4 @@
-"""How well does a narrator understand? Prompts with expected calls, and a narrator's score on them."""
+"""The score of a narrator on prompts with expected calls."""
 
 from __future__ import annotations
 

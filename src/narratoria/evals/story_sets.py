@@ -1,4 +1,4 @@
-"""How well is a story's player understood? Prompts about a story's own rules, and what its narrators make of them.
+"""Sets of prompts about a story's own rules, and the score of its narrators on them.
 
 A line of such a set names a story and a prompt, where the player is (`at`) and what else is so (`state`), and what is
 right: `expect`, or the ids of the `rules` that are meant.
@@ -111,7 +111,7 @@ def _last(name: str) -> tuple[bool, bool, str]:
 
 
 def is_story_set(path: Path) -> bool:
-    """Whether the first line of a set names a story."""
+    """Tells if the first line of a set names a story."""
     return any("story" in line for _, line in read_lines(path, 1))
 
 

@@ -1,4 +1,4 @@
-"""What a narration claims about the world: sentence by sentence, with patterns, in English.
+"""The claims of a narration about the world, read sentence by sentence with patterns, in English.
 
 Read as claims: that the player has a thing ("you carry the lantern", "with the lantern in hand", "you take the key"),
 how many or how much of it ("you have 50 coins", "a can of oil"), that a thing is so ("the door stands wide open", "the
@@ -239,7 +239,7 @@ _NOT_HERE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one sentence says: `thing` is had, `count` times if that is given, or it is `trait`; or it is not.
+    """A claim of one sentence: the player has `thing`, `count` times if given, or it is `trait`; or not.
 
     Or that `thing` is the place where the player is.
     """
@@ -348,7 +348,7 @@ def _deeds(sentence: str) -> Iterator[Claim]:
 
 
 def _whereabouts(sentence: str, before: Claim | None) -> Claim | None:
-    """Where the sentence leaves the player: `before` where it says nothing, None where it leads who knows where."""
+    """The place the sentence leaves the player in: `before` where it says nothing, None where that is open."""
     if _NOT_HERE.search(sentence):
         return before
     stays = list(_AT.finditer(sentence))

@@ -1,4 +1,4 @@
-"""Which patch made which fact: the state's paths, each with the last commits to it."""
+"""The ledger of patches: the state's paths, each with the last commits to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the player is, by the conventions of states, and which other place that cannot be.
+"""The player's place, by the conventions of states, and places that are certainly others.
 
 The player's place is a text, or a thing with `id`, `name` or `title`, under `place`, `location`, `room` or the like, at
 the top of the state or in `player`. Other places are known where the state lists them (`rooms`, `visited`, `exits`), or
@@ -72,7 +72,7 @@ class Whereabouts:
 
 
 def whereabouts(state: Mapping[str, Any]) -> Whereabouts | None:
-    """Where the state says the player is; None where it does not say. Several answers are taken together."""
+    """The player's place in the state; None where it has none. Several answers are taken together."""
     found = [*_said(state, ()), *_said_of_player(state)]
     if not found:
         return None
@@ -106,7 +106,7 @@ def _stems(text: str) -> list[str]:
 
 
 def is_elsewhere(words: Sequence[str], here: Whereabouts, state: Mapping[str, Any]) -> bool | None:
-    """Whether the place these words name is another than the player's; None where nobody can tell."""
+    """Tells if the words name another place than the player's; None where nobody can tell."""
     said = [stem(word) for word in words]
     if len(said) > 1 and said[-1] == "room":
         said.pop()  # the lantern room is not any room

@@ -150,7 +150,7 @@ class Receipt:
         return ".".join(self.keys)
 
     def to_data(self) -> JsonObject:
-        """What is claimed, the fact it rests on or that denies it, and the turn, call and record that made it so."""
+        """The claim, the fact for or against it, and the turn, call and record that made the fact."""
         made = self.source
         return {
             "claim": self.claim.text,
@@ -162,7 +162,7 @@ class Receipt:
 
     @property
     def objection(self) -> str:
-        """What is wrong, for a person and for the model that is to tell it again."""
+        """The contradiction in a sentence, for a person and for the model that is to tell it again."""
         if self.path:
             return f"“{self.claim.text}”: but in the state {self.path} is {self.value!r}"
         return f"“{self.claim.text}”: but there is no {' '.join(self.claim.thing)} in the player's inventory"

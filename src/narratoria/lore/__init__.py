@@ -1,1 +1,1 @@
-"""What a story remembers: lore entries, characters and past turns, recalled for a narrator."""
+"""The memory of a story: lore entries, characters and past turns, recalled for a narrator."""

@@ -77,7 +77,7 @@ def _bounded(word: str) -> str:
 
 
 def _spaced(character: str) -> bool:
-    """Whether words of the character's script are set apart by spaces: not so in Chinese or Japanese."""
+    """Tells if the character's script sets words apart by spaces; Chinese and Japanese do not."""
     return character.isalnum() and ord(character) < 0x2E80
 
 
@@ -87,7 +87,7 @@ def active(entries: Iterable[LoreEntry], text: str, state: Mapping[str, Any]) ->
 
 
 def front_matter(name: str, text: str) -> tuple[LoreEntry | None, str]:
-    """What the lines between `+++` at the top of a lore file ask for, as an entry without text, and the rest."""
+    """The front matter of a lore file, the lines between `+++`, as an entry without text, and the rest of the file."""
     header = _FRONT_MATTER.match(text)
     return (None, text) if header is None else (_entry(name, header[1]), text[header.end() :])
 

@@ -1,4 +1,4 @@
-"""What a story remembers: lore, characters and past turns, recalled by meaning, by keyword and by state.
+"""The memory of a story: lore, characters and past turns, recalled by meaning, by keyword and by state.
 
 A lore file is Markdown. Plain paragraphs are recalled when they are near in meaning to what is going on. With
 TOML between `+++` lines at its top, a file fires on keywords and on conditions over state instead:
@@ -187,7 +187,7 @@ class StoryMemory:
     def recall(
         self, text: str, state: Mapping[str, Any], count: int = 6, *, turns: Container[int] | None = None
     ) -> list[str]:
-        """What fires comes first, then what is near in meaning; at most `count`, nothing twice.
+        """Entries that fire, then memories near in meaning; at most `count`, nothing twice.
 
         Of past turns only those in `turns`, where it is given: one that was undone is not remembered.
         """

@@ -1,4 +1,4 @@
-"""What was asked and told, turn by turn, as far as it stands: what a narrator may remember of a game."""
+"""The prompts and narrations of a game, turn by turn, without those undone: the past a narrator may remember."""
 
 from __future__ import annotations
 

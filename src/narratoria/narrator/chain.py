@@ -27,7 +27,7 @@ _LAST_SHARE: Final = 0.95  # for the last one: the template needs next to none
 
 @dataclass(slots=True)
 class _Course:
-    """How far the chain got with one request."""
+    """The progress of the chain with one request."""
 
     at: int = 0  # who is asked next
     refusal: Refusal | None = None
@@ -159,7 +159,7 @@ class ChainNarrator:
         self._given_up[course.at] = why
 
     async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
-        """Whoever spoke last tells it again, if they can; `PlanRejected` where the next time may be better."""
+        """The last speaker's new narrative; `PlanRejected` where another attempt may be better."""
         for narrator in self.narrators:
             if narrator.name == self.last_speaker and isinstance(narrator, Reteller):
                 try:

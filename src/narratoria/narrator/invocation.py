@@ -21,7 +21,7 @@ _left_behind: set[asyncio.Task[Any]] = set()  # a task nobody refers to could va
 
 
 def readable(text: str) -> str:
-    """What a keyboard or a model may send and JSON cannot carry, lone surrogates, as question marks."""
+    """The text with question marks for lone surrogates, which JSON cannot carry."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -60,7 +60,7 @@ async def ask(narrator: Narrator, request: NarratorRequest, seconds: float) -> P
 
 
 class _Voice:
-    """What a narrator says, until its time is up."""
+    """The callbacks lent to a narrator, silent when its time is up."""
 
     def __init__(self, request: NarratorRequest) -> None:
         self.request = request

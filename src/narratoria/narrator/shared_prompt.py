@@ -112,7 +112,7 @@ class Continuing:
 
 
 def _is_told_anyhow(action: Action) -> bool:
-    """Whether a rule says this whatever the state: it may be told after deeds that the rules know nothing of."""
+    """Tells if the words of a rule do not depend on the state, and so may follow calls the rules know nothing of."""
     [case, *others] = action.rule.cases
     named = slots([*case.narrative, *(case.then or ())])
     depends = others or case.when != Condition() or any(name.startswith("state.") for name in named)

@@ -120,7 +120,7 @@ def _lines(request: NarratorRequest, prompt: str, words: str) -> Sequence[str]:
 
 
 def _reason(request: NarratorRequest) -> str:
-    """What a tool said when it failed in an orderly way: its `done` with `ok: false` is written for the player."""
+    """The summary of a failed call: a `done` with `ok: false` is written for the player."""
     for result in request.last_trace.tool_results if request.last_trace is not None else ():
         for event in result.events:
             if isinstance(event, Done) and not event.ok and event.summary:
@@ -140,7 +140,7 @@ def _speakable(prompt: str) -> str:
 
 
 def _place(state: Mapping[str, Any]) -> str:
-    """Where the story says the player is, when it says so in words."""
+    """A sentence with the player's place, where the state has a title for it."""
     place = state.get("place")
     if isinstance(place, Mapping):
         place = place.get("title")

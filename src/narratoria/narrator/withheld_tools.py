@@ -42,7 +42,7 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """What a story keeps from a model: tools, and whether only its rules may end it."""
+    """Tools that a story keeps from a model, and the right to end the story."""
 
     tools: frozenset[str] = frozenset()
     ending: bool = False

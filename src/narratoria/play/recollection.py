@@ -1,4 +1,4 @@
-"""What a story remembers, for the narrators that read it: lore, characters, and the turns so far."""
+"""The memory of a story for the narrators that read it: lore, characters, and the turns so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_TURNS: Final = 2_000  # of the past of a game that are embedded unasked
 
 
 def check_lore(story: Story) -> list[str]:
-    """What of the story's `lore/` cannot be used. Raise `StoryInvalid` for a file of its author that is wrong."""
+    """Complaints about files of `lore/` that cannot be used. Raise `StoryInvalid` for a wrong file of the author."""
     for name, text in story.lore.items():
         try:
             front_matter(name, text)
@@ -59,7 +59,7 @@ class Recollection:
         self._known: set[int] = set()  # the turns that are in it
 
     async def recall(self, text: str, state: Mapping[str, Any]) -> Sequence[str]:
-        """What matters now."""
+        """The memories for a prompt in this state."""
         if not self.wanted:
             return ()
         memory = await asyncio.wrap_future(self._make())
@@ -113,7 +113,7 @@ class Recollection:
 
 
 def recollect(story: Story) -> StoryMemory | None:
-    """What a story knows before it is played: its lore and its characters, also from world-info files and character
+    """The memory of a story before it is played: its lore and its characters, also from world-info files and character
     cards in `lore/`. None where the embedding model is not installed."""
     try:
         model, cached = load_embedder()

@@ -85,7 +85,7 @@ class TurnSettings:
 
 @dataclass(slots=True)
 class TurnResult:
-    """What the player sees, and what lies behind it."""
+    """The outcome of a turn: what the player sees, its plans and traces."""
 
     turn: int
     prompt: str
@@ -394,7 +394,7 @@ class _Turn:
 
 
 def card(tool: Tool[Any, Any]) -> ToolCard:
-    """What a narrator is told of a tool."""
+    """The tool as narrators see it."""
     examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
     return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
 

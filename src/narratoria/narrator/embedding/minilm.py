@@ -58,7 +58,7 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors: ...
 
     def knows_word(self, word: str) -> bool:
-        """Whether it is an English word; what is not may be a typo."""
+        """Tells an English word from what may be a typo."""
         ...
 
     def tuned(self) -> Embedder:
@@ -113,12 +113,12 @@ class MiniLM:
         return result
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens `text` has, without the two that mark its ends, and before any cut."""
+        """The number of tokens of `text`, without the two that mark its ends, and before any cut."""
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         return len(encoding.ids) + sum(len(part.ids) for part in encoding.overflowing)
 
     def knows_word(self, word: str) -> bool:
-        """Whether `word` is a word of the model's vocabulary, and so most likely no typo."""
+        """Tells if `word` is in the model's vocabulary, and so most likely no typo."""
         return self._tokenizer.token_to_id(word) is not None
 
     def _forward(self, rows: list[list[int]]) -> Vectors:
@@ -213,7 +213,7 @@ class CachedEmbedder:
         self._file = folder / f"{name}.sqlite"
 
     def tuned(self) -> CachedEmbedder:
-        """What the tuned model says is kept apart, by the tuning it came from."""
+        """The tuned model with a cache file of its own, named by the tuning."""
         digest = hashlib.blake2b(TUNING.read_bytes(), digest_size=6).hexdigest()
         return CachedEmbedder(self._embedder.tuned(), self._file.parent, f"{self._file.stem}-{digest}")
 

@@ -231,7 +231,7 @@ class LLMNarrator:
         return hear
 
     def _note(self, error: ModelFailed, request: NarratorRequest, messages: list[dict[str, Any]]) -> None:
-        """What a failure teaches about the server, for the next attempt."""
+        """Adapts the next attempt to a failure of the server."""
         if isinstance(error, ContextOverflow):
             self._shrink(request, messages)
         elif isinstance(error, FormatRefused):
@@ -259,7 +259,7 @@ class LLMNarrator:
         self._shrunk = before != (self._smaller, self._form)
 
     def _cut_off(self, reply: ModelReply, request: NarratorRequest) -> list[str]:
-        """What to tell a model whose answer was cut off; where the context was full before, the prompt shrinks."""
+        """The problem to tell a model whose answer was cut off; where the context was full, the prompt shrinks."""
         if reply.finish != "length":
             return []
         if reply.usage.counted and reply.usage.output_tokens < self.max_tokens:

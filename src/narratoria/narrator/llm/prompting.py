@@ -1,4 +1,4 @@
-"""What the language model is told: our own words, and everybody else's between fences.
+"""The messages for the language model: our own words, and everybody else's between fences.
 
 The system message holds what stays the same from turn to turn (servers keep it in their cache), the user's
 message holds the situation. Only a bounded part of the state, the history and the memories is ever looked at,
@@ -33,7 +33,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of the situation is told. A model whose context overflows gets half, and half again."""
+    """Bounds on each part of the situation. A model whose context overflows gets half, and half again."""
 
     turns: int = 6
     turn_characters: int = 600
@@ -144,7 +144,7 @@ def _input(parameters: Mapping[str, Any]) -> str:
 
 
 def _guidance(skills: Mapping[str, str], cards: Sequence[ToolCard], bounds: Bounds) -> str:
-    """How the skills of the tools at hand are to be used: their author's orders, so between no fences, but harmless."""
+    """Guidance for the skills at hand: their author's orders, so between no fences, but harmless."""
     at_hand = {card.skill or card.name for card in cards[: bounds.tools]}
     return "\n\n".join(
         f"{neutral(name, _MAX_NAME)}: {neutral(text.strip(), bounds.skill_characters)}"
@@ -184,7 +184,7 @@ def _json(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """What stays the same from turn to turn."""
+    """The parts of the prompt that stay the same from turn to turn."""
 
     premise: str = ""
     tools: str = ""
@@ -193,7 +193,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is so now."""
+    """The parts of the prompt that change with each turn."""
 
     state: str = ""
     turns: str = ""

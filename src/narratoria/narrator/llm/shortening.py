@@ -45,7 +45,7 @@ class Shortening:
         return self._up_to(self._text, max(free, _last_end(self._text, self._limit)))
 
     def end(self) -> str:
-        """What was held back and stands after all."""
+        """The text that was held back and stands after all."""
         whole = shortened(self._text, self._limit)
         return self._up_to(whole, len(whole))
 
@@ -55,7 +55,7 @@ class Shortening:
 
 
 def _free(limit: int) -> int:
-    """How much is shown, and kept, whatever follows."""
+    """Characters that are shown at once, before the end is known."""
     return limit - min(_TAIL, limit // 2)
 
 

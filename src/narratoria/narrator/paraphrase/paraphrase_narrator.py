@@ -97,7 +97,7 @@ class ParaphraseNarrator:
         return Refusal(lines[len(request.history) % len(lines)], self._offers(request))
 
     def _plainly(self, action: Action, request: NarratorRequest) -> list[str]:
-        """How to ask for exactly this, and what is offered beside it."""
+        """Choices: first the words that ask for exactly this action, then what is offered already."""
         for choice in request.choices:
             meant = self.scripted.answer(choice, request, request.state)
             if meant is not None and meant.rule is action.rule:
@@ -106,8 +106,8 @@ class ParaphraseNarrator:
         return [*([phrase] if phrase else []), *request.choices][:_CHOICES]
 
     def _offers(self, request: NarratorRequest) -> list[str]:
-        """What is offered now, else what the rules could do now: about things a memory recalled for this turn speaks
-        of, then nearest to the prompt."""
+        """The choices on the page, else actions the rules could do now: first about things of a recalled memory, then
+        nearest to the prompt."""
         reminder = Reminder(request.recall())
         if request.choices:
             return reminder.sorted(request.choices)[:_CHOICES]

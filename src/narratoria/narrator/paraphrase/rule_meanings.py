@@ -1,4 +1,4 @@
-"""Which of a story's rules does a clause mean? Phrases of the rules, and how like each is to what was said."""
+"""The meaning of a clause among a story's rules: phrases of the rules, and their likeness to the clause."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Meanings:
         self._vectors = GradualVectors([*self._spoken, *self._deeds, *REQUESTS], embedder)
 
     def say(self, text: str) -> Said:
-        """What was said, ready to be compared with the phrases."""
+        """The clause, ready to be compared with the phrases."""
         return Said.of(self.plain(text) or SOMETHING, self._embed_words)
 
     def knows_word(self, word: str) -> bool:
@@ -148,11 +148,11 @@ class Meanings:
         return [self.phrases[at] for at in self._rows.get(rule, ())]
 
     def speaks_of(self, rule: str, text: str) -> bool:
-        """Whether every word of the text that carries meaning is one of the rule's own."""
+        """Tells if every meaningful word of the text is one of the rule's own."""
         return stems(text) <= self._rules[rule]
 
     def plain(self, text: str) -> str:
-        """What was said, as phrases are written: no articles, no courtesies."""
+        """The text as phrases are written: no articles, no courtesies."""
         return " ".join(bare(meaningful(text, self._tongue), self._tongue))
 
     def rules_for(self, said: Said, state: Mapping[str, Any]) -> list[str]:
@@ -206,7 +206,7 @@ class Meanings:
         return like + self._in_common(said.stems, stems(phrase))
 
     def is_strange(self, said: Said, likeness: float) -> bool:
-        """Whether the clause is liker than this to an everyday request that no rule here is for."""
+        """Tells if the clause is more like an everyday request, which no rule here is for, than this."""
         requests = self._vectors.of(REQUESTS)
         near = requests[requests @ said.vector > likeness]
         if not len(near):  # as with most that is said: the other phrases need not be known
@@ -222,20 +222,20 @@ class Meanings:
         return sorted({at for name in names for at in self._rows[name]})
 
     def _bars(self, said: Said, name: str) -> bool:
-        """Whether a rule is out of the question: what was said takes its deed back, or is plainly another deed."""
+        """Tells if a rule cannot be meant: the clause undoes its action, or plainly names another."""
         verbs = self._verbs[name]
         if undoes(said.text.split(), verbs) or is_opposite(said.stems, self._rules[name]):
             return True
         return any(map(is_known, said.deeds)) and not akin(said.deeds, verbs)
 
     def _is_sure(self, said: Said, name: str) -> bool:
-        """Whether the deed is the rule's by its verb, and about something the rule speaks of, or about nothing."""
+        """Tells if the verb is one of the rule's, and the object a thing of the rule or none."""
         others = said.stems - said.deeds
         about = not others or bool(others & self._rules[name])
         return about and (not said.deeds or akin(said.deeds, self._verbs[name]))
 
     def _aside(self, said: Said, name: str, same_deed: float) -> float:
-        """What speaks for and against a rule beside its phrases: its deed, and the things of other rules."""
+        """The score of a rule beside its phrases: for its action, and against the things of other rules."""
         known = self._rules[name]
         foreign = said.verb and said.verb not in known and same_deed < _LIKE_A_DEED
         others = sum(1 for thing in said.things - known if thing in self._rarity)

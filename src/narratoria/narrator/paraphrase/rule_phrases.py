@@ -1,4 +1,4 @@
-"""What a player may say, spelled out: phrases made from the patterns of rules."""
+"""Phrases that players may type, made from the patterns of rules."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _walks(program: Sequence[Op], count: int) -> Iterator[str]:
 
 
 def _way(program: Sequence[Op], pc: int, taken: Counter[int]) -> int:
-    """Where to go on from the fork at `pc`."""
+    """The next instruction after the fork at `pc`."""
     _, _, jump, other = program[pc]
     if program[other][0] == "any" or program[jump][0] == "any":  # "..." and longer captures: not said
         return other if program[jump][0] == "any" else jump

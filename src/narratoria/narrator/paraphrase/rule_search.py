@@ -71,7 +71,7 @@ class _Meant:
 
 @dataclass(slots=True)
 class Understanding:
-    """What the rules do for each clause, and what else became of the prompt."""
+    """The actions found for each clause of a prompt, and the rest of the prompt."""
 
     actions: list[Action] = field(default_factory=list)
     left_be: bool = False  # there was nothing but deeds that are ruled out
@@ -138,7 +138,7 @@ class Thought:
                 self._add(self._answer_question(part.tokens), found)
 
     def _ruled_out(self, sentences: Sequence[tuple[list[Token], Mood]]) -> dict[str, set[str]]:
-        """What must not be done, by the rules' own words: "open the door and don't go in", if opening it leads in."""
+        """The rules that a prompt rules out, with its stems: "open the door and don't go in", if opening leads in."""
         barred = {}
         for tokens, _ in sentences:
             for clause in self._clauses(tokens):
@@ -161,7 +161,7 @@ class Thought:
         return " ".join(words)
 
     def _is_barred(self, action: Action, clause: Clause) -> bool:
-        """Whether it was ruled out in other words; the same words again ask for it after all: "… and then go in"."""
+        """Tells if the action was ruled out in other words; the same words ask for it after all: "… and then go in"."""
         words = self.barred.get(action.rule.id)
         return words is not None and action.acts and stems(clause.text) != words
 
@@ -216,7 +216,7 @@ class Thought:
         return split_clauses(tokens, lambda word: stem(word) in verbs)
 
     def _spoken_of(self) -> str:
-        """What the player spoke of in the turn before, for "it"."""
+        """The thing the player spoke of in the last turn, for "it"."""
         things = ""
         for turn in self.request.history[-1:]:
             for clause in self._clauses(tokenize(turn.prompt[:MAX_PROMPT])):
@@ -245,7 +245,7 @@ class Thought:
         return _Meant(meant) if meant is not None else None
 
     def _by_kin(self, text: str) -> Action | None:
-        """What the rules do when the verb is replaced by another of its family: "nab the matches", "take the …"."""
+        """The action for the clause with another verb of the same family: "nab the matches", "take the matches"."""
         if carried := pocketed(text):
             text = f"take {carried}"
         verb, _, rest = text.partition(" ")
@@ -344,7 +344,7 @@ def _nouns(reading: Reading) -> list[str]:
 
 
 def _is_no(tokens: Sequence[Token], end: str = "") -> bool:
-    """Whether a sentence takes the one before it back: "Go inside? No." To a question it may go on: "No, go up"."""
+    """Tells if a sentence takes back the one before it: "Go inside? No." An answer may go on: "No, go up"."""
     said = [token.low for token in tokens if token.low[:1].isalnum()]
     if takes_back(said) or (len(said) == 1 and said[0] in _NO):
         return True

@@ -178,7 +178,7 @@ class Pattern:
         return frozenset(found), anyhow
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
-        """What the groups captured when the pattern fits all of `words`, else None."""
+        """The captures of the groups when the pattern fits all of `words`, else None."""
         if not self._begins_anyhow and (not words or words[0] not in self.openings):
             return (
                 None  # as nearly all do; a prompt is held against each pattern of a story, in many readings

@@ -58,7 +58,7 @@ class CallTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a rule does in one situation."""
+    """The words, calls and patch of a rule in one situation."""
 
     when: Condition = field(default_factory=Condition)
     narrative: Texts = ()
@@ -73,7 +73,7 @@ class Case:
 
     @property
     def acts(self) -> bool:
-        """Whether the world is other after it."""
+        """Tells if it changes the state."""
         return bool(self.patch) or any(call.required for call in self.calls)
 
 
@@ -87,11 +87,11 @@ class Rule:
     careful: bool = False  # what it does cannot be taken back: done only when asked for in its own words
 
     def is_final(self, case: Case) -> bool:
-        """Whether this case must never be somebody's guess: it is marked so, or it ends the story."""
+        """Tells if this case is never done on a guess: it is marked careful, or it ends the story."""
         return case.acts and (self.careful or "ending" in case.patch)
 
     def may_answer(self, state: Mapping[str, Any]) -> bool:
-        """Whether there is something the player could say to it in this state."""
+        """Tells if some prompt could reach the rule in this state."""
         return any(case.when.may_hold(state) for case in self.cases)
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
@@ -193,7 +193,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """What to say of a key nobody knows."""
+    """The error message for an unknown key."""
     names = list(known)
     near = difflib.get_close_matches(key, names, 1)
     return f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; known are {', '.join(names)}"

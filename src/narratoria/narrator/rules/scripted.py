@@ -60,7 +60,7 @@ class Action:
 
     @property
     def ends(self) -> bool:
-        """Whether the story is over after it: what the prompt goes on to ask for is then for nobody to do."""
+        """Tells if the story is over after it; the rest of the prompt is then not done."""
         return self.available and "ending" in self.case.patch
 
     @property
@@ -119,7 +119,7 @@ class ScriptedNarrator:
         return msgspec.structs.replace(plan, narrative=" ".join(told) or None)
 
     def undone(self, missed: Sequence[str], request: NarratorRequest) -> str:
-        """Half of what was asked for must not look like the whole; what was ruled out is not missing."""
+        """A sentence about the parts of the prompt that are not done; parts that were ruled out are left out."""
         wanted = [part for part in missed if mood(word_list(part)) is not Mood.RULED_OUT]
         texts = self.rules.undone
         rest = _short(", ".join(" ".join(part.split()) for part in wanted))
@@ -128,7 +128,7 @@ class ScriptedNarrator:
         )
 
     def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
-        """What the rules do by the words of the prompt, and the parts of it that fit none of them."""
+        """The actions of the rules that the words of the prompt fit, and the parts of it that fit none."""
         request = replace(request, prompt=corrected(request.prompt[:MAX_PROMPT]))
         missed: list[str] = []
         actions = list(self._understand(request, missed))
@@ -137,7 +137,7 @@ class ScriptedNarrator:
         return actions, missed
 
     def answer(self, words: str, request: NarratorRequest, state: Mapping[str, Any]) -> Action | None:
-        """What the rules do when a player types exactly these words, in this state."""
+        """The action for exactly these words in this state, if a rule fits them."""
         fit = self._fit([words], (), state, _disabled_tools(request))
         return fit.action if fit is not None else None
 
@@ -246,13 +246,13 @@ def _try(
 
 
 def _named(captured: str) -> str:
-    """What is spoken of, for a sentence with an article of its own: "lamp" of "that lamp"."""
+    """A captured name without its demonstrative: "lamp" of "that lamp"."""
     first, _, rest = captured.partition(" ")
     return rest if rest and first in _DEMONSTRATIVES else captured
 
 
 def _is_deed(captured: str) -> bool:
-    """Whether a last resort such as `take {thing}` would take a deed for a thing: "get the lamp going"."""
+    """Tells if a fallback rule such as `take {thing}` would take an action for a thing: "get the lamp going"."""
     words = captured.split()
     return len(words) > 1 and words[-1] in _BROUGHT_TO
 
@@ -341,7 +341,7 @@ def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
 
 
 def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
-    """Whether the words that fit stand beside others that may rule them out: "don't, whatever you do, light it"."""
+    """Tells if other words of the prompt may rule the actions out: "don't, whatever you do, light it"."""
     if not any(action.acts for action in actions):
         return False
     if any(action.is_final for action in actions) and (missed or is_hedged(prompt)):
@@ -354,7 +354,7 @@ def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
 
 
 def is_hedged(prompt: str) -> bool:
-    """Whether a prompt asks, sets a condition or wavers: too little to do on it what cannot be undone."""
+    """Tells if a prompt asks, sets a condition or wavers; no final action is done on such a prompt."""
     if "?" in prompt or not _HEDGES.isdisjoint(word_list(prompt)):
         return True
     low = with_apostrophes(prompt).casefold()
