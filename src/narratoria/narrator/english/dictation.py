@@ -1,4 +1,4 @@
-"""What is to be told or written, where no quotation marks say so: "note that the pump is broken"."""
+"""Dictation: text to be said or written, where no quotation marks say so ("note that the pump is broken")."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from narratoria.narrator.english.words import (
     word_set,
 )
 
-# Verbs that take what is told as a whole clause: to somebody, or to nobody in particular.
+# Verbs that take a whole clause: to somebody, or to nobody in particular.
 TO_SOMEBODY: Final = lexicon.words("dictation.to_somebody")
 _PLAINLY: Final = lexicon.words("dictation.plainly")
 _RECORDING: Final = word_set("note log record enter register")
@@ -39,7 +39,7 @@ _MORE: Final = Token("more", "more")
 
 
 def folded(tokens: Sequence[Token]) -> list[Token]:
-    """The clause with what it tells as one quotation: "tell Mira the Cub is ready" is two words and a text."""
+    """The clause with the dictated text as one quotation: "tell Mira the Cub is ready" is two words and a text."""
     start, width = _statement(tokens)
     if not start:
         return list(tokens)
@@ -52,7 +52,7 @@ def folded(tokens: Sequence[Token]) -> list[Token]:
 
 
 def tells(tokens: Sequence[Token]) -> bool:
-    """Whether a clause that goes on has begun to tell something."""
+    """Tells if a clause that goes on has begun to dictate."""
     return _statement([*tokens, _MORE, _MORE])[0] > 0
 
 
@@ -61,12 +61,12 @@ def is_telling(verb: str) -> bool:
 
 
 def records(verb: str) -> bool:
-    """Whether it puts down what is the case: a weight as well as a remark."""
+    """Tells if a verb puts down facts: a weight as well as a remark."""
     return verb in _RECORDING
 
 
 def is_statement(text: str) -> bool:
-    """Whether a text says something and is no mere name or title."""
+    """Tells a statement from a mere name or title."""
     words = text.casefold().split()
     return len(words) > 2 and any(word in _FINITE or is_past(word) for word in words[1:])
 
@@ -78,7 +78,7 @@ def _as_written(tokens: Sequence[Token]) -> str:
 
 
 def _statement(tokens: Sequence[Token]) -> tuple[int, int]:
-    """Where a statement begins and how many words introduce it; (0, 0) where nothing is told."""
+    """The start of a statement and the number of words that introduce it; (0, 0) where nothing is dictated."""
     head = _head(tokens)
     for at in range(1, len(tokens) - 2):
         word, before = tokens[at].low, tokens[at - 1]
@@ -103,7 +103,7 @@ def _head(tokens: Sequence[Token]) -> int | None:
 
 
 def _opens_a_clause(tokens: Sequence[Token], at: int) -> bool:
-    """Whether "that" is followed by a subject and its verb: not "that door", not "the man that is here"."""
+    """Tells if "that" is followed by a subject and its verb: not "that door", not "the man that is here"."""
     following = tokens[at + 1]
     if following.quoted or following.low in _FINITE:
         return False
@@ -114,7 +114,7 @@ def _opens_a_clause(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _bare(tokens: Sequence[Token], head: int) -> int:
-    """Where a statement without "that" begins: at its subject, behind whoever is told; 0 where there is none."""
+    """The start of a statement without "that": its subject, behind whoever is addressed; 0 where there is none."""
     first = head + 1
     if first < len(tokens) and tokens[first].low in PARTICLES:
         first += 1
@@ -140,7 +140,7 @@ def _is_finite(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _subject(tokens: Sequence[Token], first: int, verb: int) -> int:
-    """Where the subject of the verb at `verb` begins: at its article, pronoun or name, else at `first`."""
+    """The start of the subject of the verb at `verb`: its article, pronoun or name, else `first`."""
     for at in range(verb - 1, first - 1, -1):
         word = tokens[at].low
         if word in DETERMINERS or word in SUBJECTS or word == "there":

@@ -1,4 +1,4 @@
-"""What the local narrator knows from one prompt to the next: catalogues, vectors of names, choices that work."""
+"""The local narrator's memory from one prompt to the next: catalogues, vectors of names, choices that work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Knowledge:
         return self._indexes[key]
 
     def outweighs(self, candidate: Candidate) -> bool:
-        """Whether it is likelier meant than nothing at all."""
+        """Tells if a tool is likelier meant than none at all."""
         return candidate.own_score > self.bar
 
     def embed(self, texts: Sequence[str], *, tuned: bool = False) -> Vectors:
@@ -60,7 +60,7 @@ class Knowledge:
         return key in self._working
 
     def remember(self, key: tuple[bytes, frozenset[str], str], find: Callable[[], bool]) -> bool:
-        """Whether a choice works, found out once per catalogue and things that it may speak of."""
+        """Tells if a choice works; tried once per catalogue and the things it may speak of."""
         if key not in self._working:
             if len(self._working) > _MAX_NAMES:
                 self._working.clear()

@@ -109,7 +109,7 @@ class Comprehension:
         clauses = clauses[:-1] if self.cut else clauses  # the last one may be half of what was said
         self.cut |= has_more_clauses(meant, self.scene.is_verb)
         self.conditional = is_conditional([token.low for token in meant if not token.quoted])
-        if self.conditional:  # whether it is so cannot be told from here
+        if self.conditional:  # nobody here knows if it is so
             clauses = [replace(c, mood=Mood.MUSING) if c.mood is Mood.ORDER else c for c in clauses]
         self._leave_out(clauses)
         return clauses
@@ -149,9 +149,11 @@ class Comprehension:
         if clauses[index].continues and (verb == "do" or not acts):
             before = read(clauses[index - 1], self.finder)
             start = before.phrases[0].start if before.phrases else before.body
-            deed = tuple(token for token in before.tokens[:start] if token.low not in DETERMINERS)
-            if deed:
-                return read(Clause(deed + clauses[index].tokens[reading.body if acts else 0 :]), self.finder)
+            opening = tuple(token for token in before.tokens[:start] if token.low not in DETERMINERS)
+            if opening:
+                return read(
+                    Clause(opening + clauses[index].tokens[reading.body if acts else 0 :]), self.finder
+                )
         return reading
 
     def likeliest(self, count: int) -> list[ToolProfile]:

@@ -17,7 +17,7 @@ Likeness: TypeAlias = Callable[[str, str], float]  # of meaning, between two tex
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """What has been spoken of, the latest last."""
+    """The things spoken of, the latest last."""
 
     things: tuple[str, ...] = ()
     values: tuple[str, ...] = ()

@@ -166,7 +166,7 @@ class _TextFiller:
             self.taken.append(phrase)
 
     def _restore_order(self, scores: dict[tuple[str, int], float]) -> None:
-        """Where two slots would take either, gives the first what is said first: "compare A with B"."""
+        """Gives the first of two slots that would take either what is said first: "compare A with B"."""
         filled = [slot for slot in self.slots if slot.required and slot.name in self.chosen]
         for first, second in pairwise(filled):
             one, other = self.chosen[first.name], self.chosen[second.name]
@@ -315,7 +315,7 @@ def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
 def _is_number(phrase: Phrase, tool: ToolProfile, reading: Reading) -> bool:
     """Tells if it is nothing but a number and its unit: where a tool counts something, that is no name."""
     units = {
-        w for slot in tool.slots if slot.kind == "number" for w in slot.words | slot.told
+        w for slot in tool.slots if slot.kind == "number" for w in slot.words | slot.described
     } | SECONDS.keys()
     numbers = {at for q in reading.quantities for at in range(q.start, q.end + (q.unit in units))}
     return not phrase.mention and not phrase.quoted and set(range(phrase.start, phrase.end)) <= numbers

@@ -1,4 +1,4 @@
-"""Which number of a clause belongs into which slot, in which unit, and which slot a time of day."""
+"""Fills slots with the numbers of a clause, in their units, and with times of day."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def account_for_numbers(reading: Reading, filling: Filling) -> None:
             for phrase in reading.phrases
         )
         small = quantity.clear and quantity.value in (1, 2) and not _written(span, reading)[:1].isdecimal()
-        small = small and quantity.unit != _TIMES_OVER  # "twice" asks for more than one deed
+        small = small and quantity.unit != _TIMES_OVER  # "twice" asks for more than one call
         if not filling.used & set(span) and not in_a_name and not small and not filling.unfit:
             filling.unfit.append(f"I don't know what to do with “{_written(span, reading)}” there.")
 
@@ -73,7 +73,7 @@ def _plain(slot: Slot, value: float) -> int | float:
 
 def _use_unit(slot: Slot, quantity: Quantity, reading: Reading, filling: Filling) -> None:
     unit = quantity.end
-    if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.told | SECONDS.keys():
+    if unit < len(reading.stems) and reading.stems[unit] in slot.words | slot.described | SECONDS.keys():
         filling.used.add(unit)
 
 
@@ -130,7 +130,7 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
     if quantity.start > 1:
         near.add(reading.stems[quantity.start - 2])
     score = 0.2
-    words = slot.words | slot.told
+    words = slot.words | slot.described
     counted = quantity.unit and quantity.unit not in words | MEASURES and quantity.end < len(reading.tokens)
     if counted and slot.words & MEASURES and reading.tokens[quantity.end].low.endswith("s"):
         return -1.0  # "two tablets" are no milligrams
@@ -153,7 +153,12 @@ def _converted(slot: Slot, quantity: Quantity) -> float:
     """Half an hour is 30 in a slot that counts minutes; 3 pm is 15 in one that counts hours of the day."""
     spoken = SECONDS.get(quantity.unit)
     meant = next(
-        (SECONDS[word] for words in (slot.words, slot.told) for word in sorted(words) if word in SECONDS),
+        (
+            SECONDS[word]
+            for words in (slot.words, slot.described)
+            for word in sorted(words)
+            if word in SECONDS
+        ),
         None,
     )
     if spoken and meant and spoken != meant and "day" not in slot.words:
@@ -190,7 +195,7 @@ def fill_times(slots: Sequence[Slot], reading: Reading, filling: Filling) -> Non
 
 
 def _clock(reading: Reading, at: int) -> int:
-    """How many tokens a time of day takes up that begins at `at`."""
+    """The number of tokens of a time of day that begins at `at`; 0 for none."""
     words = [token.low for token in reading.tokens[at : at + 4]]
     if words[0] in ("noon", "midnight"):
         return 1

@@ -31,7 +31,7 @@ _CHANGE: Final = re.compile(
 
 
 def only_sets(tool: ToolProfile, slot: Slot, quantity: Quantity, reading: Reading) -> bool:
-    """Whether `quantity` is how much something changes, and the slot takes how much it is to be."""
+    """Tells if `quantity` is a change, and the slot takes only a level."""
     sign = _sign(quantity, reading)
     return bool(sign) and _is_level(tool, slot, plain=sign == 2)
 
@@ -50,7 +50,7 @@ def _sign(quantity: Quantity, reading: Reading) -> int:
 
 def _is_level(tool: ToolProfile, slot: Slot, *, plain: bool) -> bool:
     told = f"{' '.join(split_name(slot.name))} {slot.schema.get('description', '')}"
-    words = slot.words | slot.told
+    words = slot.words | slot.described
     if _CHANGE.search(told) or (words & SECONDS.keys() and not plain):
         return False
     if stem(split_name(tool.card.name)[0]) in _RAISES and not words & _OUTRIGHT:

@@ -33,7 +33,7 @@ class Reminder:
 
     def rank(self, *texts: str) -> int:
         """The place of the first memory that names a thing one of these requests names; of a request, its first word
-        is the deed. What no memory speaks of comes last."""
+        is the verb. A request that no memory speaks of comes last."""
         things = {word for text in texts for word in _things_in(text)}
         ranks = (at for at, words in enumerate(self._spoken_of) if things & words)
         return next(ranks, len(self._spoken_of))
@@ -128,7 +128,7 @@ class _Stock:
         self.people = {one.value for one in entities if one.firm and is_person(one)}
         self.kinds = {
             one.value for one in entities if one.kind
-        }  # of what it is told what it is: it has a name
+        }  # the state says what kind of thing each is: it has a name
         self.values = {one.value.casefold() for one in entities}
         self.taken: set[tuple[str, str]] = (
             set()
@@ -205,7 +205,7 @@ def _of_kind(slot: Slot, things: Sequence[Entity]) -> list[Entity]:
     return (
         [thing for thing in things if thing.holder in slot.words or thing.stems[-1] in slot.words]
         or [thing for thing in things if thing.holders & slot.words]
-        or [thing for thing in things if thing.holder in slot.told]
+        or [thing for thing in things if thing.holder in slot.described]
     )
 
 

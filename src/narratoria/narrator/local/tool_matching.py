@@ -276,7 +276,7 @@ def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
 
 
 def _undoes(reading: Reading, tool: ToolProfile) -> bool:
-    return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.deeds)
+    return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.actions)
 
 
 def _says_no(tool: ToolProfile, filling: Filling) -> bool:
@@ -314,7 +314,7 @@ def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:
 
 
 def _slot_texts(tool: ToolProfile) -> list[str]:
-    """What slots are compared by: their own texts, and each choice in the tool's words."""
+    """The texts that slots are compared by: their own, and each choice in the tool's words."""
     name = " ".join(split_name(tool.card.name))
     texts = [slot.text for slot in tool.slots if slot.kind in ("text", "texts")]
     texts += [text for text, _ in tool.examples]

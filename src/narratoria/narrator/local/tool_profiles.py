@@ -38,7 +38,7 @@ _WHO: Final = _SOMEBODY | {"name"}
 _GETS: Final = word_set("gets receives has takes sees hears borrows")
 _TELLS: Final = stems_of("tools.tells")
 _ADVISES: Final = stem_set("hint advise help answer explain recall remember recommend")
-# What may be told how things are: "the bell is broken". Who notes any words at all is asked to in plain words.
+# Verbs of tools that take down how things are: "the bell is broken". A tool that notes any words is none.
 _TAKES_DOWN: Final = stem_set("report record tick mark register complain")
 _ANSWERED: Final = frozenset({Mood.QUESTION, Mood.MUSING, Mood.STATEMENT})
 _BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
@@ -57,7 +57,7 @@ class Slot:
     schema: Mapping[str, Any]
     required: bool
     words: frozenset[str]  # stems of its name
-    told: frozenset[str]  # stems of its description
+    described: frozenset[str]  # stems of its description
     preps: frozenset[str]  # what stands before its value in the examples; "" for a plain object
     hinted: frozenset[str]  # prepositions in its description
     quoted: bool  # examples put it in quotation marks, or it is named as words to be said
@@ -91,7 +91,7 @@ class ToolProfile:
     validator: jsonschema_rs.Validator | None  # None where the parameters are no JSON Schema
     families: frozenset[int] = frozenset()  # of its actions
     hints: frozenset[int] = frozenset()  # of every word of its name and description
-    deeds: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
+    actions: frozenset[str] = frozenset()  # every word that names what it does, "on" and "off" among them
     answers: frozenset[Mood] = frozenset()  # moods of a question that it may be asked in
     examples: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     fixed: frozenset[str] = frozenset()  # stems of what it always has to do with: "… into the cauldron"
@@ -133,7 +133,7 @@ def profile(card: ToolCard) -> ToolProfile:
         slots,
         frozenset(verbs | done),
         frozenset((stem(reading.verb), reading.particle) for reading in spoken),
-        frozenset(nouns | verbs | done).union(*(slot.words | slot.told for slot in slots)),
+        frozenset(nouns | verbs | done).union(*(slot.words | slot.described for slot in slots)),
         frozenset(nouns),
         (card.description, name, *texts),
         _validator(card.parameters),

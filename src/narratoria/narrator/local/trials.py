@@ -1,4 +1,4 @@
-"""Whether what is offered to a player, typed, would do what it says: each offer is tried before it is made."""
+"""Trials: each request that is offered to a player is understood first, to see that it does what it says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Trials:
         self._tried = fresh
 
     def works(self, offer: Offer) -> bool:
-        """Whether it leads to its tool alone, and to the things it names.
+        """Tells if it leads to its tool alone, and to the things it names.
 
         That is found out once per catalogue and things it may speak of.
         """
