@@ -22,6 +22,7 @@ def texts(prompt: str) -> list[str]:
         "open the gate, but first feed the hound",
         "open the gate, but before that feed the hound",
         "open the gate but feed the hound first",
+        "open the gate once the hound is fed",
         "open the gate as soon as you have fed the hound",
         "open the gate after feeding the hound",
     ],
@@ -32,8 +33,9 @@ def test_words_that_put_the_second_deed_first_are_heard(prompt: str) -> None:
 
 
 def test_what_opens_with_a_condition_comes_first_when_its_deed_does() -> None:
-    fed, gate = split("once you have fed the hound, open the gate")
+    fed, gate = split("once the hound is fed, open the gate")
     assert gate.after == (0,) and fed.after == ()
+    assert fed.text == "feed the hound"
 
 
 def test_two_deeds_after_one_after_both_come_first() -> None:

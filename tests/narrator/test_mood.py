@@ -147,6 +147,10 @@ def test_a_question_about_how_things_are_is_told_from_both(prompt: str) -> None:
         "I insist that you don't ring the bell",
         "I want the gate not opened",
         "the lamp can wait",
+        "pay neither the baker nor the smith",
+        "no salt, please",
+        "open no doors",
+        "touch nothing",
     ],
 )
 def test_what_is_ruled_out_is_seen(prompt: str) -> None:

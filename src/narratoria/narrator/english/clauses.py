@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 from narratoria.narrator.english.dictation import folded, tells
 from narratoria.narrator.english.lexicon import phrases, words
 from narratoria.narrator.english.mood import Mood, mood, reports
+from narratoria.narrator.english.passives import active, based, is_gerund
 from narratoria.narrator.english.statements import only_tells, tells_how_things_are
 from narratoria.narrator.english.tokens import Token, join, mender, tokenize
 from narratoria.narrator.english.words import (
@@ -127,11 +128,13 @@ class _Splitter:
 
     def add(self, piece: _Piece) -> None:
         stripped = _without_lead_in(piece.tokens)
+        if piece.is_subordinate and stripped:
+            stripped = active(stripped, self.is_verb) or [based(stripped[0], self.is_verb), *stripped[1:]]
         stripped = _looked_up(stripped) or stripped
         if all(token.low in _EMPTY and not token.quoted for token in stripped):
             return
         joined = piece.kind == "join" and not piece.opens_sentence
-        shared = self.before if joined and _is_gerund(stripped[0]) else None
+        shared = self.before if joined and is_gerund(stripped[0]) else None
         self.clauses.append(_clause(piece, stripped, self.clauses, self.is_verb))
         self._order(piece, shared, joined)
         self.sequenced = piece.kind == "sequence" or (joined and self.sequenced)
@@ -215,7 +218,7 @@ def _left_out(piece: _Piece, stripped: Sequence[Token], is_verb: IsVerb) -> tupl
     if piece.connector not in _NOT_THESE and not negated:
         return None
     rest = tuple(stripped[1:] if negated else stripped)
-    return rest if rest and not _is_gerund(rest[0]) and not _starts_clause(rest, "", is_verb) else None
+    return rest if rest and not is_gerund(rest[0]) and not _starts_clause(rest, "", is_verb) else None
 
 
 def _looked_up(tokens: Sequence[Token]) -> list[Token] | None:
@@ -313,14 +316,14 @@ def _opens_relation(said: str, rest: Sequence[Token], piece: _Piece, is_verb: Is
     if kind in ("before", "after"):
         reported = rest[0].low in ("he", "she", "it", "they") and tells(piece.tokens)
         # "note that Rex was fed before he left" goes on
-        return not reported and (_is_gerund(rest[0]) or rest[0].low in SUBJECTS)
+        return not reported and (is_gerund(rest[0]) or rest[0].low in SUBJECTS or _is_passive(rest, is_verb))
     if said == "than":
         return any(token.low in ("rather", "sooner") for token in piece.tokens)
     if said == "but":
         return _opens_exception(rest, piece, is_verb)
     if said in ("but not", "but no"):
         return rest[0].low not in ("only", "just", "longer", "one") and not rest[0].quoted
-    return said in _INSTEAD and (said != "without" or _is_gerund(rest[0]))
+    return said in _INSTEAD and (said != "without" or is_gerund(rest[0]))
 
 
 def _opens_exception(rest: Sequence[Token], piece: _Piece, is_verb: IsVerb) -> bool:
@@ -330,8 +333,10 @@ def _opens_exception(rest: Sequence[Token], piece: _Piece, is_verb: IsVerb) -> b
     return whole and (plain or all(token.low in _EMPTY for token in piece.tokens))
 
 
-def _is_gerund(token: Token) -> bool:
-    return token.low.endswith("ing") and len(token.low) > 4
+def _is_passive(rest: Sequence[Token], is_verb: IsVerb) -> bool:
+    """Tells "once *the kettle is scrubbed*" from a mere time, "after the storm"."""
+    end = next((at for at, token in enumerate(rest) if token.low in _JOIN | _ENDS), len(rest))
+    return active(rest[:end], is_verb) is not None
 
 
 _VERB_STEMS: Final = frozenset(stem(verb) for verb in VERBS - NOUNISH)

@@ -9,12 +9,22 @@ from collections.abc import Sequence
 from typing import Final
 
 from narratoria.narrator.english.lexicon import phrases, phrases_in, starts, words
-from narratoria.narrator.english.words import AUXILIARIES, FILLERS, NOUNISH, SUBJECTS, VERBS, word_set
+from narratoria.narrator.english.words import (
+    AUXILIARIES,
+    FILLERS,
+    NOUNISH,
+    STOPWORDS,
+    SUBJECTS,
+    VERBS,
+    word_set,
+)
 
 _REFUSALS: Final = phrases("prohibitions.refusals")
 _BEFORE_NOT: Final = SUBJECTS | AUXILIARIES | FILLERS | words("prohibitions.before_not")
 _MERELY: Final = word_set("only just merely off")
 _INSIDE: Final = word_set("without except nothing")  # they rule out only where they open a clause
+_NOTHING: Final = word_set("nothing none nobody")
+_AFTER_NO: Final = word_set("matter doubt problem longer wonder idea one mistake less")  # "no matter what"
 _UNTOUCHED: Final = words("prohibitions.untouched")
 _AS_IT_STANDS: Final = words("prohibitions.as_it_stands")
 _STAYS: Final = word_set("stay stays remain remains leave keep")
@@ -23,7 +33,9 @@ _AS_IT_IS: Final = phrases_in("(as|where|how|like) (it|he|she|that) is / (as|whe
 
 def is_ruled_out(clause: Sequence[str]) -> bool:
     """Tells if a clause says that something is not to be done."""
-    return starts(clause, _REFUSALS) or _is_negated(clause) or _is_left_as_it_is(clause)
+    if starts(clause, _REFUSALS) or _is_negated(clause):
+        return True
+    return _has_empty_object(clause) or _is_left_as_it_is(clause)
 
 
 def _is_negated(clause: Sequence[str]) -> bool:
@@ -38,6 +50,18 @@ def _is_negated(clause: Sequence[str]) -> bool:
         opening &= word in _BEFORE_NOT or tuple(clause[at : at + 2]) in _REFUSALS
         if not opening and word in VERBS - AUXILIARIES and (word not in NOUNISH or not at):
             return False  # "check that it is not too salty"
+    return False
+
+
+def _has_empty_object(clause: Sequence[str]) -> bool:
+    """ "no salt", "open no door", "touch nothing", "pay neither bill"."""
+    said = clause[1:] if clause[0] in ("i", "we") else clause
+    for at, word in enumerate(said):
+        following = said[at + 1] if at + 1 < len(said) else ""
+        if word == "neither" or (word in _NOTHING and at <= 2 and following != "to"):
+            return True
+        if word == "no" and at <= 1 and following and following not in STOPWORDS | _AFTER_NO:
+            return True
     return False
 
 
