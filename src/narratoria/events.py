@@ -132,6 +132,10 @@ class NarrationDelta(RuntimeEvent, tag="narration_delta", frozen=True, kw_only=T
     attempt: int = 1
     anew: bool = False
 
+    def after(self, text: str) -> str:
+        """The narration so far, `text`, with this piece."""
+        return self.text if self.anew else text + self.text
+
 
 class Narration(RuntimeEvent, tag="narration", frozen=True, kw_only=True):
     text: str

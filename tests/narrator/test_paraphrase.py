@@ -195,6 +195,7 @@ def test_what_cannot_be_undone_is_never_a_guess_but_asked_for_plainly(lighthouse
         ("I wanted to light it but the door is locked", True),
         ("light the lamp, but I'm scared", True),
         ("light it although the wind is strong", True),
+        ("jump, but everyone is afraid", True),
         ("burn the letters, though it hurts", True),
         ("light the lamp, but first wind the clock", True),
         ("I would like to light the lamp", False),

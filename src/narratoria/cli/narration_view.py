@@ -53,7 +53,7 @@ class Telling:
         if isinstance(event, TurnStarted):
             self._show("")
         elif isinstance(event, NarrationDelta):
-            self._show(event.text if event.anew else self.text + event.text)
+            self._show(event.after(self.text))
         elif isinstance(event, PlanRefused):
             self._show("")
         elif isinstance(event, Narration | TurnCommitted) or (

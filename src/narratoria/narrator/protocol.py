@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+import msgspec
+
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, Notice
-from narratoria.run.plan import ExecutionResult, PlanDocument
+from narratoria.run.plan import ExecutionResult, PlanDocument, PlanMetadata, PlannedCall
 
 
 class NoMatch(NarratoriaError):
@@ -66,6 +68,27 @@ class NarratorRequest:
     check: Callable[[PlanDocument], Sequence[str]] = (
         lambda plan: ()
     )  # objections, for one that can plan again
+
+    def answer(
+        self,
+        narrative: str | None,
+        tools: Sequence[PlannedCall] = (),
+        *,
+        parallel: bool = False,
+        request_id: str | None = None,
+    ) -> PlanDocument:
+        """A plan for this request: with its disabled skills, its attempt and the plan it replaces."""
+        plan = PlanDocument(
+            narrative=narrative,
+            tools=list(tools),
+            parallel=parallel,
+            disabled_skills=sorted(self.disabled_skills),
+            metadata=PlanMetadata(
+                generation_attempt=self.attempt,
+                parent_plan_id=self.parent_plan.request_id if self.parent_plan else None,
+            ),
+        )
+        return plan if request_id is None else msgspec.structs.replace(plan, request_id=request_id)
 
 
 @runtime_checkable

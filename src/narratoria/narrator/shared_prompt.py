@@ -23,8 +23,8 @@ from narratoria.narrator.protocol import (
     PastTurn,
     declaration_of,
 )
+from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful
-from narratoria.narrator.rules.rule_file import slots
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.state import plain

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from narratoria.events import Done
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.run.plan import PlanDocument, PlanMetadata
+from narratoria.run.plan import PlanDocument
 
 if TYPE_CHECKING:
     from narratoria.play.casting import Cast
@@ -68,15 +68,7 @@ class TemplateNarrator:
         self._new_id = new_id
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
-        return PlanDocument(
-            request_id=self._new_id(),
-            narrative=narrate(request),
-            disabled_skills=sorted(request.disabled_skills),
-            metadata=PlanMetadata(
-                generation_attempt=request.attempt,
-                parent_plan_id=request.parent_plan.request_id if request.parent_plan else None,
-            ),
-        )
+        return request.answer(narrate(request), request_id=self._new_id())
 
 
 def missing(story: Story, environment: Mapping[str, str]) -> str:

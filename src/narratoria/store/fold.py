@@ -211,7 +211,7 @@ class Fold:
 
     def _said(self, record: Record, event: NarrationDelta) -> None:
         if self._turn is not None:
-            self._turn.narrative = event.text if event.anew else self._turn.narrative + event.text
+            self._turn.narrative = event.after(self._turn.narrative)
 
     def _narration(self, record: Record, event: Narration) -> None:
         if self._turn is not None:

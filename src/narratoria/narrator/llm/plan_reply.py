@@ -18,7 +18,7 @@ from narratoria.errors import ArgumentsInvalid, PlanRejected, ToolValidationErro
 from narratoria.events import JsonObject
 from narratoria.narrator.llm.shortening import shortened
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
-from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.tools import schema
 from narratoria.tools.schema.bounding import with_bounds
 
@@ -141,16 +141,8 @@ def plan_of(
     if problems:
         raise PlanRejected(problems)
     together = order == "together" and len(planned) > 1
-    plan = PlanDocument(
-        narrative=narrative,
-        tools=[one if together else _after(one, planned[:index]) for index, one in enumerate(planned)],
-        parallel=together,
-        disabled_skills=sorted(request.disabled_skills),
-        metadata=PlanMetadata(
-            generation_attempt=request.attempt,
-            parent_plan_id=request.parent_plan.request_id if request.parent_plan else None,
-        ),
-    )
+    tools = [one if together else _after(one, planned[:index]) for index, one in enumerate(planned)]
+    plan = request.answer(narrative, tools, parallel=together)
     plan.check()
     return plan, _choices(reply.get("choices"))
 

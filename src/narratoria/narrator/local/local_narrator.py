@@ -19,7 +19,6 @@ from narratoria.narrator.local.replies import (
     TOO_LONG,
     UNKNOWN,
     WHICH,
-    document,
     not_understood,
     quoted_after_colon,
     what_is_wanting,
@@ -93,9 +92,9 @@ class _Answer:
         self._hold_back(clauses)
         if not self.steps:
             if (clauses and not asked) or self.heard.taken_back:
-                return document(self.request, "So be it: nothing is done.", [])
+                return self.request.answer("So be it: nothing is done.")
             raise self._refusal()
-        return document(self.request, self._narrative(), self._ordered(clauses))
+        return self.request.answer(self._narrative(), self._ordered(clauses))
 
     def _hold_back(self, clauses: Sequence[Clause]) -> None:
         """Holds back steps that wait for a clause that was not understood, and both of "this or that"."""

@@ -11,8 +11,6 @@ from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
 from narratoria.narrator.local.request_wording import action
 from narratoria.narrator.local.tool_matching import Candidate
-from narratoria.narrator.protocol import NarratorRequest
-from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
 
 WHICH: Final = "Which of the two do you mean?"
 CONDITION: Final = "I cannot tell whether that is so. Say what is to be done, and I will do it."
@@ -28,17 +26,6 @@ _BACK: Final = {
     "our": "your",
     "us": "you",
 }
-
-
-def document(request: NarratorRequest, narrative: str | None, calls: list[PlannedCall]) -> PlanDocument:
-    """The plan that answers a request."""
-    parent = request.parent_plan.request_id if request.parent_plan else None
-    return PlanDocument(
-        narrative=narrative,
-        tools=calls,
-        disabled_skills=sorted(request.disabled_skills),
-        metadata=PlanMetadata(generation_attempt=request.attempt, parent_plan_id=parent),
-    )
 
 
 def not_understood(clause: Clause) -> str:

@@ -6,7 +6,6 @@ Every mistake is a `StoryInvalid` that names the file, the rule and the key. doc
 from __future__ import annotations
 
 import difflib
-import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from narratoria import bounds
 from narratoria.errors import StoryInvalid
+from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
 from narratoria.run.plan import PlanRetry
 from narratoria.run.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
-from narratoria.state import MISSING, lookup
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
 
@@ -40,7 +39,6 @@ UNANSWERED: Final = (
     "The question stays in the air a while, and nothing comes to meet it.",
 )
 UNDONE: Final = ("Nothing comes of the rest, for now: “{rest}”.",)
-_SLOT: Final = re.compile(r"\{\{|\}\}|\{([^{}|]*)(?:\|([^{}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,48 +195,6 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     names = list(known)
     near = difflib.get_close_matches(key, names, 1)
     return f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; known are {', '.join(names)}"
-
-
-# --- templates --------------------------------------------------------------------------------------------
-
-
-def slots(template: Any) -> set[str]:
-    """The names a template refers to, at any depth."""
-    if isinstance(template, str):
-        return {match[1].strip() for match in _SLOT.finditer(template) if match[1] is not None}
-    if isinstance(template, Mapping):
-        return set().union(*(slots(value) for value in template.values()))
-    if isinstance(template, list | tuple):
-        return set().union(*(slots(value) for value in template))
-    return set()
-
-
-def fill(template: Any, groups: Mapping[str, str], state: Mapping[str, Any]) -> Any:
-    """A template with its values. A string that is one slot takes the value itself, with its type."""
-    if isinstance(template, Mapping):
-        return {key: fill(value, groups, state) for key, value in template.items()}
-    if isinstance(template, list):
-        return [fill(value, groups, state) for value in template]
-    if not isinstance(template, str):
-        return template
-    alone = _SLOT.fullmatch(template)
-    if alone and alone[1] is not None:
-        return _value(alone, groups, state)
-    return _SLOT.sub(lambda match: _text(match, groups, state), template)
-
-
-def _text(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, Any]) -> str:
-    if match[1] is None:
-        return match[0][0]
-    value = _value(match, groups, state)
-    return "" if value is None else str(value)
-
-
-def _value(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, Any]) -> Any:
-    name = match[1].strip()
-    in_state = name.startswith("state.")
-    value = lookup(state, name.split(".")[1:], MISSING) if in_state else groups.get(name, MISSING)
-    return (match[2] if match[2] is not None else "") if value is MISSING else value
 
 
 # --- reading ---------------------------------------------------------------------------------------------

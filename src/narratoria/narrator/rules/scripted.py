@@ -20,9 +20,10 @@ from narratoria.narrator.english.normalise import with_apostrophes, word_list
 from narratoria.narrator.english.second_thoughts import corrected, takes_back
 from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
+from narratoria.narrator.rules.fillable import fill
 from narratoria.narrator.rules.patterns import MAX_PROMPT, bare, clauses, meaningful, readings, with_verb
-from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts, fill
-from narratoria.run.plan import PlanDocument, PlanMetadata, PlannedCall
+from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts
+from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.state import merge, plain
 from narratoria.tools.contract.conditions import SAID
 
@@ -31,7 +32,7 @@ _HEDGES: Final = word_set("before if unless whether maybe perhaps might not neve
 _QUALMS: Final = re.compile(
     r"\b(?:but|though|although|only that|except(?: that)?)[\s,…-]+(?:(?:then|now|still|also|what)\s+)?"
     r"(?:first|wait|i|i'\w+|we|we'\w+|he|she|it|it's|they|there|there's|my|our|the|this|that|that's|his|her|its|something|"
-    r"somebody|someone|everything|isn't|is|are|am|afraid|scared|too)\b"
+    r"somebody|someone|everybody|everyone|everything|nobody|no one|nothing|isn't|is|are|am|afraid|scared|too)\b"
 )
 # and a wish with a "but" behind it was the half of a thought.
 _WISHES: Final = re.compile(
@@ -148,16 +149,8 @@ class ScriptedNarrator:
             if action.available:
                 calls.add(action)
         calls.close(actions)
-        return PlanDocument(
-            request_id=self._new_id(),
-            narrative=_narrative(actions, len(request.history), self.rules.unavailable) or None,
-            tools=calls.planned,
-            disabled_skills=sorted(request.disabled_skills),
-            metadata=PlanMetadata(
-                generation_attempt=request.attempt,
-                parent_plan_id=request.parent_plan.request_id if request.parent_plan else None,
-            ),
-        )
+        narrative = _narrative(actions, len(request.history), self.rules.unavailable) or None
+        return request.answer(narrative, calls.planned, request_id=self._new_id())
 
     def _understand(self, request: NarratorRequest, missed: list[str]) -> Iterator[Action]:
         """The longest runs of clauses some rule fits, left to right; what no rule fits goes to `missed`.
