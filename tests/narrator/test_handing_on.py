@@ -11,13 +11,12 @@ pytest.importorskip("tokenizers")
 
 from narratoria.errors import NarratorUnavailable, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard, card
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.narrator.shared_prompt import Continuing
 from narratoria.play.casting import make_narrator
 from narratoria.play.game import story_registry
 from narratoria.play.story import Story
-from narratoria.play.turn import card
 from narratoria.run.plan import PlanDocument, PlannedCall
 
 RULES = """

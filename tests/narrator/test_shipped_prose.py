@@ -14,10 +14,9 @@ import pytest
 from narratoria.events import Notice
 from narratoria.factcheck.fact_checked import CONTRADICTION
 from narratoria.factcheck.receipts import audit, contradictions, judged
-from narratoria.narrator.protocol import NarratorRequest, NoMatch
+from narratoria.narrator.protocol import NarratorRequest, NoMatch, card
 from narratoria.play.game import Game, story_registry
 from narratoria.play.story import Story
-from narratoria.play.turn import card
 from narratoria.session import Record
 from narratoria.state import merge
 

@@ -19,12 +19,11 @@ from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.kinds.load import load_tool
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import NarratorRequest, ToolCard
+from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
 from narratoria.play.casting import granted_time, make_narrator, ready
 from narratoria.play.game import story_registry
 from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.story import MANIFEST_SUFFIX, Opening, Story, open_story
-from narratoria.play.turn import card
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import MAX_GENERATIONS
 from narratoria.run.registry import ToolRegistry

@@ -11,6 +11,8 @@ import msgspec
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, Notice
 from narratoria.run.plan import ExecutionResult, PlanDocument, PlanMetadata, PlannedCall
+from narratoria.tools.schema import dump
+from narratoria.tools.tool import Tool
 
 
 class NoMatch(NarratoriaError):
@@ -36,6 +38,12 @@ class ToolCard:
     examples: Sequence[Mapping[str, Any]] = ()  # {"description": …, "input": {…}}
     skill: str | None = None
     path: str | None = None  # what goes into `toolPath`; the name where None
+
+
+def card(tool: Tool[Any, Any]) -> ToolCard:
+    """The tool as narrators see it."""
+    examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
+    return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from narratoria.narrator.protocol import (
     PastTurn,
     Receipt,
     Reviewer,
-    ToolCard,
+    card,
     declaration_of,
 )
 from narratoria.narrator.template import TemplateNarrator, account
@@ -45,8 +45,6 @@ from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanM
 from narratoria.run.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.tools.schema import dump
-from narratoria.tools.tool import Tool
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
@@ -140,7 +138,7 @@ class _Turn:
         self.resume = resume
         self.skills = Skills(session, executor.resolver, settings.disabled_skills)
         number = session.turn_count + 1 if resume is None else resume.turn
-        self.result = TurnResult(number, _cut(readable(prompt)))
+        self.result = TurnResult(number, readable(prompt)[:MAX_PROMPT])
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
         self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
@@ -391,16 +389,6 @@ class _Turn:
         except JournalError as error:
             self.result.unsaved = str(error)
             self.session.notice(Notice(level="error", message=f"this turn could not be saved: {error}"))
-
-
-def card(tool: Tool[Any, Any]) -> ToolCard:
-    """The tool as narrators see it."""
-    examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
-    return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
-
-
-def _cut(prompt: str) -> str:
-    return prompt if len(prompt) <= MAX_PROMPT else prompt[:MAX_PROMPT]
 
 
 def _summary(events: Sequence[ToolEvent]) -> str:
