@@ -30,6 +30,7 @@ from narratoria.events import (
 )
 from narratoria.narrator.invocation import as_written, ask, readable
 from narratoria.narrator.protocol import (
+    Declaration,
     Narrator,
     NarratorRequest,
     PastTurn,
@@ -297,7 +298,7 @@ class _Turn:
                 )
 
     async def _review(self) -> None:
-        """Let a narrator that reviews its narration do so, now that the calls are done."""
+        """Let a narrator that reviews its narration do so after the calls."""
         if not isinstance(self.narrator, Reviewer):
             return
         plan, result = self.fresh, self.result
@@ -343,21 +344,17 @@ class _Turn:
 
     def _close(self) -> None:
         session, result = self.session, self.result
-        completed = [one for trace in result.traces for one in trace.tool_results if one.ok]
+        calls = [one for trace in result.traces for one in trace.tool_results]
+        completed = [one for one in calls if one.ok]
         declared = declaration_of(self.narrator, result.narrator)
-        self.said.extend(text for one in completed if (text := _summary(one.events)))
-        silent = not any(text.strip() for text in self.said)
-        if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and silent):
-            untold = [one for one in completed if not _summary(one.events)]
-            self.said.append(self._account([o for o in untold if o.tool_id not in declared.narrated_calls]))
-        result.narrative = readable("\n\n".join(text for text in self.said if text.strip()))
+        result.narrative = self._narrative(completed, declared)
         offer = offer_after(
             session,
             completed,
             [readable(one) for one in declared.choices if isinstance(one, str)],
             settled=result.outcome == "completed",
             taken=lambda choice: self.settings.takes_choice(result.prompt, choice),
-            failed=[one for trace in result.traces for one in trace.tool_results if not one.ok],
+            failed=[one for one in calls if not one.ok],
         )
         if ending_of(session.state) is not None:
             offer = Choices(choices=[])  # the story is over: there is nothing left to choose
@@ -370,10 +367,15 @@ class _Turn:
         session.past.append((result.prompt, result.narrative))
         session.turn = None
 
-    def _account(self, calls: Sequence[CallResult]) -> str:
-        """A plain line of these calls, by the names of their tools."""
-        paths = {call.tool_id: call.tool_path for plan in reversed(self.result.plans) for call in plan.tools}
-        return account([name for one in calls if (name := paths.get(one.tool_id, "").rpartition("/")[2])])
+    def _narrative(self, completed: Sequence[CallResult], declared: Declaration) -> str:
+        """The narrator's words, the summaries of the calls, and a plain line of calls that nobody told of."""
+        told = [(one.tool_id, _summary(one.events)) for one in completed]
+        said = [text for text in (*self.said, *(text for _, text in told)) if text.strip()]
+        if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and not said):
+            paths = {call.tool_id: call.tool_path for plan in self.result.plans for call in plan.tools}
+            untold = [one for one, text in told if not text and one not in declared.narrated_calls]
+            said.append(account([paths[one].rpartition("/")[2] for one in untold if one in paths]))
+        return readable("\n\n".join(text for text in said if text))
 
     async def _write_down(self) -> None:
         """Before a tool acts, the journal knows of the plan: after a crash the same call is made, under the same id."""
