@@ -2,21 +2,21 @@
 
 The rooms of the package, from the bottom up; each imports only from those above it in this list:
 
-errors, bounds, events, state     what can go wrong, how much is too much, what can happen, what is
-spelling, strict_json, prose      the specifications' own names, JSON without doubles, Markdown as safe HTML
-tools        what a tool is: definition, context, retry, deadline, schema, contract
+errors, bounds, events, state     exceptions, limits on documents, the event types, the state tree
+spelling, strict_json, prose      the specifications' own names, JSON without duplicate keys, Markdown as safe HTML
+tools        the definition of a tool, its context, retry, deadline, schema and contract
 session      the world: state, drafts, memory, assets, resources
 kinds        factories that return a Tool: function, composition, process, library
-run          the pipeline, the registry, plans and what can be known of one before it runs
+run          the pipeline, the registry, plans and their checks
 store        the journal, SQLite, PostgreSQL, export, import, salvage, replay
 agent        prompts, adapters to language models, the agent loop, the planning tools
-narrator     whatever makes a plan of a prompt: rules, paraphrase, local, llm, and the chain of them
-lore         what a story remembers
+narrator     the narrators, which make a plan of a prompt: rules, paraphrase, local, llm, and the chain of them
+lore         the story's memory
 factcheck    holds a narration to the state
 play         stories, games, turns, undo
 evals        scores a narrator on sets of prompts
 authoring, conformance, wire_schemas, testing    for authors of tools and stories, and for their tests
-web, cli     faces
+web, cli     the page with its server, and the command line
 
 docs/architecture.md has the picture. Importing the package loads nothing of it: each public name is loaded when it is
 first asked for.
@@ -67,7 +67,7 @@ _HOME: Final = {name: module for module, names in _PUBLIC.items() for name in na
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, loaded now; or the name to use for what the specifications call otherwise."""
+    """Load a public name at its first use; for a name of the specifications, say which one to use here."""
     from importlib import import_module
 
     if name in _HOME:

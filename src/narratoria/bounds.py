@@ -1,4 +1,4 @@
-"""Limits on documents that somebody else wrote: JSON is checked on its bytes, before a decoder builds anything of it.
+"""Limits on documents that somebody else wrote. JSON is measured on its bytes, before it is decoded.
 
 Three bytes, `[],`, make a list of sixty: a small file of them fills the memory, and one that nests deeply ends the
 reader's stack. Both are seen by counting.
@@ -29,11 +29,11 @@ _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class OutOfBounds(ValueError):
-    """A document passes a limit; the message says which."""
+    """A document exceeds a limit; the message says which."""
 
 
 def nests_deeper(text: bytes, depth: int) -> bool:
-    """Whether a document has more than `depth` levels of objects and arrays."""
+    """Tell if a document has more than `depth` levels of objects and arrays."""
     if len(text) <= 2 * depth or text.count(b"[") + text.count(b"{") <= depth:
         return False
     left = _STRINGS.sub(b"", text).translate(_BRACKETS, _NO_BRACKETS)
@@ -43,13 +43,13 @@ def nests_deeper(text: bytes, depth: int) -> bool:
 
 
 def count_values(text: bytes) -> int:
-    """How many values there are at most. Members of objects have a colon each, elements a comma or a bracket."""
+    """Return an upper bound on the number of values: a colon per member; a comma or a bracket per element."""
     colons = text.count(b":")
     return colons if b"[" not in text else colons + text.count(b",") + text.count(b"[")
 
 
 def check(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH) -> int:
-    """Raise `OutOfBounds` if a document is too much to decode; returns how many values it has at most."""
+    """Raise `OutOfBounds` if a document is too large to decode; return an upper bound on its values."""
     values = count_values(text)
     if values > most_values:
         raise OutOfBounds(f"it has about {values:,} values, more than the {most_values:,} allowed")
@@ -61,7 +61,9 @@ def check(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH)
 
 
 def read_file(path: Path, most: int = MAX_FILE) -> bytes:
-    """The content of a file. `OutOfBounds` if it has more bytes than that, `OSError` if it cannot be read."""
+    """Return the content of a file. Raise `OutOfBounds` if it has more than `most` bytes, `OSError` if it is
+    unreadable.
+    """
     with path.open("rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -70,7 +72,7 @@ def read_file(path: Path, most: int = MAX_FILE) -> bytes:
 
 
 def check_depth(value: Any, depth: int = MAX_DEPTH) -> None:
-    """Raise `OutOfBounds` if a decoded document has more levels of objects and arrays than that."""
+    """Raise `OutOfBounds` if a decoded document has more than `depth` levels of objects and arrays."""
     level = [value]
     for _ in range(depth):
         level = [
@@ -86,7 +88,7 @@ def check_depth(value: Any, depth: int = MAX_DEPTH) -> None:
 
 
 def decode_toml(text: str, depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """A TOML document that somebody else wrote. What is wrong with it is a `ValueError`."""
+    """Decode a TOML document that somebody else wrote; raise `ValueError` if it is invalid."""
     if _DOTTED.search(text):  # its reader takes the square of that in time
         raise OutOfBounds(f"it has a key of more than {MAX_DEPTH} parts")
     try:
@@ -98,6 +100,6 @@ def decode_toml(text: str, depth: int = MAX_DEPTH) -> dict[str, Any]:
 
 
 def decode_json(text: bytes, *, most_values: int = MAX_VALUES, depth: int = MAX_DEPTH) -> Any:
-    """A document that somebody else wrote. What is wrong with it is a `ValueError`."""
+    """Decode a JSON document that somebody else wrote; raise `ValueError` if it is invalid."""
     check(text, most_values=most_values, depth=depth)
     return msgspec.json.decode(text)

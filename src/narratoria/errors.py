@@ -30,7 +30,7 @@ ErrorSource: TypeAlias = Literal["runtime", "tool"]
 
 
 def describe(error: BaseException) -> str:
-    """An exception in words, also one whose own text cannot be had."""
+    """Return an exception as text, even if its own `__str__` raises."""
     try:
         text = str(error)
     except Exception as another:  # foreign code again: its __str__ may raise anything
@@ -39,7 +39,8 @@ def describe(error: BaseException) -> str:
 
 
 def advice(error: object) -> str:
-    """What to do about an error of foreign code that its own text does not say; 004 awaits its memory."""
+    """Return a hint for an exception of foreign code whose text lacks one, or ""."""
+    # 004 awaits its memory, so a handler written from it fails with "can't be used in 'await' expression".
     if isinstance(error, TypeError) and _AWAITED.search(str(error)):
         return "; memory, state and resources are read and written without await"
     return ""
@@ -49,7 +50,7 @@ _AWAITED: Final = re.compile(r"can't be (used in 'await' expression|awaited)")
 
 
 class NarratoriaError(Exception):
-    """The root of everything this package raises on purpose."""
+    """The root of all exceptions this package raises on purpose."""
 
 
 class NarratorUnavailable(NarratoriaError):
@@ -101,15 +102,19 @@ class PromptError(NarratoriaError):
 
 
 class PromptValidationError(PromptError):
-    """A prompt is put together wrongly: duplicate tools, a bad template, an unknown key."""
+    """A prompt is built wrongly: duplicate tools, a bad template, an unknown key."""
 
 
 class PromptEvaluationError(PromptError):
-    """An evaluation cannot go on. Re-raised by the pipeline (002, failure table)."""
+    """An evaluation cannot go on. The pipeline re-raises it."""
+
+    # 002, failure table.
 
 
 class VisibilityExpansionRequired(PromptError):
-    """The model asked to see sections that were summarised. Re-raised by the pipeline (002)."""
+    """The model asked to see sections that were summarised. The pipeline re-raises it."""
+
+    # 002, failure table.
 
     def __init__(self, message: str, *, section_keys: Sequence[str] = (), reason: str = "") -> None:
         super().__init__(message)
@@ -130,7 +135,7 @@ class AssetRefused(NarratoriaError):
 
 
 class PlanRejected(NarratoriaError):
-    """A plan cannot be run; `problems` lists every reason with its JSON path. `plan_id` is its `requestId`, if any."""
+    """A plan cannot be run. `problems` lists every reason with its JSON path; `plan_id` is its `requestId`, if any."""
 
     def __init__(self, problems: Sequence[str], *, plan_id: str | None = None) -> None:
         self.problems = tuple(problems)

@@ -1,10 +1,11 @@
-"""Everything that can happen, as one family of tagged structs.
+"""All events, as one family of tagged structs.
 
-Six events belong to the tool protocol (000 §3-4): a tool writes them on its standard output, one JSON
-object a line. The others are the runtime's own, recorded in the session's journal beside them, so that a
-client, a replay and a second viewer read one stream. The tag is the field `type`; names are camelCase on
-the wire. Unknown fields are ignored (000 §8), a missing or wrong known field is an error.
+Six events belong to the tool protocol (docs/protocol.md): a tool writes them on its standard output, one JSON object
+a line. The others are the runtime's own. The session's journal records both kinds, so that a client, a replay and a
+second viewer read one stream. The tag is the field `type`; names are camelCase on the wire. Unknown fields are
+ignored; a missing or wrong known field is an error.
 """
+# 000 §3-4 and §8.
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
 class ProtocolEvent(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True, gc=False
 ):
-    """The envelope of 000 §3."""
+    """The fields every event of the tool protocol has."""
+
+    # 000 §3.
 
     version: Literal["0"]
     request_id: str | None = None
@@ -37,7 +40,9 @@ class ProtocolEvent(
 
 
 class Log(ProtocolEvent, tag="log", frozen=True, kw_only=True):
-    """Progress or a diagnostic (000 §4.1). Never an error, whatever its level."""
+    """Progress or a diagnostic. Never an error, whatever its level."""
+
+    # 000 §4.1.
 
     level: LogLevel
     message: str
@@ -45,13 +50,17 @@ class Log(ProtocolEvent, tag="log", frozen=True, kw_only=True):
 
 
 class StatePatch(ProtocolEvent, tag="state_patch", frozen=True, kw_only=True):
-    """A change to the session state, merged by RFC 7396 (000 §4.2)."""
+    """A change to the session state, merged as a JSON Merge Patch (RFC 7396)."""
+
+    # 000 §4.2.
 
     patch: JsonObject
 
 
 class Asset(ProtocolEvent, tag="asset", frozen=True, kw_only=True):
-    """A file the tool has written (000 §4.3)."""
+    """A file the tool has written."""
+
+    # 000 §4.3.
 
     asset_id: str
     kind: str
@@ -61,14 +70,18 @@ class Asset(ProtocolEvent, tag="asset", frozen=True, kw_only=True):
 
 
 class UiEvent(ProtocolEvent, tag="ui_event", frozen=True, kw_only=True):
-    """A request to the client (000 §4.4); `narrative_choice` is the one every client knows."""
+    """A request to the client; `narrative_choice` is the one every client knows."""
+
+    # 000 §4.4.
 
     event: str
     payload: JsonObject | None = None
 
 
 class ToolErrorEvent(ProtocolEvent, tag="error", frozen=True, kw_only=True):
-    """A structured error (000 §4.5). It does not end the invocation by itself."""
+    """A structured error. It does not end the invocation by itself."""
+
+    # 000 §4.5.
 
     error_code: str
     error_message: str
@@ -76,7 +89,9 @@ class ToolErrorEvent(ProtocolEvent, tag="error", frozen=True, kw_only=True):
 
 
 class Done(ProtocolEvent, tag="done", frozen=True, kw_only=True):
-    """The end of the invocation (000 §4.6)."""
+    """The end of the invocation."""
+
+    # 000 §4.6.
 
     ok: bool
     summary: str | None = None
@@ -92,11 +107,11 @@ TOOL_EVENT_TYPES: Final = ("log", "state_patch", "asset", "ui_event", "error", "
 class RuntimeEvent(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True, gc=False
 ):
-    """What the runtime itself records."""
+    """The base of the events that the runtime itself records."""
 
 
 class SessionStarted(RuntimeEvent, tag="session_started", frozen=True, kw_only=True):
-    """The first record. With `imported`, it came in a file: its permissions are claims."""
+    """The first record of a session. With `imported` it came from a file, and its permissions are claims."""
 
     session: str
     story: str | None = None
@@ -115,7 +130,7 @@ class TurnStarted(RuntimeEvent, tag="turn_started", frozen=True, kw_only=True):
 
 
 class NarratorChosen(RuntimeEvent, tag="narrator_chosen", frozen=True, kw_only=True):
-    """Which narrator speaks in this generation, and why the ones before it did not."""
+    """The narrator chosen for this generation, and the reasons why those before it were passed over."""
 
     narrator: str
     attempt: int
@@ -150,7 +165,7 @@ class PlanMade(RuntimeEvent, tag="plan_made", frozen=True, kw_only=True):
 
 
 class PlanRefused(RuntimeEvent, tag="plan_refused", frozen=True, kw_only=True):
-    """A generation that gave nothing to run: a bad plan, a narrator that failed or was too slow."""
+    """A generation without a usable plan: the plan was invalid, or the narrator failed or was too slow."""
 
     attempt: int
     problems: list[str]
@@ -195,7 +210,7 @@ class AssetDenied(RuntimeEvent, tag="asset_denied", frozen=True, kw_only=True):
 
 
 class CallRetrying(RuntimeEvent, tag="call_retrying", frozen=True, kw_only=True):
-    """An attempt failed, what it did was discarded, and another follows after `delay` seconds."""
+    """An attempt failed and its changes were discarded; another follows after `delay` seconds."""
 
     call: str
     attempt: int
@@ -245,14 +260,14 @@ class PatchChange(msgspec.Struct, frozen=True, tag_field="change", tag="patch", 
 
 
 class SliceChange(msgspec.Struct, frozen=True, tag_field="change", tag="slice", omit_defaults=True):
-    """What a typed slice holds now, encoded."""
+    """The encoded values of a typed slice after a call."""
 
     slice: str
     values: list[Any]
 
 
 class PermissionChange(msgspec.Struct, frozen=True, tag_field="change", tag="permission", omit_defaults=True):
-    """A permission granted or taken away. One that an imported file `claimed` counts if the story grants it too."""
+    """A permission granted or taken away. One `claimed` by an imported file counts only if the story grants it too."""
 
     permission: str
     granted: bool
@@ -263,7 +278,7 @@ Change: TypeAlias = PatchChange | MemoryChange | SliceChange | PermissionChange
 
 
 class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """An effect that reached outside the session; what a later undo needs to take it back.
+    """An effect that reached outside the session, with the receipt that a later undo needs.
 
     One that was `imported` is what a file says: it is taken back only if a person asks for that.
     """
@@ -278,7 +293,7 @@ class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
 
 
 class ResourceChange(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What a call changed in a resource, a file say; what a later undo needs to put it back."""
+    """A change that a call made in a resource, such as a file, with the receipt that a later undo needs."""
 
     resource: str
     description: str
@@ -287,7 +302,7 @@ class ResourceChange(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
-    """What a call did is now part of the session.
+    """A call's changes became part of the session.
 
     A number stands for the record of that sequence number: a `call_emitted` whose `state_patch`, or an
     `asset_stored` whose asset, is committed here. So a patch is written once, and a failed attempt's patches are
@@ -321,7 +336,9 @@ class SkillHealth(RuntimeEvent, tag="skill_health", frozen=True, kw_only=True):
 
 
 class Choices(RuntimeEvent, tag="choices", frozen=True, kw_only=True):
-    """What the player is offered. A narrator's hints pass with the next turn; `standing` is what is offered then."""
+    """The choices offered to the player. A narrator's hints are dropped with the next turn; `standing` are the
+    choices left then.
+    """
 
     choices: list[str]
     standing: list[str] | None = None
@@ -342,19 +359,19 @@ class TurnCommitted(RuntimeEvent, tag="turn_committed", frozen=True, kw_only=Tru
 
 
 class UndoStarted(RuntimeEvent, tag="undo_started", frozen=True, kw_only=True):
-    """What this turn did outside the session is about to be taken back."""
+    """The runtime is about to take back this turn's effects outside the session."""
 
     turn: int
 
 
 class UndoCancelled(RuntimeEvent, tag="undo_cancelled", frozen=True, kw_only=True):
-    """The undo of this turn, which was cut short, is not finished by itself: it has to be asked for again."""
+    """An interrupted undo of this turn is not resumed automatically; it must be asked for again."""
 
     turn: int
 
 
 class EffectTakenBack(RuntimeEvent, tag="effect_taken_back", frozen=True, kw_only=True):
-    """One effect of a turn is undone outside the session; an undo that is cut short does not do it again."""
+    """One effect of a turn was undone outside the session; a resumed undo does not undo it again."""
 
     turn: int
     call: str
@@ -376,7 +393,7 @@ class Checkpoint(RuntimeEvent, tag="checkpoint", frozen=True, kw_only=True):
 
 
 class RecordsLost(RuntimeEvent, tag="records_lost", frozen=True, kw_only=True):
-    """A damaged database was salvaged: what this session recorded as numbers `first` to `last` could not be read.
+    """A damaged database was salvaged: records `first` to `last` of this session could not be read.
 
     `resumed` is the snapshot that tells how things stood at or after `last`, where the session goes on behind the gap.
     """
@@ -391,7 +408,7 @@ class RecordsLost(RuntimeEvent, tag="records_lost", frozen=True, kw_only=True):
 
 
 class Notification(RuntimeEvent, tag="notification", frozen=True, kw_only=True):
-    """A notification effect, published once what it speaks of is committed."""
+    """A notification effect, published after the call that made it is committed."""
 
     event: str
     payload: Any = None

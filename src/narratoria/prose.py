@@ -1,8 +1,8 @@
 """Narration as HTML that is safe to insert: CommonMark by markdown-it-py, an allow-list by nh3.
 
-The text of a story comes from models, tools and players. Raw HTML in it is text, a link is its words, a picture its
-description. What comes out is a list of blocks, each one element, so that a page writes again only what changed
-while a text grows. Time is bounded: whatever is long or deep beyond reason is shown as it was written.
+The text of a story comes from models, tools and players. Raw HTML in it is shown as text, a link as its words, a
+picture as its description. The result is a list of blocks, each one element, so that a page rewrites only the blocks
+that changed while a text grows. Time is bounded: a text that is too long or too deep is shown as it was written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _sanitise: Final = nh3.Cleaner(
 
 
 def render(text: str) -> list[str] | None:
-    """The blocks of a narration, each one element; None for a text that is too much to be more than text."""
+    """Return the blocks of a narration, each one element; None for a text too long or too deep to render."""
     if len(text) > LONGEST:
         return None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -140,7 +140,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
 def _described(
     renderer: RendererHTML, tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType
 ) -> str:
-    """A picture as its description: nothing is fetched because a text says so."""
+    """Render a picture as its description: a text must not make the page fetch anything."""
     return html.escape(renderer.renderInlineAsText(tokens[index].children, options, env), quote=False)
 
 

@@ -1,7 +1,8 @@
-"""Names of the specifications that are other names here. Whoever types one is told the name to use.
+"""Names that the specifications spell differently, and the errors that give the name to use here.
 
-004 is written in TypeScript: its `sessionId` is `session_id` here. `docs/decisions.md` has the table of all of them.
+For example, `sessionId` is `session_id` here. `docs/decisions.md` has the whole table.
 """
+# 004 is written in TypeScript, hence camelCase.
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "Deadline": "narratoria.tools.deadline.Deadline",
     "Filesystem": "narratoria.session.resources.filesystem.Filesystem",
     "MarkdownSection": "narratoria.agent.prompt.MarkdownSection",
-    "Plan": "PlanDocument, or narratoria.agent.planning.Plan for the todo list of 002",
+    "Plan": "PlanDocument, or narratoria.agent.planning.Plan for a model's todo list",
     "PlanStatus": "narratoria.agent.planning.PlanStatus",
     "PlanStep": "narratoria.agent.planning.PlanStep",
     "PlanningStrategy": "narratoria.agent.planning.PlanningStrategy",
@@ -47,7 +48,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 class Signpost:
-    """An attribute that is not one: reading it raises an `AttributeError` that gives the name to use."""
+    """A placeholder attribute: reading it raises an `AttributeError` that gives the name to use."""
 
     __slots__ = ("advice",)
 
@@ -59,7 +60,8 @@ class Signpost:
 
 
 def spelled(**others: str) -> Callable[[type[T]], type[T]]:
-    """Put a signpost at the camelCase form of each name of a class, and at `others`, which are called otherwise here.
+    """Put a signpost at the camelCase form of each name of a class, and at `others`, which map a foreign name to
+    ours.
 
     Class attributes cost nothing where they are not read, as a `__getattr__` would.
     """
@@ -76,7 +78,7 @@ def spelled(**others: str) -> Callable[[type[T]], type[T]]:
 
 
 def keywords_spelled(**others: str) -> Callable[[type[T]], type[T]]:
-    """Answer a keyword argument that is spelled otherwise here with the name to use."""
+    """Refuse a keyword argument in a foreign spelling with an error that gives the name to use."""
 
     def decorate(cls: type[T]) -> type[T]:
         construct = cls.__init__

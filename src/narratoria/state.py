@@ -1,11 +1,11 @@
 """The state tree: merging, comparing and looking up. Pure functions over JSON data, and a read-only view.
 
-`merge` is RFC 7396 on objects (000 §4.2). A state never holds a null member: nulls remove keys, also inside an
-object that is newly added. So the inverse of any change is itself a merge patch, which is how a turn is undone.
+`merge` is JSON Merge Patch (RFC 7396) on objects. A state never holds a null member: nulls remove keys, also inside
+an object that is newly added. So the inverse of any change is itself a merge patch, which is how a turn is undone.
 
-Objects are exactly `dict` here: what comes from a process is decoded so, and what a handler hands in is brought into
-that form at the edge.
+Objects are exactly `dict` here: a process's output is decoded so, and a handler's values are converted at the edge.
 """
+# 000 §4.2.
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class StateError(NarratoriaError):
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """What `target` becomes under `patch` (RFC 7396 §2). Neither is changed; untouched parts are shared."""
+    """Return `target` with `patch` merged into it (RFC 7396). Neither is changed; untouched parts are shared."""
     if not isinstance(patch, dict):
         return patch
     return _merged(target, patch) if isinstance(target, dict) else _without_nulls(patch)
@@ -48,7 +48,7 @@ def _merged(target: JsonObject, patch: JsonObject) -> JsonObject:
 
 
 def merge_into(target: JsonObject, patch: JsonObject) -> None:
-    """The same in place, at the cost of the patch alone, for a `target` that nobody else holds."""
+    """Merge `patch` into `target` in place, at the cost of the patch alone; nobody else may hold `target`."""
     for key in patch:
         value = patch[key]
         if type(value) is not dict:
@@ -63,7 +63,7 @@ def merge_into(target: JsonObject, patch: JsonObject) -> None:
 
 
 def _without_nulls(patch: JsonObject) -> JsonObject:
-    """A patch that meets nothing: RFC 7396 appendix A, last vector."""
+    """Return a patch that is merged into nothing (RFC 7396, appendix A, last vector)."""
     result: JsonObject = {}
     for key, value in patch.items():
         if type(value) is dict:
@@ -74,7 +74,7 @@ def _without_nulls(patch: JsonObject) -> JsonObject:
 
 
 def diff(before: Any, after: Any) -> Any:
-    """The smallest patch with `merge(before, patch) == after`, for objects without null members."""
+    """Return the smallest patch with `merge(before, patch) == after`, for objects without null members."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after
     patch: JsonObject = {key: None for key in before if key not in after}
@@ -90,7 +90,7 @@ def diff(before: Any, after: Any) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: 1, 1.0 and true are three values, also inside arrays."""
+    """Tell if two values are equal as JSON: 1, 1.0 and true are three values, also inside arrays."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -101,10 +101,10 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def compose(first: JsonObject, second: JsonObject) -> bool:
-    """Make `first`, which nobody else holds, the patch that does what both do, one after the other.
+    """Change `first` into the one patch that does what `first` and then `second` do; nobody else may hold `first`.
 
-    False, and `first` as it was, if no patch does: an object that replaces what `first` set or removed would be
-    merged into what stood there before.
+    Return False, with `first` unchanged, if no such patch exists: an object that replaces what `first` set or removed
+    would be merged into the value from before `first`.
     """
     return _composable(first, second) and _compose(first, second)
 
@@ -132,16 +132,16 @@ def _compose(first: JsonObject, second: JsonObject) -> Literal[True]:
 
 
 def copy_patch(patch: JsonObject) -> JsonObject:
-    """The objects of a patch anew, its nulls included, so that the copy can be composed with others."""
+    """Copy the objects of a patch, nulls included, so that the copy can be composed with others."""
     return {key: copy_patch(value) if type(value) is dict else value for key, value in patch.items()}
 
 
 def apply(root: JsonObject, patch: JsonObject, inverse: JsonObject | None = None) -> JsonObject:
     """Merge `patch` into `root` in place and return the inverse patch, at the cost of the patch alone.
 
-    Nothing of the rest of the tree is copied, however wide; the inverse holds what was replaced, by reference.
-    Given the `inverse` of what was applied just before, that one grows until it takes back both: it says once what
-    stood at a place, however often the place changed.
+    Nothing else of the tree is copied; the inverse holds the replaced values by reference. Given the `inverse` of the
+    change just before, that one is extended until it takes back both: it holds one old value per place, however often
+    the place changed.
     """
     if inverse is None:
         inverse = {}
@@ -179,7 +179,9 @@ def _apply_within(old: JsonObject, patch: JsonObject, inverse: JsonObject, key: 
 
 
 def _rewrite(inverse: JsonObject, key: str, old: Any, new: Any) -> None:
-    """An object in an inverse is a patch while an object stands in its place, and the whole value while none does."""
+    """Update an inverse at `key`: it holds a patch while an object stands there, and the whole old value while none
+    does.
+    """
     before = inverse[key]
     if type(before) is not dict:
         return
@@ -201,12 +203,12 @@ def revert(root: JsonObject, inverse: JsonObject) -> None:
 
 
 def split_path(path: str | Sequence[str | int]) -> list[str | int]:
-    """`inventory.torch.lit` in parts; a key that itself holds a dot is given by a sequence."""
+    """Split `inventory.torch.lit` into its parts; a key that itself holds a dot is given by a sequence."""
     return list(path.split(".")) if isinstance(path, str) else list(path)
 
 
 def lookup(data: Any, path: str | Sequence[str | int], default: Any = None) -> Any:
-    """What stands at `path` in `data`, or `default`. Array elements are named by their index."""
+    """Return the value at `path` in `data`, or `default`. Array elements are named by their index."""
     node = data
     for part in split_path(path):
         if isinstance(node, Mapping):
@@ -224,7 +226,7 @@ def lookup(data: Any, path: str | Sequence[str | int], default: Any = None) -> A
 
 
 def patch_at(path: str | Sequence[str | int], value: Any) -> JsonObject:
-    """The patch that sets (or with None removes) the one value at `path`."""
+    """Return the patch that sets (or with None removes) the one value at `path`."""
     parts = split_path(path)
     patch: Any = value
     for part in reversed(parts):
@@ -235,7 +237,7 @@ def patch_at(path: str | Sequence[str | int], value: Any) -> JsonObject:
 
 
 def change_to_patch(data: Any, path: str, change: StateChange, value: Any = None) -> JsonObject:
-    """A state effect (004) as the patch it amounts to on `data` as it is now."""
+    """Return the patch that a state effect amounts to on `data` as it is now."""
     if change == "set":
         return patch_at(path, value)
     if change == "clear":
@@ -257,7 +259,7 @@ def _is_number(value: Any) -> bool:
 
 
 class StateView(Mapping[str, Any]):
-    """A read-only view of a tree with patches laid over it: what a draft sees before it is committed.
+    """A read-only view of a tree with patches laid over it: the state inside a draft that is not committed yet.
 
     Lookups walk the layers, so a draft of a state of any width costs nothing to open and nothing to drop.
     """
@@ -347,7 +349,7 @@ def _read_only(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Ordinary JSON data from a view, a copy that may be changed."""
+    """Return ordinary JSON data from a view: a copy that may be changed."""
     if isinstance(value, StateView):
         return {key: plain(value[key]) for key in value}
     if isinstance(value, ListView):

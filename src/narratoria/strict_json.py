@@ -1,7 +1,7 @@
-"""JSON from outside, read strictly: what repeats a key, or holds NaN, is refused.
+"""JSON from outside, read strictly: a repeated key or NaN is refused.
 
-RFC 8259 §4 leaves the meaning of a repeated name open, and msgspec silently keeps the last. Every name costs one
-colon, and what was kept can be written again: as many colons in both, and nothing was dropped.
+JSON (RFC 8259) leaves the meaning of a repeated key open, and msgspec silently keeps the last. Every key costs one
+colon, and the decoded value can be encoded again: if both texts have the same number of colons, no key was dropped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class DuplicateKey(ValueError):
-    """An object has a key twice, so one of its values would be dropped."""
+    """An object has the same key twice, so one of its values would be dropped."""
 
 
 def decode(source: bytes | str) -> Any:
@@ -30,12 +30,12 @@ def decode(source: bytes | str) -> Any:
 
 
 def is_integer(value: Any) -> bool:
-    """JSON has one kind of number: 1.0 is the integer 1, in JSON Schema and here."""
+    """Tell if a value is an integer. JSON has one kind of number: 1.0 is the integer 1, as in JSON Schema."""
     return type(value) is int or (type(value) is float and value.is_integer())
 
 
 def with_integers(data: Any, keys: Collection[str] = ()) -> Any:
-    """An object with its integers as `int`, also where 1.0 is written; only those of `keys`, if there are any."""
+    """Return an object with its integers as `int`, also those written 1.0; only those under `keys`, if any are given."""
     if not isinstance(data, dict):
         return data
     return {
@@ -45,14 +45,16 @@ def with_integers(data: Any, keys: Collection[str] = ()) -> Any:
 
 
 def nothing_dropped(source: bytes, colons: int, kept: object) -> bool:
-    """Whether every key of `source`, which has so many colons, is in `kept`. False says only: look closer."""
+    """Tell if every key of `source`, which has `colons` colons, is in `kept`. False means only that a closer look is
+    needed.
+    """
     if b"\\" in source and (b"\\u003a" in source or b"\\u003A" in source):
         return False  # an escaped colon is one that only the copy shows
     return colons == _encode(kept).count(b":")
 
 
 def check_whole(line: bytes) -> None:
-    """Check what the typed decoder skipped, unknown fields; raise ValueError for a duplicate or bad JSON."""
+    """Check the unknown fields that the typed decoder skipped; raise ValueError for a duplicate key or bad JSON."""
     try:
         if nothing_dropped(line, line.count(b":"), _decode_any(line)):
             return

@@ -1,4 +1,4 @@
-"""What tests of your own may use: a model server with a script, real HTTP on loopback, no model.
+"""Helpers for your own tests: a scripted model server (real HTTP on loopback, no model) and `cassette`.
 
     async with ScriptedModel(Says("Hello."), Fails(500)) as server:
         adapter = OpenAIAdapter(base_url=server.url, model="scripted")
@@ -40,7 +40,7 @@ class Says:
 
 @dataclass(frozen=True, slots=True)
 class Fails:
-    """An error in the form of the API."""
+    """An error response in the form of the API."""
 
     status: int = 500
     message: str = "out of order"
@@ -56,7 +56,7 @@ class Hangs:
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """These bytes, whatever they are, then the end of the connection."""
+    """Raw bytes, valid or not, then the end of the connection."""
 
     body: bytes
     content_type: str = "text/event-stream"
@@ -73,7 +73,7 @@ class Floods:
 
 @dataclass(frozen=True, slots=True)
 class Drips:
-    """A streamed reply byte by byte, with a pause of so many seconds after each."""
+    """A streamed reply byte by byte, with a pause of `pause` seconds after each."""
 
     text: str
     pause: float = 1.0
@@ -105,7 +105,7 @@ Behaviour: TypeAlias = Says | Fails | Hangs | Writes | Floods | Drips | Babbles 
 
 
 class ScriptedModel:
-    """An OpenAI-compatible server that does what its script says."""
+    """An OpenAI-compatible server that answers from a script."""
 
     def __init__(self, *script: Behaviour) -> None:
         self.script = list(script)

@@ -1,8 +1,8 @@
-"""The wire as files other languages can read, generated from the types that decode it.
+"""The wire formats as files for other languages, generated from the types that decode them.
 
-`documents()` gives each file's text; `python -m narratoria.wire_schemas DIR` writes them. The types say which
-fields there are and which are required; `rules` adds what checks beyond the types demand, `words` what each
-field means.
+`documents()` returns each file's text; `python -m narratoria.wire_schemas DIR` writes them. The types give the fields
+and which of them are required; `beyond_types` adds the checks a type cannot declare, `descriptions` the text for each
+field.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _name(name: str) -> str:
 
 
 def _rewritten(schema: JsonObject, name: str, prefix: str) -> JsonObject:
-    """A schema of msgspec's as people write them, with a description for every field."""
+    """Return a schema of msgspec's in the form people write them, with a description for every field."""
     made: JsonObject = _simplified(schema, prefix)
     made["title"] = name
     made["description"] = words.TITLES.get(name) or _first_line(schema) or _undescribed(name)

@@ -1,7 +1,7 @@
-"""What the runtime demands beyond the types, said as JSON Schema.
+"""Checks of the runtime that a type cannot declare, as JSON Schema.
 
-`PlanDocument.from_json` and `load_manifest` check more than a struct can declare; a test holds both to the
-same verdicts. What no schema can say is left to the description: unique ids, known dependencies, no cycles.
+`PlanDocument.from_json` and `load_manifest` check more than a struct can declare; a test holds both to the same
+verdicts. Rules that no schema can express are in the description: unique ids, known dependencies, no cycles.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from narratoria.wire_schemas import descriptions as words
 
 
 def request() -> JsonObject:
-    """000 §6, with the fields of ours: what a tool reads on standard input."""
+    """Return the schema of the request that a tool reads on standard input, our own fields included."""
+    # 000 §6.
     types: dict[str, JsonObject] = {
         "requestId": {"type": "string"},
         "tool": {"type": "string"},
@@ -36,7 +37,8 @@ def request() -> JsonObject:
 
 
 def envelope(tags: list[str]) -> JsonObject:
-    """000 §3: what every event has in common."""
+    """Return the schema of the fields that all events have in common."""
+    # 000 §3.
     return {
         "title": "Envelope",
         "description": words.TITLES["Envelope"],
@@ -52,7 +54,7 @@ def envelope(tags: list[str]) -> JsonObject:
 
 
 def restrict_plan(document: JsonObject) -> None:
-    """The bounds of `PlanDocument.from_json`. A plan from outside brings its own id."""
+    """Add the bounds of `PlanDocument.from_json`. A plan from outside brings its own id."""
     document["required"] = ["requestId", "tools"]
     document["properties"]["requestId"]["minLength"] = 1
     document["properties"]["tools"].pop("default")
@@ -68,7 +70,9 @@ def restrict_plan(document: JsonObject) -> None:
 
 
 def _value() -> JsonObject:
-    """What an input holds: data, in which an object with `$from` is a reference and one with `$literal` is data."""
+    """Return the schema of an input value: data, in which an object with `$from` is a reference and one with
+    `$literal` is data.
+    """
     path = {"type": ["string", "array", "null"], "items": {"type": ["string", "integer"]}}
     marks = {
         "$from": {"$from": {"type": "string"}, "path": path, "default": True},
@@ -93,7 +97,7 @@ def _bound(field: JsonObject, low: int, high: int) -> None:
 
 
 def complete_result(document: JsonObject) -> None:
-    """A result is something we write: every field of the seed is there, and those of ours may be missing."""
+    """Make every specified field of a result required, as we write them all; fields of our own may be missing."""
     for schema, ours in ((document, ()), (document["$defs"]["CallResult"], ("suggestions",))):
         schema["required"] = [name for name in schema["properties"] if name not in ours]
         for field in schema["properties"].values():
@@ -101,7 +105,7 @@ def complete_result(document: JsonObject) -> None:
 
 
 def restrict_manifest(document: JsonObject) -> None:
-    """Contract and retry have parsers of their own: their schemas take the place of a bare object."""
+    """Replace the bare objects of contract and retry with their own schemas; they have parsers of their own."""
     properties = document["properties"]
     properties["preconditions"].update(PRECONDITIONS_SCHEMA)
     properties["effects"].update(EFFECTS_SCHEMA)

@@ -1,4 +1,4 @@
-"""What the contracts mean, in words: every schema and field described, and examples that a test decodes."""
+"""Descriptions of every schema and field of the contracts, and examples that a test decodes."""
 
 from __future__ import annotations
 
