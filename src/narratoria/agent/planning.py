@@ -1,8 +1,9 @@
-"""The planning tools (002, "Planning Tool Suite"): a todo list that belongs to the session.
+"""The planning tools: a todo list that belongs to the session.
 
-The params are also the events: a handler dispatches what it was given, and the reducers hold every rule. So
-a plan changed by code (`session.dispatch(AddStep(…))`) obeys the same rules as one changed by a model.
+The params are also the events: a handler dispatches its params, and the reducers hold every rule. So a plan changed
+by code (`session.dispatch(AddStep(…))`) obeys the same rules as one changed by a model.
 """
+# 002, "Planning Tool Suite".
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class PlanStep:
 
 @dataclass(frozen=True)
 class Plan:
-    """`last_step_id` outlives the steps, so that no id is ever given twice in a session."""
+    """The todo list. `last_step_id` outlives the steps, so that no id is ever given twice in a session."""
 
     objective: str
     status: PlanStatus = "active"
@@ -67,7 +68,7 @@ class UpdateStep:
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """Nothing is needed to read the plan."""
+    """Read the plan; takes no arguments."""
 
 
 # --- the rules -----------------------------------------------------------------------------------------
@@ -105,7 +106,7 @@ def _update(plans: tuple[Plan, ...], event: UpdateStep) -> tuple[Plan, ...]:
 
 
 def _replace(plans: tuple[Plan, ...], event: Plan) -> tuple[Plan, ...]:
-    """A whole plan, from code: its ids are kept, and count as given."""
+    """Replace the whole plan, from code: its ids are kept, and count as given."""
     last = max(
         [event.last_step_id, *(plan.last_step_id for plan in plans), *(step.step_id for step in event.steps)]
     )
@@ -122,7 +123,7 @@ def _with_steps(plan: Plan, titles: Sequence[str], where: str) -> Plan:
 
 
 def _judged(plan: Plan) -> Plan:
-    """All steps done: the plan is completed. A plan without steps has still to be made."""
+    """Return the plan with its status: completed if all steps are done; a plan without steps is still to be made."""
     done = bool(plan.steps) and all(step.status == "done" for step in plan.steps)
     return dataclasses.replace(plan, status="completed" if done else "active")
 
@@ -143,7 +144,7 @@ def _text(text: str, where: str) -> str:
 
 
 def register_planning(session: Session) -> None:
-    """Teach a session to keep a plan. Doing it twice is the same as doing it once."""
+    """Register the slices and reducers of the plan in a session. A second call changes nothing."""
     for event_type, reducer in (
         (Plan, _replace),
         (SetupPlan, _set_up),
@@ -233,7 +234,7 @@ PLANNING_TOOLS: Final[tuple[Tool[Any, Any], ...]] = (setup_plan, add_step, updat
 
 
 class PlanningStrategy(Enum):
-    """How to think while planning. The value is the paragraph a model reads."""
+    """Ways to reason while planning. The value is the paragraph a model reads."""
 
     REACT = (
         "Alternate between reasoning and acting. Say what you know and what is missing, call the one tool "
@@ -267,7 +268,7 @@ The plan is completed when all of its steps are done.
 
 
 class PlanningToolsSection(MarkdownSection[Any]):
-    """The section that brings the four tools, for one session."""
+    """The prompt section with the four planning tools, for one session."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Helps for authors: recorded sessions as test fixtures."""
+"""Helpers for authors: recorded sessions as test fixtures."""

@@ -6,8 +6,8 @@
         await take_turn(session, prompt, narrator=tape.narrator(), registry=tape.registry())
     assert session.snapshot() == tape.state
 
-No process is started and no model is asked. A call that was not recorded fails with `NOT_RECORDED`, so that a change
-in what is planned shows as what it is.
+No process is started and no model is asked. A call that was not recorded fails with `NOT_RECORDED`, so that a changed
+plan is noticed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def cassette(path: Path | str) -> Cassette:
 
 
 def _before_play(records: list[Record]) -> int:
-    """The number of the last record before the first turn or call."""
+    """Return the number of the last record before the first turn or call."""
     last = 0
     for record in records:
         if isinstance(record.event, TurnStarted | CallStarted):
@@ -78,7 +78,7 @@ def _before_play(records: list[Record]) -> int:
 
 
 class _Take(msgspec.Struct):
-    """One call as it was recorded: what its last attempt said, what else it committed, how it ended."""
+    """One recorded call: the events of its last attempt, its other committed changes, and its ending."""
 
     input: JsonObject
     events: list[ToolEvent] = msgspec.field(default_factory=list)
@@ -90,7 +90,7 @@ class _Take(msgspec.Struct):
 
 
 class Cassette:
-    """What was recorded. Each `session()`, `narrator()` and `registry()` is fresh: a tape can be played often."""
+    """A recorded session. Each `session()`, `narrator()` and `registry()` is fresh, so it can be played back often."""
 
     def __init__(
         self, records: list[Record], beginning: Session, state: JsonObject, contents: dict[str, bytes]
@@ -116,7 +116,7 @@ class Cassette:
         return sorted({asset.hash for asset in self.view.assets})
 
     def session(self) -> Session:
-        """A session as it was at the beginning, with the recorded assets at hand."""
+        """Return a session as it was at the beginning, with the recorded assets in its store."""
         beginning, assets = self._beginning, AssetStore()
         for content in self._contents.values():
             assets.add_bytes(content)
@@ -132,7 +132,7 @@ class Cassette:
         return TapeNarrator(self.turns)
 
     def registry(self) -> ToolRegistry:
-        """A tool for each one that was called, which answers as recorded."""
+        """Return a registry with a tool for each one that was called, which answers as recorded."""
         tools = [
             Tool[Any, Any](name, "Answers as recorded.", _Player(name, takes).run, parameters=_ANYTHING)
             for name, takes in self._takes.items()
@@ -152,7 +152,7 @@ class TapeRegistry(ToolRegistry):
 
 
 class TapeNarrator:
-    """Gives the recorded plans: for each prompt those of its turn, one per attempt."""
+    """A narrator that returns the recorded plans: for each prompt those of its turn, one per attempt."""
 
     name = "tape"
 
@@ -175,7 +175,9 @@ class TapeNarrator:
 
 
 class _Player:
-    """The handler of a recorded tool. Calls are told apart by their input; equal ones answer in turn."""
+    """The handler of a recorded tool. Calls are distinguished by their input; those with equal input are answered in
+    order.
+    """
 
     def __init__(self, name: str, takes: list[_Take]) -> None:
         self.name = name
@@ -206,7 +208,7 @@ class _Player:
 
 
 def _commit_others(take: _Take, context: ToolContext) -> None:
-    """What the call committed beside its patches: effects already evaluated, memory, slices, permissions."""
+    """Commit the recorded changes other than patches: evaluated effects, memory, slices, permissions."""
     before, slices = dict(take.before), dict(take.slices)
     for change in take.changes:
         if isinstance(change, PatchChange):
@@ -223,8 +225,9 @@ def _commit_others(take: _Take, context: ToolContext) -> None:
 
 
 def _repeat(patch: JsonObject, before: dict[Any, Any], context: ToolContext) -> None:
-    """An evaluated effect. A number is moved by as much as it was then, so that calls that ran at the same time, and
-    commit in another order now, still add up."""
+    """Repeat an evaluated effect. A number is changed by the recorded difference, so that concurrent calls that now
+    commit in another order still add up.
+    """
     for path, value in _leaves(patch):
         old = before.get(path)
         if _is_number(value) and _is_number(old) and not any("." in key for key in path):
@@ -247,7 +250,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _paths(view: SessionView) -> dict[str, str]:
-    """Which tool each `toolPath` of a plan meant."""
+    """Return the tool that each `toolPath` of a plan stood for."""
     ran = {call.call: call.tool for turn in view.turns for call in turn.calls if call.attempts}
     found: dict[str, str] = {}
     for turn in view.turns:

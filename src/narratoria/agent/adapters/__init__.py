@@ -1,7 +1,7 @@
-"""The way to language models.
+"""Adapters to language models.
 
-`protocol` says what an adapter is, `openai_compatible` has one for every server that speaks OpenAI's chat
-completions (extra `llm`), `evaluation` is the agent loop over any of them, `answers` reads what models write.
+`adapter` defines the protocol, `openai_compatible` has an adapter for every server that speaks OpenAI's chat
+completions (extra `llm`), `agent_loop` is the agent loop over any of them, `answers` reads what models write.
 """
 
 from narratoria.agent.adapters.adapter import (

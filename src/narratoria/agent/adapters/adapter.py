@@ -1,4 +1,4 @@
-"""What an adapter is: messages in, a reply out. Whatever talks to a language model does it through one."""
+"""The adapter protocol: messages in, a reply out. All access to language models goes through an adapter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ModelFailed(NarratoriaError):
 
 
 class ModelUnreachable(ModelFailed):
-    """Nobody answers at the address, or the connection broke."""
+    """The address does not answer, or the connection broke."""
 
 
 class ModelTimedOut(ModelFailed):
@@ -31,15 +31,15 @@ class ContextOverflow(ModelFailed):
 
 
 class FormatRefused(ModelFailed):
-    """The server will not have this response format; a simpler one may do."""
+    """The server rejects this response format; a simpler one may work."""
 
 
 class ModelRefused(ModelFailed):
-    """The server will not answer this caller: the key, the address or the model's name is wrong."""
+    """The server rejects this caller: the key, the address or the model's name is wrong."""
 
 
 class ModelBusy(ModelFailed):
-    """The server asks to be left alone for a while."""
+    """The server asks the caller to wait before the next request."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -47,12 +47,12 @@ class ModelBusy(ModelFailed):
 
 
 class ReplyTooLarge(ModelFailed):
-    """The server sent more than anybody asked for, and was cut off."""
+    """The reply exceeded the size limit and was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost, in whatever currency the budget is in."""
+    """The price of a million tokens, in the currency of the budget."""
 
     input: float = 0.0
     output: float = 0.0
@@ -88,7 +88,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One question to a model. `messages` are chat messages: `{"role": …, "content": …}`."""
+    """One request to a model. `messages` are chat messages: `{"role": …, "content": …}`."""
 
     messages: Sequence[JsonObject]
     tools: Sequence[Tool[Any, Any]] = ()
@@ -109,12 +109,12 @@ class ModelReply:
 
 
 def _unheard(text: str) -> None:
-    """Nobody listens to the pieces."""
+    """Ignore the pieces of a reply."""
 
 
 @runtime_checkable
 class Adapter(Protocol):
-    """The way to one provider. `on_text` hears the reply's text piece by piece, as it is written."""
+    """The connection to one provider. `on_text` gets the reply's text piece by piece, as it is written."""
 
     @property
     def name(self) -> str: ...

@@ -1,8 +1,9 @@
-"""The agent loop (002): a prompt, a model, and the tools of the prompt's sections, until there is an answer.
+"""The agent loop: a prompt, a model, and the tools of the prompt's sections, until there is an answer.
 
-Tools run through the pipeline and nowhere else; what fails goes back to the model as `role: "tool"`.
-Only what ends the whole evaluation is raised: `PromptEvaluationError`.
+Tools run through the pipeline and nowhere else; failures go back to the model as `role: "tool"`. Only an error that
+ends the whole evaluation is raised: `PromptEvaluationError`.
 """
+# 002, "Runtime Dispatch" and "Failure Semantics".
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ _LONGEST_PAUSE: Final = 60.0  # a provider that asks for more is not waited for
 
 @dataclass(frozen=True, slots=True)
 class CallMade:
-    """A tool call of the model and what came of it."""
+    """A tool call of the model and its result."""
 
     call: ModelCall
     result: ToolResult[Any] | None  # None where the call opened sections instead
@@ -65,7 +66,7 @@ class CallMade:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation(Generic[T]):
-    """The answer, and how it came about."""
+    """The answer of an evaluation, with the calls, tokens and cost it took."""
 
     text: str
     output: T | None
@@ -95,9 +96,9 @@ async def evaluate(
 ) -> Evaluation[T]:
     """Ask until the model answers without calling a tool, at most `max_rounds` times.
 
-    The rendered prompt is the system message and `request` the user's; without a request the prompt is the
-    user's message. `history` (few-shot examples, earlier exchanges) stands between them. With `output`, a
-    dataclass, the answer is parsed strictly, and what is wrong with it is told to the model.
+    The rendered prompt is the system message and `request` the user's; without a request the prompt is the user's
+    message. `history` (few-shot examples, earlier exchanges) stands between them. With `output`, a dataclass, the
+    answer is parsed strictly, and the model is told of every problem.
     """
     bound = prompt.bind() if isinstance(prompt, Prompt) else prompt
     if not isinstance(bound, BoundPrompt):
@@ -160,7 +161,7 @@ class _Loop(Generic[T]):
         self._render()
 
     def _render(self) -> None:
-        """The first message is the prompt as it stands; its tools are what can be called."""
+        """Render the prompt into the first message, and offer its tools."""
         self.rendered = self.bound.render()
         self.messages[0] = {"role": self.role, "content": self.rendered.text}
         scope = self.rendered.scope(
@@ -193,7 +194,7 @@ class _Loop(Generic[T]):
     # --- the model -----------------------------------------------------------------------------------------
 
     async def _ask(self) -> ModelReply | None:
-        """One reply; None where the provider failed and may be asked again."""
+        """Return one reply; None where the provider failed and may be asked again."""
         try:
             if self.deadline is not None:
                 self.deadline.check("the next round")
@@ -265,7 +266,7 @@ class _Loop(Generic[T]):
     # --- its tools -----------------------------------------------------------------------------------------
 
     async def _call(self, reply: ModelReply) -> None:
-        """Run the calls of one reply side by side, and answer each of them, in their order."""
+        """Run the calls of one reply concurrently, and answer them in their order."""
         self.messages.append(
             {
                 "role": "assistant",
@@ -310,7 +311,7 @@ class _Loop(Generic[T]):
 
 
 def _told(result: ToolResult[Any]) -> str:
-    """What a model is told of a result: 002's `render`, and for a failure what it could do about it."""
+    """Return the text a model is shown for a result: its `render()`, and for a failure the suggestions."""
     text = result.render()
     if not result.success and result.failure is not None:
         suggestions = "; ".join(one for one in result.failure.suggestions if one not in text)
@@ -321,7 +322,7 @@ def _told(result: ToolResult[Any]) -> str:
 
 
 def _as_written(call: ModelCall) -> JsonObject:
-    """The call as a message; arguments that are not JSON would make some servers refuse the whole history."""
+    """Return the call as a message; arguments that are not JSON would make some servers refuse the whole history."""
     try:
         msgspec.json.decode(call.arguments)
         arguments = call.arguments

@@ -18,7 +18,7 @@ _decoder: Final = json.JSONDecoder(parse_constant=_no_number)
 
 
 def json_in(text: str) -> Any:
-    """The JSON object in an answer; thoughts before it and code fences around it do not count."""
+    """Return the JSON object in an answer; text before it and code fences around it are ignored."""
     _, closing, after = text.rpartition("</think>")
     candidate = after if closing else text
     start = candidate.find("{")
@@ -44,8 +44,8 @@ def _shown(text: str) -> str:
 class TextOf:
     """The value of one top-level key of a JSON object, decoded while the object is still arriving.
 
-    Feed it the pieces of the stream; it gives back the pieces of the text. Bytes in, text out, no I/O; only
-    the key being read and a started escape are kept.
+    Feed it the pieces of the stream; it returns the pieces of the text. No I/O; only the key being read and a started
+    escape are kept.
     """
 
     def __init__(self, key: str, limit: int = 1_000_000) -> None:

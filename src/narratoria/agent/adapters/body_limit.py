@@ -1,4 +1,4 @@
-"""A body has an end: what a model server sends is cut off at a limit."""
+"""A size limit on the bodies that model servers send."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from narratoria.agent.adapters.adapter import ModelFailed, ReplyTooLarge
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """A response's bytes, cut off at a limit: whoever sends 200 MB sends the rest to nobody."""
+    """A response's bytes, cut off at a limit, so that a huge reply never fills the memory."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, limit: int, address: str) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""A key that a server writes into its reply goes no further, not even in two pieces."""
+"""Removal of the API key from a server's reply, even if it arrives in two pieces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HIDDEN: Final = "[key]"
 
 
 class Discreet:
-    """Passes a stream of text on without the secret; the end of a piece that may begin it waits for the next one."""
+    """A stream of text without the secret; the end of a piece that may begin it is held back until the next piece."""
 
     def __init__(self, secret: str, pass_on: Callable[[str], None]) -> None:
         self._secret = secret
@@ -26,7 +26,7 @@ class Discreet:
             self._pass_on(shown)
 
     def end(self) -> None:
-        """What was held back and turned out to be nothing."""
+        """Pass on the text that was held back and is not the secret."""
         held, self._held = self._held, ""
         if held:
             self._pass_on(held)

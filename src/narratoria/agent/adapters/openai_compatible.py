@@ -1,6 +1,6 @@
-"""Any server that speaks OpenAI's chat completions: Ollama, llama.cpp, vLLM, hosted models.
+"""An adapter for any server that speaks OpenAI's chat completions: Ollama, llama.cpp, vLLM, hosted models.
 
-Replies are always streamed, bounded in bytes and in time, and never retried here: whoever asks decides that.
+Replies are always streamed, bounded in bytes and in time, and never retried here: the caller decides that.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _KEYS: Final = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][\w*-]{6,}|(?<=Bearer 
 
 
 class OpenAIAdapter:
-    """Talks to one model at one address."""
+    """The adapter to one model at one address."""
 
     def __init__(
         self,
@@ -137,7 +137,9 @@ class OpenAIAdapter:
         await self._client.close()
 
     async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = _unheard) -> ModelReply:
-        """One reply, or a `ModelFailed` that says what the server did. A key the server repeats is not passed on."""
+        """Return one reply, or raise a `ModelFailed` that says what the server did. A key the server repeats is
+        removed.
+        """
         key = self._client.api_key
         secret = key if len(key) >= _SECRET else ""
         heard = Discreet(secret, on_text)
@@ -205,7 +207,7 @@ class OpenAIAdapter:
         return reply.finished(request, self.price)
 
     def _whole(self, document: Any, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
-        """A reply in one piece, as if it had been streamed."""
+        """Read a reply that came in one piece, as if it had been streamed."""
         if isinstance(document, dict) and document.get("error"):
             error = document["error"]
             raise self._judged(
@@ -293,7 +295,7 @@ class OpenAIAdapter:
 
 
 class _Reply:
-    """A reply as it grows."""
+    """A reply while it is being received."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -304,7 +306,7 @@ class _Reply:
         self.usage: ModelUsage | None = None
 
     def add(self, chunk: ChatCompletionChunk) -> str:
-        """Take in a part; return the text it adds."""
+        """Take in a chunk; return the text it adds."""
         text = ""
         self.model = chunk.model or self.model
         if chunk.usage is not None:
@@ -357,7 +359,8 @@ def _function(tool: Any) -> JsonObject:
 
 
 def _retry_after(value: str) -> float | None:
-    """RFC 9110 §10.2.3: seconds, or a date."""
+    """Parse a Retry-After header: seconds, or a date."""
+    # RFC 9110 §10.2.3.
     try:
         return max(0.0, float(value))
     except ValueError:
@@ -372,7 +375,7 @@ def _retry_after(value: str) -> float | None:
 
 
 def _shown(address: str) -> str:
-    """An address without the name and password that may stand in it."""
+    """Return an address without the user name and password that may stand in it."""
     try:
         parts = urlsplit(address)
     except ValueError:

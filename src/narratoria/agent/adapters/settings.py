@@ -1,4 +1,4 @@
-"""Settings in the environment: read once, and refused with the variable's name."""
+"""Settings from environment variables; a bad value is refused with the variable's name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from narratoria.errors import NarratoriaError
 
 
 def number_in(env: Mapping[str, str], name: str, *, above_zero: bool = False) -> float | None:
-    """The number under `name`, zero or more; None where there is nothing."""
+    """Return the number in the variable `name`, zero or more; None where it is not set."""
     if not env.get(name):
         return None
     number = _number(env[name])
@@ -22,7 +22,7 @@ def number_in(env: Mapping[str, str], name: str, *, above_zero: bool = False) ->
 
 
 def address_in(env: Mapping[str, str], name: str) -> str | None:
-    """The address of a server under `name`; None where there is nothing."""
+    """Return the server address in the variable `name`; None where it is not set."""
     text = env.get(name, "").strip()
     if not text:
         return None

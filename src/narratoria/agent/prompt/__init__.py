@@ -1,8 +1,9 @@
-"""Prompts made of sections that bring their tools (002, "Section-first").
+"""Prompts made of sections that bring their tools.
 
-`template` fills text, `section` has the sections, `prompt` puts them together and renders them, `overrides`
+`placeholders` fills text, `section` has the sections, `prompt` puts them together and renders them, `overrides`
 changes their words from outside, `disclosure` shows long sections only when they are asked for.
 """
+# 002, "Section-first".
 
 from narratoria.agent.prompt.disclosure import OPEN_SECTIONS, OpenSections
 from narratoria.agent.prompt.overrides import PromptOverrides

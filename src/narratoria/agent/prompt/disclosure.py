@@ -12,14 +12,14 @@ OPEN_SECTIONS = "open_sections"
 
 @dataclass(frozen=True)
 class OpenSections:
-    """`section_keys` are the keys the summaries name; `reason` is for whoever reads the log."""
+    """Params of the tool that opens sections: the keys the summaries name, and a `reason` for the log."""
 
     section_keys: tuple[str, ...]
     reason: str = ""
 
 
 def open_sections_tool(summarised: tuple[str, ...]) -> Tool[OpenSections, None]:
-    """The tool by which a model asks for the full text. It never returns: the prompt is rendered again."""
+    """Return the tool by which a model asks for the full text. Its call raises, and the prompt is rendered again."""
 
     async def open_sections(params: OpenSections, *, context: ToolContext) -> ToolResult[None]:
         unknown = [key for key in params.section_keys if key not in summarised]

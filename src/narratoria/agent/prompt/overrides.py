@@ -1,4 +1,4 @@
-"""Other words for a prompt: section texts and tool descriptions, changed without changing the code."""
+"""Overrides of a prompt: section texts and tool descriptions, changed without changing the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from narratoria.tools.tool import Tool
 
 
 class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Texts by section path, descriptions by tool name. What does not accept overrides keeps its own."""
+    """Texts by section path, descriptions by tool name. A section that does not accept overrides keeps its own."""
 
     sections: dict[str, str] = {}
     tools: dict[str, str] = {}
@@ -26,7 +26,7 @@ class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
 
 def redescribed(tool: Tool[Any, Any], description: str, *, where: str) -> Tool[Any, Any]:
-    """The same tool with another description."""
+    """Return the same tool with another description."""
     if not tool.accepts_overrides:
         raise PromptValidationError(
             f"{where}: tool {tool.name!r} does not accept overrides; remove its override"

@@ -1,4 +1,4 @@
-"""Text with `$name` in it, checked when the prompt is made instead of when a model reads a hole in it."""
+"""Text with `$name` placeholders, which are checked when the prompt is made, not when it is rendered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from narratoria.tools import schema
 
 
 class Template:
-    """`$name` and `${name}` are replaced, `$$` is a dollar sign. Values are put in as they are."""
+    """A text in which `$name` and `${name}` are replaced; `$$` is a dollar sign. Values are put in as they are."""
 
     __slots__ = ("_placeholders", "names")
 
@@ -39,7 +39,7 @@ class Template:
 
 
 def as_text(value: Any) -> str:
-    """A value as a reader expects it: text as it is, nothing for None, JSON for what has parts."""
+    """Return a value as text: text as it is, "" for None, JSON for a value with parts."""
     if value is None:
         return ""
     if isinstance(value, str):

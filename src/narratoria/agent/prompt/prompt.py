@@ -19,7 +19,7 @@ from narratoria.tools.tool import CallScope, Tool
 
 
 class _Place(NamedTuple):
-    """A section where it stands: its path, and whose params it uses."""
+    """A section in its place: its path, and the section whose params it uses."""
 
     path: str
     depth: int
@@ -29,7 +29,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """What a model gets. `tools` are those of the sections shown, in the order they were declared."""
+    """The text and the tools a model gets. `tools` are those of the sections shown, in the order they were declared."""
 
     text: str
     tools: tuple[Tool[Any, Any], ...]
@@ -38,12 +38,12 @@ class RenderedPrompt:
     prompt: BoundPrompt = field(repr=False)
 
     def scope(self, **fields: Any) -> CallScope:
-        """The scope to call this prompt's tools in: `context.prompt` and `context.rendered_prompt`."""
+        """Return the scope to call this prompt's tools in: `context.prompt` and `context.rendered_prompt`."""
         return CallScope(prompt=self.prompt, rendered_prompt=self, **fields)
 
 
 class Prompt:
-    """Sections under one name. What can be wrong with them is refused here, with the section's path."""
+    """Sections under one name. A mistake in them is refused here, with the section's path."""
 
     def __init__(
         self, *, ns: str, key: str, sections: Sequence[Section[Any]], name: str | None = None
@@ -142,7 +142,7 @@ class BoundPrompt:
         return dataclasses.replace(self, params={**self.params, **self.prompt._by_type(params)})
 
     def open(self, *paths: str) -> BoundPrompt:
-        """Show these sections in full: what to do with the keys of a `VisibilityExpansionRequired`."""
+        """Show these sections in full: call this with the keys of a `VisibilityExpansionRequired`."""
         self._known(paths)
         return dataclasses.replace(self, opened=self.opened | frozenset(paths))
 
@@ -241,7 +241,8 @@ def _fields(params_type: type[Any] | None) -> frozenset[str]:
 
 
 def _check_examples(tool: Tool[Any, Any], *, where: str) -> None:
-    """002: examples are validated against the params and result types, down to their fields."""
+    """Check examples against the params and result types, down to their fields."""
+    # 002, "Prompt Rendering".
     for index, example in enumerate(tool.examples):
         try:
             tool.parse(schema.dump(example.input))
@@ -258,7 +259,7 @@ def _check_examples(tool: Tool[Any, Any], *, where: str) -> None:
 
 
 def _examples(tool: Tool[Any, Any]) -> str:
-    """Examples are part of the text: no provider has a place for them."""
+    """Return a tool's examples as text: no provider has a field for them."""
     if not tool.examples:
         return ""
     lines = [f"Examples of `{tool.name}`:", ""]

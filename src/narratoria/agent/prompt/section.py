@@ -1,8 +1,9 @@
 """Sections: a piece of a prompt with a key, the text that explains some tools, and these tools themselves.
 
-002, "Section-first": a tool lives where it is documented. A section is shown in full or by its summary,
-enabled or not; what is not shown brings no tools.
+A tool lives where it is documented. A section is shown in full or by its summary, enabled or not; a section that is
+not shown brings no tools.
 """
+# 002, "Section-first".
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ Visibility: TypeAlias = (
 
 
 class Section(Generic[P]):
-    """What every section has. A subclass gives the text, by `body`.
+    """The base of all sections. A subclass gives the text, by `body`.
 
     `Section[Params]` takes its values from the `Params` that the prompt is bound to; a section that names no
     params uses those of the section around it.
@@ -96,7 +97,7 @@ class Section(Generic[P]):
         self._visibility = visibility
 
     def check(self, fields: frozenset[str], *, where: str) -> None:
-        """Refuse, when the prompt is made, what could only fail when it is rendered."""
+        """Refuse, when the prompt is made, a mistake that would only show when it is rendered."""
         if self.summary is not None:
             self.summary.check(fields, where=f"{where}: summary")
 
@@ -153,7 +154,7 @@ class MarkdownSection(Section[P]):
 
 
 def fields_of(params_type: Any) -> frozenset[str] | None:
-    """The field names of a params type, or None where it is not one."""
+    """Return the field names of a params type, or None where it is not one."""
     if dataclasses.is_dataclass(params_type) and isinstance(params_type, type):
         return frozenset(field.name for field in dataclasses.fields(params_type))
     if isinstance(params_type, type) and issubclass(params_type, msgspec.Struct):
@@ -162,5 +163,5 @@ def fields_of(params_type: Any) -> frozenset[str] | None:
 
 
 def _ask(question: Callable[..., Any], params: Any) -> Any:
-    """Call with the params, or with nothing where it takes nothing."""
+    """Call a function with the params, or with nothing if it takes nothing."""
     return question(params) if inspect.signature(question).parameters else question()
