@@ -35,7 +35,7 @@ def is_integer(value: Any) -> bool:
 
 
 def with_integers(data: Any, keys: Collection[str] = ()) -> Any:
-    """Return an object with its integers as `int`, also those written 1.0; only those under `keys`, if any are given."""
+    """Return an object with its integers as `int`, also those written 1.0; only those under `keys`, if given."""
     if not isinstance(data, dict):
         return data
     return {

@@ -55,8 +55,7 @@ def _show(report: Report, out: Console) -> None:
     out.print(styled((report.tool, "bold"), (f"  {_runs(report.runs)}", "dim")))
     for one in report.judgements:
         mark, style = _MARKS[one.verdict]
-        section = f"§{one.rule.section}" if one.rule.section else ""
-        head = f" {one.rule.level:6} {section:5} {one.rule.name:{name}}  "
+        head = f" {one.rule.level:6} {one.rule.name:{name}}  "
         out.print(styled((mark, style), (head, style), (one.rule.says, "dim" if style == "dim" else "")))
         if one.verdict == "fail":
             problem, _, fix = one.detail.rpartition(" (fix: ")

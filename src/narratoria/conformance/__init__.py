@@ -1,9 +1,10 @@
-"""The conformance kit: does an executable keep the tool protocol (001), whatever it is sent?
+"""The conformance kit: checks that an executable keeps the tool protocol, whatever it is sent.
 
-`check_tool` runs it with a good request and with hostile ones, and judges each rule as pass, fail or not
-exercised. `lines` reads a line, `observation` watches a run, `requests` are what is sent; `rules` lists the
-rules, which `saying` and `ending` judge.
+`check_tool` runs it with a good request and with hostile ones, and judges each rule as pass, fail or not exercised.
+`lines` reads a line, `observation` watches a run, `requests` are what is sent; `protocol_rules` lists the rules,
+which `output_rules` and `ending_rules` judge.
 """
+# 001 is the specification of the protocol.
 
 from __future__ import annotations
 
@@ -41,13 +42,13 @@ class Report:
     judgements: tuple[Judgement, ...]
     runs: int
     refused_input: bool
-    """It ran, but said no to the good request: events of a success were not seen."""
+    """True if the tool ran but rejected the good request, so that no events of a success were seen."""
     unset: tuple[str, ...] = ()
-    """Variables that its manifest names and nobody has set."""
+    """Variables named by its manifest that are not set."""
 
     @property
     def conforms(self) -> bool:
-        """Whether no MUST is broken. A broken SHOULD is advice."""
+        """Tell if no MUST is broken. A broken SHOULD is advice."""
         return not any(one.verdict == FAIL and one.rule.level == "MUST" for one in self.judgements)
 
 
@@ -81,7 +82,7 @@ def check_tool(
 
 
 def _read_manifest(path: Path, subject: Subject) -> Manifest | None:
-    """The manifest, if there is one that can be read; what is wrong with it is for a rule to say."""
+    """Return the manifest, if there is a readable one; its problems are reported by a rule."""
     if not has_manifest(path):
         return None
     try:

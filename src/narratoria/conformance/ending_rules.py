@@ -127,7 +127,7 @@ def stderr(subject: Subject) -> Finding:
 
 
 def bears(name: str, *, same: bool = False) -> Callable[[Subject], Finding]:
-    """The runs of a hostile request ended politely; with `same`, as well as the good one did."""
+    """Judge that the runs of a hostile request ended properly; with `same`, as well as the good one did."""
 
     def judge_runs(subject: Subject) -> Finding:
         runs = subject.by_rule.get(name)
@@ -148,7 +148,7 @@ def bears(name: str, *, same: bool = False) -> Callable[[Subject], Finding]:
 
 
 def rudeness(run: Observation) -> str | None:
-    """How a run ended badly, or None."""
+    """Return the way a run ended badly, or None."""
     if run.over or run.timed_out:
         return run.over or f"did not end within {run.allowed:g} s"
     if run.faults:

@@ -1,4 +1,4 @@
-"""One line of a tool's output: the event it is, or the rule it breaks and how to mend it."""
+"""One line of a tool's output: its event, or the rule it breaks and the fix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_LIMITS: Final = Limits(max_line_bytes=1 << 40, max_events=1 << 40, max_bytes
 
 @dataclass
 class Line:
-    """A line that is not blank. Of its bytes only the beginning is kept."""
+    """A line that is not blank. Only the first of its bytes are kept."""
 
     number: int
     head: bytes
@@ -36,7 +36,7 @@ class Line:
     event: ToolEvent | None
     crlf: bool = False
     fault: str | None = None
-    """The rule it breaks."""
+    """The rule that the line breaks."""
     problem: str = ""
     fix: str = ""
     file_problem: str | None = None
@@ -51,13 +51,14 @@ class Line:
 
     @property
     def worth_keeping(self) -> bool:
-        """Whether a rule looks at it; a million ordinary logs are only counted."""
+        """Tell if a rule looks at this line; a million ordinary logs are only counted."""
         plain = type(self.event) in (Log, StatePatch)
         envelope = self.event is not None and (self.event.request_id or self.event.timestamp)
         return not plain or self.crlf or bool(envelope)
 
     def look_at_asset(self, store: AssetStore) -> None:
-        """001 §4.3: the file is written before the event, so it is looked at the moment the event arrives."""
+        """Check the asset's file at once, as it must be written before the event."""
+        # 001 §4.3.
         asset = self.event
         if not isinstance(asset, Asset):
             raise AssertionError("asked only of assets")

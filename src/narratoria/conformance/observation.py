@@ -1,7 +1,7 @@
 """One run of a tool, watched more closely than the runtime does: every line, every write, and the end.
 
-The runtime stops at the first fault. A check goes on, so that an author sees all of them at once; the caps
-are the same. Everything is bounded, and whatever the tool left running is ended before this returns.
+The runtime stops at the first fault. A check goes on, so that an author sees all of them at once; the caps are the
+same. Everything is bounded, and every process the tool left running is ended before this returns.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _READ: Final = 1 << 16
 
 @dataclass
 class Observation:
-    """What a run looked like from outside."""
+    """The output, timing and ending of one run."""
 
     label: str
-    """How to speak of this run: `with nothing on stdin`."""
+    """Name of this run in messages: `with nothing on stdin`."""
     request_id: str
     lines: list[Line] = field(default_factory=list)
     """The lines that are not blank; of a flood of ordinary logs and patches only the first."""
@@ -53,12 +53,12 @@ class Observation:
     ignored_term: bool = False
     asked_to_stop: bool = False
     over: str | None = None
-    """Which cap it passed."""
+    """The cap that was exceeded, in words."""
     left_behind: list[str] = field(default_factory=list)
     """Commands that were still running after the tool's own end."""
     writes_seen: bool = False
     crowded_write: Line | None = None
-    """The first line that shared its write with another: it was not flushed when it was ready."""
+    """The first line that shared its write with another, so it was not flushed when it was ready."""
     no_final_newline: bool = False
     stderr: str = ""
     allowed: float = 0.0
@@ -90,8 +90,9 @@ def observe(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     asked: Named = NOTHING,
 ) -> Observation:
-    """Run a tool to its end; raises `LaunchRefused` when it cannot be started. `folder` is its TMPDIR, and `asked`
-    names variables beside those every tool gets."""
+    """Run a tool to its end; raise `LaunchRefused` when it cannot be started. `folder` is its TMPDIR; `asked` names
+    variables beside those every tool gets.
+    """
     call, cookie = custody().begin()
     env = {
         **environment(asked),
@@ -119,7 +120,7 @@ def observe(
 
 
 class _Watch:
-    """The descriptors of one run and what they said."""
+    """The descriptors of one run and their output."""
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class _Watch:
         self.selector.register(stream, events, act)
 
     def run(self, timeout: float) -> None:
-        """Until the process has ended and said everything, or has to be ended."""
+        """Watch until the process has ended and its output is read, or it has to be ended."""
         seen = self.seen
         seen.allowed = timeout
         while not self._ended():
@@ -189,7 +190,7 @@ class _Watch:
         seen.duration = time.monotonic() - self.started
 
     def _turn(self) -> bool:
-        """Handle what is ready; False when nothing came within the tick."""
+        """Handle the ready descriptors; return False when nothing came within the tick."""
         if not self.selector.get_map():
             time.sleep(_TICK)
             return False
@@ -207,7 +208,7 @@ class _Watch:
             self._ended(GRACE)
 
     def _ended(self, within: float = 0.0) -> bool:
-        """Whether it has ended; it is not reaped yet."""
+        """Tell if the process has ended; it is not reaped yet."""
         until = time.monotonic() + within
         while not platform.has_ended(self.process.pid):
             if time.monotonic() >= until:
@@ -303,7 +304,7 @@ class _Watch:
 
 
 def _packet_pipe() -> tuple[int, int, bool]:
-    """A pipe that keeps writes apart where the system has one (Linux, O_DIRECT): so it shows who flushes."""
+    """Return a pipe that keeps writes apart where the system has one (Linux, O_DIRECT), to show unflushed events."""
     direct = getattr(os, "O_DIRECT", 0)
     if direct and hasattr(os, "pipe2"):
         with contextlib.suppress(OSError):
@@ -312,7 +313,9 @@ def _packet_pipe() -> tuple[int, int, bool]:
 
 
 def _left_behind(call: int, group: int) -> list[str]:
-    """What still runs of a call whose process has ended, after a moment in which a pipeline may run dry."""
+    """Return the commands of a call that still run after its process has ended and a pipeline had a moment to run
+    dry.
+    """
     until = time.monotonic() + LINGER / 2
     while True:
         alive = [pid for pid in custody().belonging_to(call) if pid != group]

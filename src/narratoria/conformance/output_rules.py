@@ -1,4 +1,4 @@
-"""Rules on what a tool says: its lines, and the events on them."""
+"""Rules on a tool's output: its lines, and the events on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from narratoria.session.media import is_media_type
 
 
 def no_fault(name: str, event: type | None = None) -> Callable[[Subject], Finding]:
-    """No line breaks the rule `name`; of a rule on one kind of event, at least one was seen."""
+    """Judge that no line breaks the rule `name`; a rule on one kind of event needs at least one such event."""
 
     def judge_lines(subject: Subject) -> Finding:
         for run, line in subject.lines:

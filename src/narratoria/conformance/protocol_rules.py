@@ -1,7 +1,8 @@
-"""The rules of the tool protocol, tool side: where each is written, how binding it is, and who judges it.
+"""The rules of the tool protocol, tool side: where each is written, how binding it is, and which function judges it.
 
-A section number is 001's. Rules without one are the runtime's own: what it demands of every tool it starts.
+Rules without a section number are the runtime's own, for every tool it starts.
 """
+# The section numbers are 001's.
 
 from __future__ import annotations
 
@@ -111,22 +112,22 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("leaves-nothing", "", "MUST", "it leaves no process behind", ending.leaves_nothing),
     Rule("stops-on-term", "", "SHOULD", "it ends when TERM comes", ending.stops_on_term),
     Rule("within-limits", "", "MUST", "its output stays within the caps", ending.within_limits),
-    Rule("bears-no-input", "6", "MUST", "it bears an empty stdin", ending.bears("bears-no-input")),
+    Rule("bears-no-input", "6", "MUST", "it handles an empty stdin", ending.bears("bears-no-input")),
     Rule(
         "bears-unknown-fields",
         "8",
         "MUST",
-        "it bears unknown fields",
+        "it handles unknown fields",
         ending.bears("bears-unknown-fields", same=True),
     ),
-    Rule("bears-non-ascii", "2.3", "MUST", "it bears non-ASCII input", ending.bears("bears-non-ascii")),
-    Rule("bears-large-input", "6", "MUST", "it bears 1 MiB of input", ending.bears("bears-large-input")),
+    Rule("bears-non-ascii", "2.3", "MUST", "it handles non-ASCII input", ending.bears("bears-non-ascii")),
+    Rule("bears-large-input", "6", "MUST", "it handles 1 MiB of input", ending.bears("bears-large-input")),
     Rule(
         "bears-wrong-types",
         "6",
         "SHOULD",
-        "it bears input of the wrong type",
+        "it handles input of the wrong type",
         ending.bears("bears-wrong-types"),
     ),
-    Rule("bears-garbage", "6", "SHOULD", "it bears what is not JSON", ending.bears("bears-garbage")),
+    Rule("bears-garbage", "6", "SHOULD", "it handles input that is not JSON", ending.bears("bears-garbage")),
 )

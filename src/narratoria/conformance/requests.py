@@ -1,4 +1,4 @@
-"""What a tool under check is sent: one good request, then what a careless or future runtime might send."""
+"""The requests sent to a tool under check: one good one, then those a careless or future runtime might send."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Request:
     stdin: bytes
     request_id: str
     rule: str | None
-    """The rule that judges how the tool bore it; None for the good request."""
+    """The rule that judges the tool's reaction; None for the good request."""
 
 
 def requests_for(tool: str, given: JsonObject, manifest: Manifest | None) -> Iterator[Request]:
-    """The good request first."""
+    """Yield the requests, the good one first."""
     whole: JsonObject = {
         "requestId": "check-0",
         "tool": tool,

@@ -1,4 +1,4 @@
-"""What a verdict is made of: the tool and its runs on one side, the rule and the finding on the other."""
+"""The parts of a verdict: the tool and its runs, the rule and the finding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_EXERCISED: Final = "not exercised"
 
 @dataclass
 class Subject:
-    """A tool and everything that was seen of it."""
+    """A tool under check, with all its runs."""
 
     path: Path
     name: str
@@ -42,7 +42,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a judge found: a fault with its place and its fix, or why all is well."""
+    """The finding of a rule: a fault with its place and its fix, or the reason it passed."""
 
     verdict: Verdict
     detail: str
