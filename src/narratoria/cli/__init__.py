@@ -1,8 +1,8 @@
 """The command line: `narratoria call | check | new | run | lint | plan | play | …`.
 
-Exit codes: 0 ok, 1 failed, 2 usage, 124 timeout, 130 interrupted, 129 and 143 hung up and terminated, 141 whoever
-read our output is gone. `--json` prints one JSON document (or one a line)
-on standard output and nothing else there; everything for people's eyes goes to standard error in that case.
+Exit codes: 0 ok, 1 failed, 2 usage, 124 timeout, 130 interrupted, 129 and 143 hung up and terminated, 141 the reader
+of standard output is gone. `--json` prints one JSON document (or one a line) on standard output and nothing else
+there; all text for people goes to standard error in that case.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMMANDS: Final = {
 
 
 class _Unheard(Exception):
-    """Whoever read our output is gone."""
+    """The reader of standard output is gone."""
 
 
 class Commands(click.Group):
@@ -70,8 +70,10 @@ class Commands(click.Group):
 
 
 def spare_the_collector() -> None:
-    """For a process that is ours alone: what was imported stays, so it is not searched for garbage again and again,
-    and events, which come by the thousand and hold no cycles, do not set off a search each few hundred."""
+    """Exempt imported objects from garbage collection, and collect less often.
+
+    Events come by the thousand and hold no cycles. Only for a process that runs nothing but Narratoria.
+    """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
@@ -83,7 +85,7 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """The entry point: runs a command and turns every ending into an exit code."""
+    """Run a command and turn every ending into an exit code: the entry point."""
     _open_streams()
     heed(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -112,7 +114,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 
 def _in_words(error: OSError | UnicodeError) -> str:
-    """What the system refused. In a home that cannot be written, something to do about it."""
+    """Return a system error as text, with advice if Narratoria's home cannot be written."""
     if not isinstance(error, OSError) or error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
         return str(error)
     from narratoria.store.store import data_home, unwritable
@@ -125,7 +127,7 @@ def _in_words(error: OSError | UnicodeError) -> str:
 
 
 def _open_streams() -> None:
-    """Without standard output there is nothing to do; a character it cannot show is no reason to fail."""
+    """Refuse to run without standard output; escape characters that the streams cannot show."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - for the rest of our life
     if sys.stdout is None:
@@ -137,5 +139,5 @@ def _open_streams() -> None:
 
 
 def _give_up_stdout() -> None:
-    """What is still in the buffer has nowhere to go; Python would complain of it at the end."""
+    """Point standard output at /dev/null, so that Python does not complain about unwritten output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

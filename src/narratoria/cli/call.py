@@ -1,4 +1,4 @@
-"""`narratoria call`: one tool, once."""
+"""`narratoria call`: run one tool once."""
 
 from __future__ import annotations
 
@@ -130,14 +130,15 @@ async def _call(
 
 
 def _entry(result: CallResult) -> dict[str, Any]:
-    """000 §13.5, an entry of `toolResults`, with `errorCode` and `errorSource` beside `error` and nothing else."""
+    """Return an entry of `toolResults`, with `errorCode` and `errorSource` beside `error` and nothing else."""
+    # 000 §13.5.
     entry: dict[str, Any] = msgspec.to_builtins(result)
     del entry["suggestions"]
     return entry
 
 
 class _Quiet:
-    """Shows no event; what became of assets, and what else a person should know, goes to standard error."""
+    """Shows no event; notes on assets and other notices go to standard error."""
 
     full = False
 
@@ -183,7 +184,7 @@ class _Quiet:
 
 
 class _Events(_Quiet):
-    """Events as the tool wrote them, one a line, flushed."""
+    """Prints events as the tool wrote them, one a line, flushed."""
 
     def show(self, event: AnyRuntimeEvent) -> None:
         if isinstance(event, CallEmitted):
@@ -194,7 +195,7 @@ class _Events(_Quiet):
 
 
 class _Live(_Quiet):
-    """Progress and logs on a terminal; plain lines elsewhere."""
+    """Shows progress and logs on a terminal; plain lines elsewhere."""
 
     def __init__(self, name: str, session: Session) -> None:
         super().__init__(name, session)

@@ -1,4 +1,4 @@
-"""`narratoria eval`: how good a narrator's plans are, over a file of prompts. Nothing is executed."""
+"""`narratoria eval`: score a narrator's plans over a file of prompts. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ _OF_CATALOGUES = ("local", "llm")
 def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempts: int, as_json: bool) -> int:
     """Score a narrator on every prompt of SET.jsonl.
 
-    Printed are exact tool sets, slots, order, validity, refusals and latency. A prompt without an answer, because the
-    narrator failed, counts against all of them; the exit code is 1 where there was no answer at all.
+    It prints exact tool sets, slots, order, validity, refusals and latency. A prompt without an answer, because the
+    narrator failed, counts against all of them; the exit code is 1 if there was no answer at all.
 
-    Each line of SET.jsonl is an object: `catalogue` (the name of catalogues/NAME.json beside it, with tools, state and
-    premise), `prompt`, `calls` (the right ones: a list of {"tool", "input"}, empty where nothing should happen), and
-    if you like `order` (pairs of indices into calls), `alternatives` (other lists as good) and `tags`.
+    Each line of SET.jsonl is an object: `catalogue` (the name of catalogues/NAME.json beside it, with tools, state
+    and premise), `prompt`, `calls` (the right ones: a list of {"tool", "input"}, empty if nothing should happen), and
+    optionally `order` (pairs of indices into calls), `alternatives` (other lists that are as good) and `tags`.
 
-    A set about a story's rules has lines with `story`, `prompt`, if you like `at` and `state`, and either `expect` or
-    `rules`, the ids of those that are meant: printed are right answers and deeds nobody asked for.
+    A set about a story's rules has lines with `story`, `prompt`, optionally `at` and `state`, and either `expect` or
+    `rules`, the ids of the intended rules. It prints the right answers and the actions that were not asked for.
     """
     if is_story_set(file):
         return _evaluate_story(file, narrators, as_json)
@@ -95,7 +95,7 @@ def _evaluate_story(file: Path, narrators: Sequence[str], as_json: bool) -> int:
 
 
 class Persistent:
-    """A chain asked as often as a turn would ask it. What failed to the end is told from what was refused."""
+    """A chain that is asked as often as a turn would ask it. Failures are distinguished from refusals."""
 
     def __init__(self, narrators: Sequence[Narrator], *, attempts: int, time_limit: float) -> None:
         self.chain = ChainNarrator(narrators, time_limit=time_limit)

@@ -15,7 +15,9 @@ _unread = bytearray()
 
 
 async def in_daemon_thread(act: Callable[[], T]) -> T:
-    """The result of `act`, which may wait for ever: the end of the loop and of the process do not wait for it."""
+    """Return the result of `act`, which may wait for ever: neither the loop nor the process waits for it when they
+    end.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -41,9 +43,10 @@ async def in_daemon_thread(act: Callable[[], T]) -> T:
 
 
 def read_line() -> str | None:
-    """The next line, None at the end. Bytes that are not UTF-8 become question marks: a slip must not end a game.
+    """Return the next line, None at the end. Bytes that are not UTF-8 become question marks: a slip must not end a
+    game.
 
-    Not by `sys.stdin.buffer`, whose lock, held by a thread that waits, would spoil the interpreter's end.
+    It does not use `sys.stdin.buffer`: its lock, held by a waiting thread, would break the interpreter's exit.
     """
     if sys.stdin is None:
         return None

@@ -41,7 +41,7 @@ class _Row:
 
 
 class PlanView:
-    """A sink that draws. It never slows a plan: drawing happens a few times a second."""
+    """A sink that draws a running plan. Drawing happens a few times a second, so it never slows the plan."""
 
     full = False
 

@@ -1,4 +1,4 @@
-"""`narratoria narrate`: what a narrator would plan. Nothing is executed."""
+"""`narratoria narrate`: show the plan a narrator would make. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def _narrate(
 
 
 async def _generate(chain: ChainNarrator, request: NarratorRequest) -> PlanDocument:
-    """As a turn does it: what a model got wrong it may mend, and in the last generation somebody else speaks."""
+    """Generate a plan as a turn does: with retries of a refused plan, and the last one by another narrator."""
     checked = FactChecked(chain)
     for attempt in range(1, request.generations):
         try:
@@ -144,7 +144,7 @@ async def _lines() -> AsyncIterator[str]:
 
 
 def bare_story(folder: Path) -> Story:
-    """Tools without a story around them: nothing is known but what they say of themselves."""
+    """Return a story that has only the tools of a folder."""
     return Story(
         root=folder.resolve(),
         id="tools",
@@ -157,7 +157,7 @@ def bare_story(folder: Path) -> Story:
 
 
 def _folder_cards(folder: Path) -> list[ToolCard]:
-    """The tools of a folder, by the paths under which `lint` and `run` find them with the same --tools."""
+    """Return the tools of a folder, by the paths under which `lint` and `run` find them with the same --tools."""
     registry, cards = ToolRegistry(), []
     for path in _executables(folder):
         tool = load_tool(path)
@@ -171,7 +171,7 @@ def _folder_cards(folder: Path) -> list[ToolCard]:
 
 
 def _executables(folder: Path) -> Iterator[Path]:
-    """Files that can be run; in folders below only those with a manifest, since others may be anything."""
+    """Yield the files that can be run; in subfolders only those with a manifest, since others may be anything."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
         for name in sorted(names):

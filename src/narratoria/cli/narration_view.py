@@ -1,4 +1,4 @@
-"""The narration in a terminal while it is being written, and who it came from."""
+"""The narration in a terminal while it is being written, and the narrator it came from."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def prose(text: str) -> RenderableType:
 
 
 class Telling:
-    """Shows the pieces as they come, below everything else; what is final is printed by whoever tells the turn.
+    """Shows the pieces of a narration as they come, below everything else; the caller prints the final text.
 
-    Only a terminal can take a word back, so only there anything is shown before it is final. Until there is a word, and
-    after a moment in which most turns are over, it says that the narrator is thinking.
+    Only a terminal can take a word back, so only there anything is shown before it is final. Until the first word,
+    but not before the time in which most turns end, it says that the narrator is thinking.
     """
 
     def __init__(self, out: Console) -> None:
@@ -83,9 +83,9 @@ class Telling:
 
 
 def speaker(narrator: Narrator, result: TurnResult) -> str:
-    """Who spoke and who failed, in one line; nothing where the first narrator of the chain spoke.
+    """Return the narrator that spoke and those that failed, in one line; "" if the first narrator of the chain spoke.
 
-    A turn that is only shown again has no plans and no problems: what the chain knows is of another turn.
+    A turn that is only shown again has no plans and no problems: the chain's failures belong to another turn.
     """
     if not isinstance(narrator, ChainNarrator) or not (result.plans or result.problems):
         return ""
@@ -97,7 +97,7 @@ def speaker(narrator: Narrator, result: TurnResult) -> str:
 
 
 def _clip(why: str) -> str:
-    """A reason for people: without the places in a plan, which are for a model to read."""
+    """Return a reason without the places in a plan, which are for a model to read."""
     why = printable(" ".join(why.split()))
     if why.startswith(_REJECTED):
         why = f"no usable plan: {_PLACES.sub('', why.removeprefix(_REJECTED))}"

@@ -1,4 +1,4 @@
-"""What commands share: reading JSON from an option, writing it, and a console that respects NO_COLOR."""
+"""Input and output shared by commands: JSON from an option, JSON printed, and a console that respects NO_COLOR."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class _Console(Console):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Rich reads NO_COLOR itself; text from tools is never interpreted as markup."""
+    """Return a console. Rich reads NO_COLOR itself; text from tools is never interpreted as markup."""
     return _Console(stderr=stderr, markup=False, highlight=False, soft_wrap=True)
 
 
 def page() -> Console:
-    """For a story's text: wrapped to be read. The other console never breaks a line."""
+    """Return a console for a story's text, which wraps. The other console never breaks a line."""
     return _Console(markup=False, highlight=False, width=min(88, console().width))
 
 
 def unsaid(result: CallResult) -> list[str]:
-    """The suggestions that the error itself does not spell out."""
+    """Return the suggestions that the error text does not contain."""
     return [one for one in result.suggestions if one not in (result.error or "")]
 
 
@@ -55,7 +55,7 @@ def print_json(value: Any) -> None:
 
 
 def read_json(option: str, text: str) -> Any:
-    """A JSON argument: literal, `@file`, or `-` for standard input. A mistake is a usage error."""
+    """Parse a JSON argument: literal, `@file`, or `-` for standard input. A mistake is a usage error."""
     try:
         if text == "-":
             source = sys.stdin.buffer.read()
@@ -86,7 +86,7 @@ def read_object(option: str, text: str) -> dict[str, Any]:
 
 
 def styled(*parts: tuple[str, str]) -> Text:
-    """Text with styles, safe for whatever a tool wrote: control characters are shown, not obeyed."""
+    """Return text with styles; control characters in it are shown, not obeyed."""
     text = Text()
     for content, style in parts:
         text.append(printable(content), style)

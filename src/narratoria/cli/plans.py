@@ -43,7 +43,7 @@ def _read(path: Path) -> str:
 
 
 def _roots(path: Path, tools: tuple[Path, ...]) -> list[Path]:
-    """The plan's own folder, and those that were allowed."""
+    """Return the plan's own folder and the folders given by --tools."""
     return [Path.cwd() if str(path) == "-" else path.resolve().parent, *tools]
 
 
@@ -134,7 +134,7 @@ async def _run(
 def lint(plan_file: Path, tools: tuple[Path, ...], as_json: bool, grant: tuple[str, ...]) -> int:
     """Check a plan without running it.
 
-    Told are its problems, levels, conflicts, effects and permissions.
+    It lists the plan's problems, levels, conflicts, effects and permissions.
     """
     resolver = ToolResolver(ToolRegistry(), _roots(plan_file, tools))
     report = lint_plan(_read(plan_file), resolver, Session(permissions=grant).permissions)

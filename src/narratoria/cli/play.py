@@ -78,7 +78,7 @@ def play(
 async def open_game(
     store: Store, story: str | None, session_id: str | None, narrators: tuple[str, ...]
 ) -> AsyncIterator[tuple[Game, Journal]]:
-    """A game over the store: a saved one, or a new one, which has no turn yet."""
+    """Open a game over the store: a saved one, or a new one, which has no turn yet."""
     if session_id is not None:
         meta = await asyncio.to_thread(store.find, session_id)
         tale = await asyncio.to_thread(story_of, meta, story)
@@ -126,9 +126,9 @@ async def _play(story: str | None, session_id: str | None, narrators: tuple[str,
 
 
 async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str | None:
-    """Prompts in, turns out, until the story ends or the player does. Returns the session to go on with, if any.
+    """Read prompts and take turns until the story or the input ends. Return the session to go on with, if any.
 
-    After an ending only commands are heard: it can be taken back.
+    After an ending only commands are accepted: it can be taken back.
     """
     commands = Commands(game, journal, table)
     while commands.elsewhere is None and not commands.over:
@@ -145,7 +145,7 @@ async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str 
 
 
 def choice_of(prompt: str, choices: Sequence[str]) -> str | None:
-    """The choice a player picks, by its number or in its own words."""
+    """Return the choice a player picks, by its number or its text."""
     text = prompt.strip()
     if text.isdecimal() and 1 <= int(text) <= len(choices):
         return choices[int(text) - 1]
@@ -153,7 +153,7 @@ def choice_of(prompt: str, choices: Sequence[str]) -> str | None:
 
 
 class _Json:
-    """One object per turn on standard output; prompts line by line from standard input."""
+    """Prints one object per turn on standard output; reads prompts line by line from standard input."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
@@ -190,7 +190,7 @@ def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
 
 
 def _is_no_notice(record: logging.LogRecord) -> bool:
-    """The table shows notices itself: in the log, which is the terminal too, they would stand a second time."""
+    """Tell if a log record is not a notice: the table shows notices itself, and the log goes to the same terminal."""
     return record.funcName != "notice"
 
 
@@ -219,7 +219,7 @@ class _Table:
         return None
 
     def push(self, record: Record) -> None:
-        """The words as they are written, and small signs of life while tools work."""
+        """Show the narration as it is written, and signs of progress while tools work."""
         self.telling.push(record)
         event = record.event
         if isinstance(event, AssetStored):
@@ -253,7 +253,7 @@ class _Table:
 
 
 def tell(game: Game, result: TurnResult) -> None:
-    """A turn for people to read: on a page that wraps, where the console never cuts a line."""
+    """Print a turn for people to read, wrapped."""
     out = console()
     out.print()
     page().print(prose(result.narrative))

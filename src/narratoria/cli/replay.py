@@ -1,4 +1,4 @@
-"""`narratoria replay`: a recorded session again, from its journal alone; or its tools again, to compare."""
+"""`narratoria replay`: show a recorded session from its journal alone, or run its tools again to compare."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _tell(turn: TurnView) -> None:
 
 
 def _ask_if_imported(store: Store, meta: SessionMeta) -> None:
-    """The calls of an imported session are what a file says: they are listed before they are made."""
+    """List the calls of an imported session and ask before they are made: they come from a file."""
     first = next(store.read(meta.id, limit=1), None)
     if first is None or not isinstance(first.event, SessionStarted) or not first.event.imported:
         return

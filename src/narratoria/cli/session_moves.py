@@ -1,4 +1,4 @@
-"""`narratoria sessions undo | redo | retry | branch | checkpoint`: moving between the turns of a saved session."""
+"""`narratoria sessions undo | redo | retry | branch | checkpoint`: move between the turns of a saved session."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _within(session: str, act: Callable[[Journal, SessionMeta], Awaitable[T]]) -
 def _registry(
     journal: Journal, meta: SessionMeta, given: str | None
 ) -> tuple[ToolRegistry | None, str | None]:
-    """The story's tools, for their compensations; or why there are none, which not every undo needs to know."""
+    """Return the story's tools, for their compensations, or the reason there are none; not every undo needs them."""
     try:
         story = story_of(meta, given)
         journal.session.trust(story.permissions)
@@ -69,7 +69,7 @@ def _registry(
 
 
 def _agree(previews: Sequence[UndoPreview], lack: str | None, yes: bool, question: str) -> None:
-    """What cannot be taken back is said before anything is."""
+    """List what cannot be taken back, and ask before anything is undone."""
     if lack is not None and any(one.tools_missing for one in previews):
         click.echo(f"nothing outside can be taken back without the story's tools: {lack}", err=True)
     lines = [line for one in previews for line in one.irreversible]
@@ -82,7 +82,7 @@ def _agree(previews: Sequence[UndoPreview], lack: str | None, yes: bool, questio
 
 
 def _agree_to_imported(previews: Sequence[UndoPreview], yes: bool) -> None:
-    """What an imported file says of a rollback is shown, and run only if that is wanted."""
+    """List the rollbacks that an imported file asks for, and ask before they run."""
     asked = [line for one in previews for line in one.asked_by_a_file]
     for line in asked:
         click.echo(f"taken back by what the imported file says: {line}", err=True)
@@ -234,7 +234,7 @@ def checkpoint_() -> None:
 @click.argument("session")
 @as_json_option
 def list_(session: str, as_json: bool) -> None:
-    """The names given in SESSION, and the turns they stand for."""
+    """List the checkpoint names of SESSION, and their turns."""
     with opened_store() as store:
         view = fold(store.read(store.find(session).id))
     prompts = {turn.turn: turn.prompt for turn in view.turns}

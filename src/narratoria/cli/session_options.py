@@ -32,7 +32,7 @@ def opened_store() -> Iterator[Store]:
 
 
 def ask(question: str, refused: str) -> None:
-    """Go on if the answer is yes; a no is an answer too, not an interruption, and so is nothing."""
+    """Ask a yes/no question; anything but yes ends the command with `refused`."""
     try:
         agreed = click.confirm(question, err=True)
     except click.Abort as error:
@@ -46,7 +46,7 @@ def ask(question: str, refused: str) -> None:
 
 @asynccontextmanager
 async def saved_session(session_id: str | None) -> AsyncIterator[Session]:
-    """The saved session of this id, made if there is none yet; with no id, one that is forgotten."""
+    """Open the saved session of this id, made if there is none; without an id, one that is not saved."""
     if session_id is None:
         yield Session()
         return

@@ -1,4 +1,4 @@
-"""`narratoria sessions`: what was played, and what to do with it."""
+"""`narratoria sessions`: list, show, export, import and delete saved sessions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ for _command in (moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.che
 @sessions.command(name="list")
 @as_json_option
 def list_(as_json: bool) -> None:
-    """All sessions, the one played last first."""
+    """List all sessions, the one played last first."""
     with opened_store() as store:
         metas = [meta for meta in store.list() if meta.begun]
     if as_json:
@@ -62,7 +62,7 @@ def list_(as_json: bool) -> None:
 @click.argument("session")
 @as_json_option
 def show(session: str, as_json: bool) -> None:
-    """What was asked, done and told in SESSION (an id, or the beginning of one)."""
+    """Show the prompts, calls and narration of SESSION (an id, or the beginning of one)."""
     with opened_store() as store:
         meta = store.find(session)
         view = fold(store.read(meta.id))
@@ -88,7 +88,7 @@ def show(session: str, as_json: bool) -> None:
 
 
 def session_document(meta: SessionMeta, view: SessionView, state: dict[str, Any]) -> dict[str, Any]:
-    """What `show --json` prints: `turns` are those that count, `undone` those taken back."""
+    """Return the document that `show --json` prints: `turns` are those that count, `undone` those taken back."""
     turns: list[dict[str, Any]] = msgspec.to_builtins(view.told)
     return {
         **msgspec.to_builtins(meta),
@@ -141,7 +141,7 @@ def export(session: str, file: Path | None, kind: str | None, force: bool, as_js
 
 
 def _file_name(meta: SessionMeta) -> str:
-    """A story's id may come from an imported file: it does not choose the folder."""
+    """Return a file name for an export. A story's id may come from an imported file and must not choose the folder."""
     story = meta.story if meta.story and is_plain_id(meta.story) else "session"
     return f"{story}-{meta.id[:8]}" if is_plain_id(meta.id) else story
 

@@ -1,4 +1,4 @@
-"""How a command ends when it is asked to: TERM and HUP do what Ctrl-C does, and the tools get their grace."""
+"""Signals that end a command: TERM and HUP do what Ctrl-C does, and tools get their grace period."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _heard: list[int] = []
 
 
 def heed(arguments: Sequence[str]) -> None:
-    """Take TERM and HUP for an interrupt, in every command but the server, which has its own way to end.
+    """Treat TERM and HUP as an interrupt, in every command but the server, which has its own way to end.
 
-    What nohup has ignored stays ignored. An interrupt is ignored in a job that a script started with `&`: there
-    it is blocked instead, which is as deaf to Ctrl-C, so that asyncio still installs the handler that cancels.
+    Signals that nohup ignores stay ignored. In a job that a script started with `&`, the shell ignores interrupts:
+    there they are blocked instead, which has the same effect on Ctrl-C, so that asyncio still installs its cancelling
+    handler.
     """
     command = next((word for word in arguments if not word.startswith("-")), "")
     if command == "play" and not {"--terminal", "--json"} & set(arguments):
@@ -28,7 +29,7 @@ def heed(arguments: Sequence[str]) -> None:
 
 
 def exit_code(default: int) -> int:
-    """The code of an interrupted command: 128 and the number of the signal that asked for the end."""
+    """Return the exit code of an interrupted command: 128 and the number of the signal."""
     return 128 + _heard[-1] if _heard else default
 
 

@@ -26,12 +26,12 @@ class SkeletonRefused(NarratoriaError):
 
 
 class NameRefused(SkeletonRefused):
-    """The name cannot be one."""
+    """The tool's name is invalid."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """How a tool written in a language is built and tested, as commands to run in its folder."""
+    """A language for new tools, with the commands that build and test one in its folder."""
 
     title: str
     test: str
@@ -80,12 +80,12 @@ def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
 
 
 def executable(name: str, directory: Path) -> Path:
-    """What `narratoria call` and `check` are given; compiled languages have it only after their build."""
+    """Return the path for `narratoria call` and `check`; compiled languages have it only after their build."""
     return directory / name / name
 
 
 def next_steps(name: str, lang: str, directory: Path) -> list[str]:
-    """The commands that make a newcomer's first five minutes, ready to paste."""
+    """Return the commands to run next, ready to paste."""
     _check(name, lang)
     language = LANGUAGES[lang]
     steps = [f"cd {_quoted(str(directory / name))}"]

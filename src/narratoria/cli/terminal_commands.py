@@ -1,4 +1,4 @@
-"""What a player at the terminal can say to the game itself: `/undo`, `/restore NAME`, `/help` …"""
+"""Commands of a player at the terminal: `/undo`, `/restore NAME`, `/help` …"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Refused(NarratoriaError):
 
 
 class Irreversible(Refused):
-    """What cannot be taken back is listed, and nothing was done."""
+    """A command was not carried out because of effects that cannot be taken back; the message lists them."""
 
     def __init__(self, lines: list[str], even_so: str) -> None:
         super().__init__("\n".join([*_stays(lines), f"{even_so} does it all the same"]))
@@ -40,13 +40,13 @@ class Irreversible(Refused):
 
 
 class Table(Protocol):
-    """Who is told what came of a command."""
+    """The output for the results of commands."""
 
     def answer(self, command: str, message: str, **details: Any) -> None:
-        """Say something that is not a turn."""
+        """Print a message that is not a turn."""
 
     def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
-        """Show where the game is now."""
+        """Show the present turn of the game."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Commands:
     over: bool = False
 
     async def run(self, line: str) -> bool:
-        """Whether `line` was a command; if so it has been carried out, or refused with a reason."""
+        """Carry out `line` if it is a command, or refuse it with a reason; tell if it was one."""
         if not line.startswith("/"):
             return False
         word, _, rest = line[1:].strip().partition(" ")
@@ -153,7 +153,7 @@ _WITH_WORDS: Final = frozenset({"branch", "checkpoint", "restore"})
 
 
 def _agree(even_so: str, previews: Sequence[UndoPreview], agreed: bool) -> None:
-    """What cannot be taken back is said before anything is."""
+    """Raise `Irreversible` if something cannot be taken back and the player has not agreed."""
     lines = [line for one in previews for line in one.irreversible]
     if lines and not agreed:
         raise Irreversible(lines, even_so)

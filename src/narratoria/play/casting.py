@@ -52,7 +52,7 @@ def _up_to_template(names: tuple[str, ...]) -> tuple[str, ...]:
 def make_narrator(
     story: Story, names: Sequence[str] | None = None, *, time_limit: float = 5.0
 ) -> ChainNarrator:
-    """The chain a story asks for, or the one named. An unavailable narrator is left out, unless it was named."""
+    """Return the chain a story asks for, or the one named. An unavailable narrator is left out, unless it was named."""
     asked = list(names or story.narrators)
     if asked[-1:] == ["template"]:
         asked.pop()  # the chain's last resort, which also lets an earlier one's refusal be the answer
@@ -78,8 +78,9 @@ def _is_available(story: Story, name: str, *, required: bool) -> bool:
 
 
 def _with_rules_again(names: list[str]) -> list[str]:
-    """The names, with the rules once more behind those that the rules leave a prompt to: a part of it, told as such, is
-    better than nothing."""
+    """Return the names with the rules once more behind the narrators the rules defer to: a partial answer of the
+    rules, marked as such, is better than nothing.
+    """
     if "rules" not in names:
         return names
     first = names.index("rules") + 1
@@ -89,19 +90,21 @@ def _with_rules_again(names: list[str]) -> list[str]:
 
 
 def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The parts the narrator lacks to speak in this story, in a sentence, or "". Nothing is loaded to find out."""
+    """Return the parts the narrator lacks to speak in this story, in a sentence, or "". Nothing is loaded to find
+    out.
+    """
     return str(import_module(NARRATORS[name]).missing(story, environment))
 
 
 def warm_up(narrator: Narrator) -> None:
-    """Make ready, in the background, what a narrator or those of a chain will need; return at once."""
+    """Load in the background what a narrator, or those of a chain, will need; return at once."""
     for one in narrator.narrators if isinstance(narrator, ChainNarrator) else (narrator,):
         if isinstance(one, LazyNarrator):
             one.warm_up()
 
 
 async def ready(narrator: Narrator, seconds: float) -> None:
-    """Wait, at most so long, for what `warm_up` begins: for callers whom nobody waits for."""
+    """Wait, at most `seconds`, for the loading that `warm_up` started: for callers without a waiting player."""
     chain = narrator.narrators if isinstance(narrator, ChainNarrator) else (narrator,)
     made = [one.hurry() for one in chain if isinstance(one, LazyNarrator)]
     if made:
@@ -111,10 +114,11 @@ async def ready(narrator: Narrator, seconds: float) -> None:
 
 
 def granted_time(environment: Mapping[str, str] = os.environ) -> float:
-    """Seconds for one generation: five (000 §13.6), or more where NARRATORIA_LLM_TIMEOUT grants a model more.
+    """Return the seconds for one generation: five, or more if NARRATORIA_LLM_TIMEOUT gives a model more.
 
     A chain keeps a part of the time for the narrators behind the model, hence the quarter on top.
     """
+    # 000 §13.6: five seconds.
     try:
         granted = float(environment.get("NARRATORIA_LLM_TIMEOUT") or 0)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a turn did outside the session: whether it can be taken back, by what, and taking it back."""
+"""Effects of a turn outside the session: if each can be taken back, by which compensation, and taking them back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IMPORTED: Final = "how to take it back comes from an imported file, and is not r
 
 @dataclass(frozen=True, slots=True)
 class StayingEffect:
-    """What a tool did outside that an undo leaves as it is."""
+    """An effect outside the session that an undo leaves in place, and the reason."""
 
     tool: str
     description: str
@@ -38,7 +38,7 @@ class StayingEffect:
 
 @dataclass(frozen=True, slots=True)
 class SentNotification:
-    """A notification that went out: nobody can unsend it."""
+    """A notification that was sent: it cannot be unsent."""
 
     event: str
 
@@ -62,9 +62,9 @@ def weigh(
     *,
     imported: bool = False,
 ) -> list[Weighed]:
-    """What a turn did outside that stands yet, and whether it can be taken back.
+    """Return the standing outside effects of a turn, each with the reason it cannot be taken back, or None.
 
-    With `imported`, by what an imported file says too.
+    With `imported`, compensations named by an imported file count too.
     """
     done = journal.timeline.taken_back.get(turn, ())
     standing = [one for one in effects_of(records) if (one.call, one.effect) not in done]
@@ -73,7 +73,7 @@ def weigh(
 
 
 def sharing_of(journal: Journal, turn: int) -> str | None:
-    """Who else stands on a turn."""
+    """Return the session that shares this turn, in words, or None."""
     for other, timeline in journal.store.sharing(journal.session.id, turn).items():
         if turn in timeline.turns:
             if other == journal.store.meta(journal.session.id).parent:
@@ -105,7 +105,8 @@ def _obstacle(
 
 
 def effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | None:
-    """The tool's effect that is the recorded one: the same words in the same place, or the only one of those words.
+    """Return the tool's effect that matches the recorded one: the same description in the same place, or the only one
+    with that description.
 
     A tool may have been edited since; another effect's compensation must not run with this one's receipt.
     """
@@ -122,7 +123,7 @@ def effect_of(tool: Tool[object, object], applied: EffectApplied) -> Effect | No
 
 @dataclass(frozen=True, slots=True)
 class _Undoing:
-    """The pipeline as an undone effect sees it: what takes it back has one id, also when a crash cut it short."""
+    """The pipeline as an undone effect sees it: its compensation has one id, also when it is repeated after a crash."""
 
     pipeline: ToolExecutor
     call_id: str
@@ -151,7 +152,7 @@ class _Undoing:
 async def compensate(
     journal: Journal, registry: ToolRegistry, turn: int, applied: EffectApplied
 ) -> StayingEffect | None:
-    """Take an effect back, and say so on the disk; returns it, with the reason, if that did not work."""
+    """Take an effect back and record that on the disk; return it, with the reason, if that failed."""
     tool = registry.get(applied.tool)
     effect = effect_of(tool, applied) if tool is not None else None
     if tool is None or effect is None:

@@ -71,13 +71,13 @@ class Game:
         assets: AssetStore | None = None,
         **options: object,
     ) -> Game:
-        """A fresh game. The opening is turn 0, so that it too can be replayed."""
+        """Make a new game. The opening is turn 0, so that it too can be replayed."""
         if session is None:
             session = Session(state=story.state, permissions=story.permissions, assets=assets)
         return cls(story, session, **options)  # type: ignore[arg-type]  # the options of __init__
 
     def begin(self) -> TurnResult:
-        """Record the opening: what the player reads before the first prompt, while the narrators make ready."""
+        """Record the opening: the text before the first prompt, while the narrators load."""
         warm_up(self.narrator)
         session, opening = self.session, self.story.opening
         if session.seq == 0:  # a store records it itself when it takes the session
@@ -104,7 +104,7 @@ class Game:
     async def prompt(
         self, text: str, *, origin: Origin = "player", resume: Interrupted | None = None
     ) -> TurnResult:
-        """Take a turn. `cancel()` ends it early; what had completed by then stays."""
+        """Take a turn. `cancel()` ends it early; calls that had completed by then stay."""
         turn = asyncio.create_task(self._take(text, origin, resume))
         self._turns.append(turn)
         try:
@@ -137,7 +137,9 @@ class Game:
         )
 
     async def _annals(self) -> Ledger:
-        """Which patch made which fact, and what was told; of a saved session, also before this game was opened."""
+        """Return the ledger of facts and their patches; for a saved session, also those from before this game was
+        opened.
+        """
         async with self._reading:
             if self._ledger is None:
                 ledger, session = Ledger(), self.session
@@ -167,9 +169,9 @@ class Game:
             last = max(last, read)
 
     async def resume(self) -> TurnResult | None:
-        """Finish what a crash left open, a turn or an undo: what completed is kept, only the rest runs.
+        """Finish a turn or an undo that a crash left open: completed calls are kept, only the rest runs.
 
-        Returns the turn, if it was one. A game that was cut short before its opening begins now.
+        Return the turn, if it was one. A game that was cut short before its opening begins now.
         """
         warm_up(self.narrator)
         journal = self.journal
@@ -207,7 +209,7 @@ class Game:
         return bool(self._turns)
 
     def cancel(self) -> bool:
-        """Stop the turn that is being taken, if there is one."""
+        """Stop the running turn, if there is one."""
         return bool(self._turns) and self._turns[0].cancel()
 
     @property
@@ -232,14 +234,14 @@ def story_registry(story: Story) -> ToolRegistry:
 
 
 def folder_of(story: Story) -> str | None:
-    """The folder to remember with a session; None for a story of the shelves, which its id finds anywhere."""
+    """Return the folder to remember with a session; None for a story of the library, which is found by its id."""
     shelves = {folder.resolve() for folder in story_folders()}
     return None if story.root.parent in shelves else str(story.root)
 
 
 def story_of(meta: SessionMeta, given: Story | str | None = None) -> Story:
-    """The story a saved session is played with: the one `given`, which must be the session's own, or the one it
-    was begun with, where that lies now. `StoryInvalid` says what to do if it cannot be had.
+    """Return the story of a saved session: the one `given`, which must be the session's own, or the one it was begun
+    with, in its present place. Raise `StoryInvalid`, with advice, if there is none.
     """
     if given is not None:
         story = given if isinstance(given, Story) else open_story(given)

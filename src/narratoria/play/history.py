@@ -1,16 +1,16 @@
-"""Moving between turns: undo, redo, retry, checkpoints.
+"""Moves between turns: undo, redo, retry, checkpoints.
 
-Each moves state, memory, slices, permissions, assets and choices together, and costs what the turn cost,
-however long the game is. What a turn did outside the session is taken back by the compensation its author
-wrote. What cannot be taken back is listed by `preview_undo` first, so that a person can decide, and again in
-the outcome.
+Each moves state, memory, slices, permissions, assets and choices together, and costs what the turn cost, however long
+the game is. Effects outside the session are taken back by the compensations their authors wrote. Those that cannot be
+taken back are listed by `preview_undo` first, so that a person can decide, and again in the outcome.
 
-A move that cannot be saved is not made, neither now nor later. Before the first compensation runs, the journal says on
-the disk that it will, and after each that it did: an undo that is cut short goes on with the rest (`finish_undo`, when
-the session is opened again). The one that was running is run again: it should take "gone already" for done.
+A move that cannot be saved is not made, neither now nor later. Before the first compensation runs, the journal says
+on the disk that it will, and after each that it did: an interrupted undo goes on with the rest (`finish_undo`, when
+the session is opened again). The compensation that was running is run again: it should treat "already gone" as
+success.
 
-What an imported file says of effects is listed as staying. Only with `imported=True`, which a person asks for, are
-they taken back by what it says.
+Effects named by an imported file are listed as staying. They are taken back by what the file says only with
+`imported=True`, which a person asks for.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ logger = logging.getLogger("narratoria")
 
 
 class _Reader:
-    """The turns that one move looks at: an undo needs its turn, and the one before it, several times.
+    """A cache of the turns one move reads: an undo needs its turn, and the one before it, several times.
 
     It keeps the last two, as a turn may be large and a move may go over many.
     """
@@ -66,14 +66,14 @@ class _Reader:
 async def preview_undo(
     journal: Journal, registry: ToolRegistry | None = None, *, imported: bool = False
 ) -> UndoPreview:
-    """What undoing the newest turn means, without doing it."""
+    """Return what undoing the newest turn would do, without doing it."""
     return await _preview(journal, _newest(journal), registry, _Reader(journal), imported)
 
 
 async def preview_return(
     journal: Journal, name: str, registry: ToolRegistry | None = None, *, imported: bool = False
 ) -> list[UndoPreview]:
-    """What returning to a checkpoint means, for each turn that would be undone, the newest first."""
+    """Return what returning to a checkpoint would do, for each turn that would be undone, the newest first."""
     marked = _marked(journal, name)
     later = [turn for turn in reversed(journal.timeline.turns) if turn > marked]
     return [await _preview(journal, turn, registry, _Reader(journal), imported) for turn in later]
@@ -82,7 +82,7 @@ async def preview_return(
 async def preview_undo_to(
     journal: Journal, turn: int, registry: ToolRegistry | None = None, *, imported: bool = False
 ) -> list[UndoPreview]:
-    """What undoing `turn` and every later one means, the newest first."""
+    """Return what undoing `turn` and every later one would do, the newest first."""
     return [
         await _preview(journal, one, registry, _Reader(journal), imported) for one in _from(journal, turn)
     ]
@@ -137,8 +137,9 @@ async def _undo(
 async def _take_back_outside(
     journal: Journal, turn: int, records: list[Record], registry: ToolRegistry | None, imported: bool
 ) -> Undone:
-    """The newest effect first, then the resources as a whole. Those that an undo cut short had taken back already are
-    told of too."""
+    """Take back effects, the newest first, then the resources as a whole. Those that an interrupted undo had already
+    taken back are reported too.
+    """
     weighed = weigh(journal, turn, records, registry, imported=imported)
     changes = weigh_changes(journal, turn, records, imported=imported)
     preview = previewed(turn, records, weighed, changes)
@@ -167,13 +168,13 @@ async def _take_back_outside(
 
 
 async def _keep(journal: Journal, event: AnyRuntimeEvent) -> None:
-    """Record what changes nothing but the timeline: on the disk, or not at all."""
+    """Record an event that changes only the timeline: on the disk, or not at all."""
     before = journal.timeline.copy()
     await journal.keep(event, revert=lambda: journal.timeline.become(before))
 
 
 async def finish_undo(journal: Journal, registry: ToolRegistry | None = None) -> Undone | None:
-    """Go on with an undo that a crash cut short, if there is one and no turn was taken since."""
+    """Finish an undo that a crash cut short, if there is one and no turn was taken since."""
     async with journal.session.turn_lock:
         timeline = journal.timeline
         if timeline.undoing is None or timeline.open is not None or timeline.undoing != timeline.last:
@@ -188,10 +189,10 @@ def _refuse_while_undoing(journal: Journal) -> None:
 
 
 async def redo(journal: Journal, *, force: bool = False) -> int:
-    """Bring the turn back that was undone last, from its records: no tool runs. Returns its number.
+    """Bring back the turn that was undone last, from its records: no tool runs. Return its number.
 
-    Refused when the undo took back something outside: records cannot do it again. What was not taken back stands as
-    it did, and is no obstacle. With `force` the session is brought back without it.
+    Refused when the undo took back something outside the session: records cannot do it again. Effects that were not
+    taken back still stand, and are no obstacle. With `force` the session is brought back without the lost effects.
     """
     async with journal.session.turn_lock:
         _refuse_while_undoing(journal)
@@ -258,7 +259,7 @@ async def retry(journal: Journal, registry: ToolRegistry | None = None) -> str:
 
 
 async def checkpoint(journal: Journal, name: str) -> int:
-    """Give the present turn a name to come back to; a name used before moves here. Returns the turn."""
+    """Name the present turn, to return to it; a name used before moves here. Return the turn."""
     name = name.strip()
     if not name:
         raise JournalError("a checkpoint needs a name")
@@ -296,7 +297,7 @@ def _marked(journal: Journal, name: str) -> int:
 
 
 async def abandon(journal: Journal) -> int | None:
-    """End a turn that a crash left open, without running the rest of it. Returns its number, if any."""
+    """End a turn that a crash left open, without running the rest of it. Return its number, if any."""
     async with journal.session.turn_lock:
         turn = journal.timeline.open
         if turn is not None:

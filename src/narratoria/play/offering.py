@@ -23,7 +23,7 @@ def offer_after(
     taken: Callable[[str], bool],
     failed: Collection[CallResult] = (),
 ) -> Choices:
-    """The choices after a turn with these completed and failed calls.
+    """Return the choices after a turn with these completed and failed calls.
 
     Choices of tools stand until others are offered; only the one that was `taken` and changed the state is gone. The
     narrator's `hints` are for this moment: they pass with the next turn, unless that came to nothing (not `settled`).
@@ -43,7 +43,8 @@ def offer_after(
 
 
 def choices_of(results: Collection[CallResult]) -> list[str]:
-    """000 §4.4: the choices tools offered, in order, each once; malformed ones are left out."""
+    """Return the choices that tools offered, in order, each once; malformed ones are left out."""
+    # 000 §4.4.
     found: dict[str, None] = {}
     for result in results:
         for event in result.events:
@@ -56,7 +57,7 @@ def choices_of(results: Collection[CallResult]) -> list[str]:
 
 
 def same_words(one: str, other: str) -> bool:
-    """Tells if two texts have the same words; case and punctuation do not count."""
+    """Tell if two texts have the same words; case and punctuation do not count."""
     first, second = (
         re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()) for text in (one, other)
     )
@@ -64,7 +65,7 @@ def same_words(one: str, other: str) -> bool:
 
 
 def ending_of(state: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The (id, title) of the ending the story has come to: state `ending`, set by a rule or a tool."""
+    """Return the (id, title) of the ending the story has come to: state `ending`, set by a rule or a tool."""
     ending = state.get("ending")
     if not isinstance(ending, Mapping) or not isinstance(ending.get("id"), str):
         return None

@@ -36,10 +36,10 @@ def check_lore(story: Story) -> list[str]:
 
 
 class Recollection:
-    """A story's memory. It is made when somebody first asks for it; for a narrator that never does it costs nothing.
+    """A story's memory, made at its first use; a narrator that never uses it pays nothing.
 
-    A narrator declares that it reads `request.memories`. One that wants them now and then, for its choices, calls
-    `request.recall`. Of a long game the newest turns are there at once, the others soon.
+    A narrator declares that it reads `request.memories`. One that needs them only sometimes, for its choices, calls
+    `request.recall`. In a long game the newest turns are available at once, the others soon after.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Recollection:
         return await asyncio.to_thread(self._search, memory, text, state)
 
     def remind(self, text: str, state: Mapping[str, Any]) -> Sequence[str]:
-        """The same for a thread in the middle of an answer: a memory long in the making is for the next time."""
+        """Return the same in a thread, in the middle of an answer; nothing if the memory is not ready in time."""
         try:
             memory = self._make().result(self.patience)
         except TimeoutError:
@@ -95,7 +95,7 @@ class Recollection:
             pass
 
     def _take_in(self, memory: StoryMemory) -> bool:
-        """The newest turns that are not yet in it, a few; False where there are none left."""
+        """Add a few of the newest turns that are missing; return False if none are left."""
         with self._lock:
             told = self._chronicle.standing()
             fresh = sorted(told.keys() - self._known, reverse=True)[:_PORTION]

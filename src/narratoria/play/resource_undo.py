@@ -1,7 +1,7 @@
-"""What a turn changed in resources, its files: whether that can be put back, and putting it back.
+"""Changes of a turn in resources, such as files: if each can be put back, and putting them back.
 
-The journal has what each call found and left (`Committed.resources`). The resource itself decides whether things are
-still as the call left them: what somebody else has changed since is never overwritten, but listed.
+The journal has the state before and after each call (`Committed.resources`). The resource itself decides if things
+are still as the call left them: a change that somebody else made since is never overwritten, but listed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOT_BOUND: Final = "the resource is not here; bind it when the session is opened
 
 @dataclass(slots=True)
 class Changed:
-    """One change, whose it was, and why it stays, if it does. Its number is below zero: effects count from zero."""
+    """One change, its call, and the reason it stays, if it does. Its number is below zero: effects count from zero."""
 
     call: str
     number: int
@@ -37,7 +37,7 @@ class Changed:
 
 
 def changes_of(records: list[Record]) -> list[Changed]:
-    """In the order they were made."""
+    """Return the changes in the order they were made."""
     tools: dict[str, str] = {}
     found: list[Changed] = []
     for record in records:
@@ -53,7 +53,7 @@ def changes_of(records: list[Record]) -> list[Changed]:
 
 
 def weigh_changes(journal: Journal, turn: int, records: list[Record], *, imported: bool) -> list[Changed]:
-    """Those that stand yet, and whether they can be put back. Nothing is changed."""
+    """Return the standing changes, each with the reason it cannot be put back, or None. Nothing is changed."""
     done = journal.timeline.taken_back.get(turn, ())
     found = [one for one in changes_of(records) if (one.call, one.number) not in done]
     if not found:
@@ -73,7 +73,9 @@ def weigh_changes(journal: Journal, turn: int, records: list[Record], *, importe
 
 
 async def put_back(journal: Journal, turn: int, weighed: list[Changed]) -> list[Changed]:
-    """Put back what can be, and say so on the disk. Returns what was tried; a change that stays has its reason."""
+    """Put back the changes that can be, and record that on the disk. Return those tried; one that stays has its
+    reason.
+    """
     tried = [one for one in weighed if one.stays is None]
     if not tried:
         return []

@@ -1,7 +1,7 @@
-"""Going on where a crash stopped: what an open turn had decided and done, rebuilt from its records.
+"""Resuming after a crash: the decisions and completed calls of an open turn, rebuilt from its records.
 
-In flight is at least once, completed is exactly once: a call that committed keeps its result and is not run
-again; one that did not is, under the same id, which is its idempotency key.
+In flight is at least once, completed is exactly once: a call that committed keeps its result and is not run again;
+one that did not is run again under the same id, which is its idempotency key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from narratoria.store.journal import Journal
 
 @dataclass(slots=True)
 class OpenTurn:
-    """What `take_turn(…, resume=…)` needs. `plan` is None when a plan is still to be made."""
+    """An open turn, for `take_turn(…, resume=…)`. `plan` is None when a plan is still to be made."""
 
     turn: int
     prompt: str
@@ -47,12 +47,12 @@ class OpenTurn:
 
 
 def open_turn(journal: Journal) -> OpenTurn | None:
-    """The turn a crash left open in a restored session, or None."""
+    """Return the turn a crash left open in a restored session, or None."""
     return from_records(journal.open_records) if journal.timeline.open is not None else None
 
 
 def from_records(records: Iterable[Record]) -> OpenTurn | None:
-    """The open turn that these records, all of one turn, amount to."""
+    """Return the open turn of these records, which are all of one turn."""
     found: OpenTurn | None = None
     calls: dict[str, _Call] = {}
     for record in records:
@@ -90,7 +90,7 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
 
 @dataclass(slots=True)
 class _Call:
-    """One call as its records tell it."""
+    """One call, read from its records."""
 
     events: list[ToolEvent] = field(default_factory=list)
     attempt: list[ToolEvent] = field(default_factory=list)  # those of the latest attempt

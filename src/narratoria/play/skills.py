@@ -1,7 +1,8 @@
-"""Which skills work: what failed is not chosen again in its turn, and what cannot come back not in its session.
+"""Skill health: a failed skill is not chosen again in its turn, and one that cannot recover not in its session.
 
-A skill is a tool, or several that say they belong together. Its health is part of the session (000 §13.6).
+A skill is a tool, or several that say they belong together. Its health is part of the session.
 """
+# 000 §13.6.
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Health = Literal["healthy", "degraded", "temporaryFailure", "permanentFailure"]
 
 
 class Skills:
-    """The skills as one turn finds them: what is disabled from the start, and what fails on the way."""
+    """The skills at the start of a turn: those disabled then, and those that fail during it."""
 
     def __init__(self, session: Session, resolver: ToolResolver, switched_off: frozenset[str]) -> None:
         self.session = session
@@ -34,14 +35,16 @@ class Skills:
 
     @property
     def failed(self) -> set[str]:
-        """What was found broken: a plan says so (000 §13.3); what the player switched off is not told."""
+        """The skills found broken, which a plan must list; those the player switched off are not included."""
+        # 000 §13.3: `disabledSkills`.
         return self.disabled - self.switched_off
 
     def is_disabled(self, tool: Tool[Any, Any]) -> bool:
         return tool.name in self.disabled or tool.skill in self.disabled
 
     def check(self, plan: PlanDocument) -> None:
-        """000 §13.3: the generator MUST NOT select disabled skills."""
+        """Refuse a plan that selects a disabled skill."""
+        # 000 §13.3: the generator MUST NOT select disabled skills.
         problems = []
         for index, call in enumerate(plan.tools):
             tool = self._find(call.tool_path)
@@ -56,7 +59,7 @@ class Skills:
         return f" ({known.reason[:_REASON]})" if known is not None and known.reason else ""
 
     def note(self, tool_path: str, result: CallResult) -> None:
-        """Learn from a call how its skill is; a change is put on record."""
+        """Update a skill's health after a call; a change is recorded."""
         if result.state == "skipped":
             return
         tool = self._find(tool_path)

@@ -1,4 +1,4 @@
-"""A story is a folder: `story.toml`, `narrator.toml`, `tools/`, `lore/`. One is read here, all are found."""
+"""Stories: folders with `story.toml`, `narrator.toml`, `tools/` and `lore/`. Reading one, and finding all."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StoryTool:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What the player sees before the first prompt."""
+    """The text and choices before the first prompt."""
 
     narrative: str
     choices: tuple[str, ...] = ()
@@ -136,7 +136,9 @@ class Story:
 
 
 def story_folders() -> list[Path]:
-    """The shelves, a person's own first. In a wheel they lie in the package, in a checkout beside `src`."""
+    """Return the folders that hold stories, the player's own first. In a wheel the others lie in the package, in a
+    checkout beside `src`.
+    """
     package = Path(__file__).resolve().parents[1]
     shipped = package / "stories"
     return [data_home() / "stories", shipped if shipped.is_dir() else package.parents[1] / "stories"]
@@ -147,7 +149,7 @@ def find_stories(
     *,
     on_invalid: Callable[[Path, StoryInvalid], None] = lambda path, error: None,
 ) -> list[Story]:
-    """Every story that can be played, by title. One that cannot goes to `on_invalid` and hides no other.
+    """Return every playable story, by title. An invalid one goes to `on_invalid` and hides no other.
 
     Where two have one id, the first shelf wins: a person may keep a changed copy of a shipped story.
     """
@@ -164,7 +166,7 @@ def find_stories(
 
 
 def open_story(name: str | Path) -> Story:
-    """A story by its folder or by its id; `StoryInvalid` lists those there are."""
+    """Return a story by its folder or its id; `StoryInvalid` lists the known ones."""
     path = Path(name)
     if (path / "story.toml").is_file():
         return Story.load(path)
@@ -172,7 +174,7 @@ def open_story(name: str | Path) -> Story:
 
 
 def library_story(name: str) -> Story:
-    """A story of the shelves by its id, whatever folders there are where one happens to stand."""
+    """Return a story of the library by its id, whatever folders the working directory has."""
     broken: dict[str, StoryInvalid] = {}
 
     def note(where: Path, error: StoryInvalid) -> None:
@@ -304,7 +306,7 @@ class _StoryFile:
 
 
 def _json_state(value: Any, reader: _StoryFile, path: str) -> Any:
-    """TOML has dates, JSON has not."""
+    """Return a value as JSON state: TOML has dates, JSON has not."""
     if isinstance(value, dict):
         return {key: _json_state(item, reader, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, list):
@@ -376,7 +378,9 @@ def _manifest(path: Path) -> JsonObject:
 
 
 def _skills(folder: Path, tools: Sequence[StoryTool]) -> dict[str, str]:
-    """How a skill is to be used: `skills/NAME.md`, for tools whose manifest names that skill, or the tool NAME."""
+    """Return the instructions of the skills: `skills/NAME.md`, for tools whose manifest names that skill, or the tool
+    NAME.
+    """
     known = {str(tool.manifest.get("skill") or tool.name) for tool in tools}
     found, unread = _texts(folder)
     if unread:
@@ -388,7 +392,7 @@ def _skills(folder: Path, tools: Sequence[StoryTool]) -> dict[str, str]:
 
 
 def _texts(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Markdown files by name; and what to say of those that cannot be read."""
+    """Return Markdown files by name, and the problems of those that cannot be read."""
     found: dict[str, str] = {}
     unread: list[str] = []
     for path in sorted(folder.glob("*.md")):

@@ -1,8 +1,9 @@
-"""One exchange: prompt → plan → execution → replan … → narration. A turn is a transaction, and it always ends well.
+"""One exchange: prompt → plan → execution → replan … → narration. A turn is a transaction, and it always ends.
 
-Bounds (000 §13.6): at most five generations, five seconds each; after that a template speaks and the player goes on.
-Whatever a narrator or a tool does wrong costs an attempt, never the turn.
+At most five generations, five seconds each; after that a template speaks and the player goes on. An error of a
+narrator or a tool costs an attempt, never the turn.
 """
+# 000 §13.6: the bounds.
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ Outcome = Literal["completed", "fallback", "cancelled"]
 
 
 class Interrupted(Protocol):
-    """A turn that a crash left open: what was decided and done so far."""
+    """A turn that a crash left open, with the decisions and calls made so far."""
 
     turn: int
     prompt: str
@@ -110,7 +111,7 @@ async def take_turn(
     settings: TurnSettings = TurnSettings(),  # noqa: B008 (frozen)
     resume: Interrupted | None = None,
 ) -> TurnResult:
-    """Take one turn. Turns of a session follow each other: a few prompts may wait, more raise `SessionBusy`."""
+    """Take one turn. Turns of a session run one at a time: a few prompts may wait, more raise `SessionBusy`."""
     if session.waiting_turns >= QUEUE_LENGTH:
         raise SessionBusy(
             f"session {session.id}: {QUEUE_LENGTH} prompts are waiting already; let a turn end first"
@@ -199,11 +200,12 @@ class _Turn:
         return False
 
     def _replace(self, plan: PlanDocument) -> None:
-        """The next plan is made in place of this one (000 §13.6: `parentPlanId`)."""
+        """Make the next plan replace this one."""
+        # 000 §13.6: `parentPlanId`.
         self.parent, self.parent_id = plan, plan.request_id
 
     async def _generate(self, attempt: int, trace: ExecutionResult | None) -> PlanDocument | None:
-        """Ask the narrator once. Whatever goes wrong is a problem on record, and costs this attempt."""
+        """Ask the narrator once. Any error is recorded as a problem, and costs this attempt."""
         request = self._request(attempt, self.parent, trace)
         plan: PlanDocument | None = None
         rejected: str | None = None
@@ -332,7 +334,8 @@ class _Turn:
     # --- ending --------------------------------------------------------------------------------------------
 
     async def _fall_back(self) -> None:
-        """000 §13.6: after the last attempt, template-based narration; the player can go on."""
+        """Narrate by a template after the last attempt, so that the player can go on."""
+        # 000 §13.6.
         request = self._request(
             self.settings.generations, None, self.result.traces[-1] if self.result.traces else None
         )
@@ -378,7 +381,7 @@ class _Turn:
         return readable("\n\n".join(text for text in said if text))
 
     async def _write_down(self) -> None:
-        """Before a tool acts, the journal knows of the plan: after a crash the same call is made, under the same id."""
+        """Record the plan in the journal before a tool acts: after a crash the same call is made under the same id."""
         if self.session.journal is not None:
             with contextlib.suppress(JournalError):  # the turn's end tries again, and tells the player
                 await self.session.journal.flush()

@@ -1,4 +1,4 @@
-"""What an undo would come to, and what it came to, for a person to read: what is taken back and what stays."""
+"""Outcomes of an undo, as a preview and as a result: the effects taken back and those that stay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECEIPT_SHOWN: Final = 300
 
 @dataclass(slots=True)
 class UndoPreview:
-    """What an undo of `turn` would do outside the session, and what it cannot do."""
+    """The effects outside the session that an undo of `turn` would take back, and those it cannot."""
 
     turn: int
     prompt: str = ""
@@ -27,17 +27,17 @@ class UndoPreview:
 
     @property
     def imported(self) -> bool:
-        """Whether more would be taken back if a person asked for what an imported file says."""
+        """Tell if more would be taken back by compensations that an imported file names."""
         return any(isinstance(one, StayingEffect) and one.of_a_file for one in self.staying)
 
     @property
     def irreversible(self) -> list[str]:
-        """What stays, a line each."""
+        """The effects that stay, a line each."""
         return [str(one) for one in self.staying]
 
     @property
     def tools_missing(self) -> bool:
-        """Whether more could be taken back with the story's tools at hand."""
+        """Tell if more could be taken back with the story's tools available."""
         return any(isinstance(one, StayingEffect) and one.lacks_tool for one in self.staying)
 
 

@@ -1,1 +1,1 @@
-"""How calls and plans run: the pipeline, the plan executor, and what can be known of a plan before."""
+"""Running calls and plans: the pipeline, the plan executor, and the checks of a plan before it runs."""

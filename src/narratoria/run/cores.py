@@ -1,4 +1,4 @@
-"""How many cores this process may use, which may be fewer than the machine has."""
+"""The number of cores this process may use, which may be fewer than the machine has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN: Final = Path("/proc/self/cgroup")
 
 
 def usable_cores() -> int:
-    """The cores of this process's affinity mask, or what its control group's quota amounts to, if that is less."""
+    """Return the cores of this process's affinity mask, or of its control group's quota, if that is less."""
     try:
         cores = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on every system
@@ -25,7 +25,9 @@ def usable_cores() -> int:
 
 @cache
 def cgroup_quota(root: Path, own: Path) -> float | None:
-    """Cores by the tightest quota of the control groups this process is in (version 2, or 1); None without one."""
+    """Return the tightest quota, in cores, of the control groups this process is in (version 2 or 1); None without
+    one.
+    """
     quotas = [read(folder) for folder, read in _folders(root, own)]
     return min((quota for quota in quotas if quota is not None), default=None)
 

@@ -1,12 +1,13 @@
-"""The pipeline: the only way any tool of any kind ever runs.
+"""The pipeline: every call of every kind of tool runs through it.
 
 1 lookup · 2 arguments · 3 deadline and budget · 4 preconditions · 5 context · 6 attempts, each with a draft of its
-own · 7 effects · 8 telemetry · 9 the result. Failures come back as data; only what ends or redirects a whole
-evaluation is raised (002, "Exception Handling").
+own · 7 effects · 8 telemetry · 9 the result. Failures come back as data; only an exception that ends or redirects a
+whole evaluation is raised.
 
-Most handlers never wait, and a call of such a one is a single coroutine: `_attempt` carries it out in place, and
-only for the others returns what is left to await.
+Most handlers never wait, and a call of such a handler is a single coroutine: `_attempt` carries it out in place, and
+returns an awaitable only for the others.
 """
+# 002, "Exception Handling".
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends it
 
 
 class Call(msgspec.Struct, eq=False):
-    """How a call is to be run, where it differs from the tool's own wishes, and what is learned from it."""
+    """Settings of one call that differ from the tool's own, and the record of its attempts."""
 
     call_id: str | None = None
     tool_id: str | None = None
@@ -63,7 +64,7 @@ class Call(msgspec.Struct, eq=False):
         return self.attempts - 1 if self.attempts else 0
 
     def note(self, draft: Draft) -> None:
-        """An attempt is over."""
+        """Record that an attempt is over."""
         self.attempts += 1
         self.events.extend(draft.events)
 
@@ -86,7 +87,7 @@ class ToolExecutor:
     def context(
         self, tool: AnyTool, session: Session | Draft | None = None, call_id: str = ""
     ) -> ToolContext:
-        """A context over a draft that nobody commits."""
+        """Return a context over a draft that is never committed."""
         if session is None:
             session = Session()
         return ToolContext(tool, Draft.of(session), call_id, self, self.scope)
@@ -100,7 +101,8 @@ class ToolExecutor:
         call: Call | None = None,
     ) -> AnyResult:
         """Run one tool, by name or itself. Inside a handler, pass `context.session`: the call becomes part of that
-        transaction."""
+        transaction.
+        """
         started = perf_counter()
         if session is None:
             session = Session()
@@ -146,7 +148,7 @@ class ToolExecutor:
     async def _admit(
         self, tool: AnyTool, session: Session | Draft, call_id: str
     ) -> tuple[AnyResult | None, tuple[str, ...]]:
-        """Steps 3 and 4: why the call may not begin, or else what it has to do without."""
+        """Run steps 3 and 4: return the failure that stops the call, or None, and the unmet optional preconditions."""
         refusal = self._bounds(tool, session) if self._bounded or session.depth else None
         if refusal is not None or not tool.preconditions:
             return refusal, ()
@@ -162,7 +164,7 @@ class ToolExecutor:
         return None, report.suggestions
 
     def _bounds(self, tool: AnyTool, session: Session | Draft) -> AnyResult | None:
-        """Step 3. Nesting counts as a bound too: a tool that calls itself must end somewhere."""
+        """Run step 3. Nesting is bounded too: a tool that calls itself must end somewhere."""
         scope = self.scope
         try:
             if scope.deadline is not None:
@@ -190,7 +192,7 @@ class ToolExecutor:
         call: Call | None,
         attempt: int,
     ) -> AnyResult | Coroutine[Any, Any, AnyResult]:
-        """Steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
+        """Run steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
         root = session.root
         if root.recording:
             root.record(_call_started(tool, call_id, attempt, args, call))
@@ -245,7 +247,7 @@ class ToolExecutor:
         timeout: float | None,
         handled: Awaitable[Any],
     ) -> AnyResult:
-        """An attempt that is not over at once: it waits, has effects, or fails."""
+        """Finish an attempt that waits, has effects, or fails."""
         draft = context.session
         try:
             result = outcomes.checked(tool, await handled)
@@ -275,7 +277,7 @@ class ToolExecutor:
     async def _may_retry(
         self, tool: AnyTool, result: AnyResult, root: Session, call_id: str, call: Call | None, attempt: int
     ) -> bool:
-        """Whether the failed call is tried again; says so, and waits as long as its policy wants."""
+        """Tell if the failed call is tried again; if so, record that and wait as long as its policy says."""
         policy = tool.retry if call is None or call.policy is None else call.policy
         error = result.failure
         retries = attempt - (1 if call is None else call.first_attempt)
@@ -294,12 +296,12 @@ class ToolExecutor:
     async def compensate(
         self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
     ) -> AnyResult:
-        """Run what takes an effect back. No deadline or budget of the evaluation keeps it from that."""
+        """Run the call that takes an effect back. It ignores the deadline and the budget of the evaluation."""
         unbounded = self.registry.executor if self._bounded else self
         return await unbounded.execute(tool, args, session=session, call=Call(call_id=call_id))
 
     async def drop(self, draft: Draft) -> None:
-        """Leave nothing of a failed attempt: take back what reached outside, newest first, and discard the rest."""
+        """Discard a failed attempt: take back its outside effects, newest first, and drop the rest."""
         for one, context in reversed(draft.applied):
             context.session = draft  # a part's own draft is over; this one still lives
             await contract.rollback_effects([one], context)
@@ -343,7 +345,7 @@ class ToolExecutor:
         degraded: tuple[str, ...] = (),
         span: Any = None,
     ) -> AnyResult:
-        """Steps 8 and 9. A call that never ran leaves its trace too."""
+        """Run steps 8 and 9. A call that never ran is recorded too."""
         root = session.root
         message = result.message
         if degraded and result.success:
@@ -385,7 +387,7 @@ def _call_started(
 
 
 def _start_span(name: str, call_id: str) -> Any:
-    """An OpenTelemetry span; only where the host program has brought OpenTelemetry in."""
+    """Start an OpenTelemetry span, if the host program has imported OpenTelemetry."""
     trace = sys.modules[_OPENTELEMETRY]
     attributes = {"narratoria.tools.tool": name, "narratoria.call": call_id}
     return trace.get_tracer("narratoria").start_span(f"tool {name}", attributes=attributes)

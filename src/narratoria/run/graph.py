@@ -15,7 +15,9 @@ _MARGIN: Final = 24
 
 
 def mermaid(plan: PlanDocument) -> str:
-    """The calls from left to right; a dashed box is a call whose failure does not stop the others."""
+    """Return the calls from left to right as Mermaid text; a dashed box is a call whose failure does not stop the
+    others.
+    """
     numbers = {call.tool_id: f"n{index}" for index, call in enumerate(plan.tools)}
     lines = ["flowchart LR"]
     for call in plan.tools:
@@ -30,7 +32,7 @@ def mermaid(plan: PlanDocument) -> str:
 
 
 def svg(plan: PlanDocument) -> str:
-    """The same as a picture of its own, light text on a dark ground, with no outside reference."""
+    """Return the same as an SVG picture, light text on a dark ground, with no outside reference."""
     place = {
         tool_id: (_MARGIN + column * (_WIDTH + _GAP_X), _MARGIN + row * (_HEIGHT + _GAP_Y))
         for column, level in enumerate(levels(plan))

@@ -21,7 +21,7 @@ STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
 
 
 async def plainly(tool: Tool[Any, Any], params: Any, context: ToolContext) -> Any:
-    """A handler that is no coroutine function: here if it asked for that, otherwise in a thread."""
+    """Run a handler that is no coroutine function: here if it asked for that, otherwise in a thread."""
     if tool.inline:
         return tool.handler(params, context=context)
     draft = context.session
@@ -59,7 +59,7 @@ async def finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float
 def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, Any, Any]:
     """`yield from running`, for a coroutine whose first awaitable was already taken out of it (PEP 380).
 
-    One difference: a coroutine that goes on waiting after its second cancellation is closed. Tidying up may take a
+    One difference: a coroutine that still waits after its second cancellation is closed. Cleaning up may take a
     while; refusing to stop must not.
     """
     cancellations = 0

@@ -1,4 +1,4 @@
-"""What can be known of a plan before it runs."""
+"""Checks of a plan before it runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Report(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[str] = ()) -> Report:
-    """Everything there is to say about the plan in `text`; nothing is started."""
+    """Return all findings about the plan in `text`; nothing is started."""
     unknown = keys_that_mean_nothing(text)
     try:
         plan = PlanDocument.from_json(text)
@@ -60,7 +60,7 @@ def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[s
 
 
 def keys_that_mean_nothing(text: str | bytes) -> list[str]:
-    """The unknown keys of a plan's text, each with the one that was perhaps meant; none where it is not JSON."""
+    """Return the unknown keys of a plan's text, each with the key perhaps meant; none if it is not JSON."""
     try:
         return unknown_keys(decode(text))
     except (ValueError, RecursionError):
@@ -82,13 +82,13 @@ def _resolve(plan: PlanDocument, resolver: ToolResolver, report: Report) -> dict
 
 
 def _permissions(tool: Tool[Any, Any]) -> list[str]:
-    """What a tool needs granted; a manifest may say it either way."""
+    """Return the permissions a tool needs; a manifest may declare them in two places."""
     asked = [one.permission for one in tool.preconditions if isinstance(one, PermissionPrecondition)]
     return list(dict.fromkeys([*tool.permissions, *asked]))
 
 
 def _argument_problems(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
-    """What the tool would refuse. Inputs that refer to another call are known only when it has run."""
+    """Return the arguments the tool would refuse. Inputs that refer to another call are known only when it has run."""
     if any(True for _ in sources(call.input)):
         return []
     try:
@@ -99,7 +99,7 @@ def _argument_problems(call: PlannedCall, tool: Tool[Any, Any]) -> list[str]:
 
 
 def _never_run(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[str]:
-    """Calls behind a required call that is sure to fail, because there is no tool for it."""
+    """Return the calls behind a required call that is sure to fail, because there is no tool for it."""
     by_id = {call.tool_id: call for call in plan.tools}
     doomed: dict[str, str] = {}
     for level in levels(plan):
@@ -111,7 +111,7 @@ def _never_run(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[
 
 
 def _conflicts(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[str]:
-    """Calls that may run at the same time and declare that they set the same state."""
+    """Return the calls that may run at the same time and declare that they set the same state."""
     if not plan.parallel:
         return []
     writers: dict[str, list[str]] = {}
@@ -126,7 +126,7 @@ def _conflicts(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[
 
 
 def _unordered(plan: PlanDocument, what: str, calls: list[str]) -> list[str]:
-    """Those of `calls` that no dependency puts in order, in one line however many they are."""
+    """Return those of `calls` that no dependency puts in order, in one line."""
     if len(calls) <= EXACT:
         before = _ancestors_among(plan, set(calls))
         free = [
@@ -146,7 +146,7 @@ def _unordered(plan: PlanDocument, what: str, calls: list[str]) -> list[str]:
 
 
 def _declared_writes(tool: Tool[Any, Any]) -> list[str]:
-    """The state and memory a tool says it sets; increments add up in any order and are no conflict."""
+    """Return the state and memory a tool declares it sets; increments add up in any order and are no conflict."""
     declared = []
     for one in tool.effects:
         if isinstance(one, StateChangeEffect) and one.change in ("set", "clear"):

@@ -47,7 +47,7 @@ def failure(
 
 
 class Dropped(ToolResult[Any], frozen=True):
-    """A failed attempt whose draft has assets left, which stay if no other attempt follows."""
+    """A failed attempt whose draft still has assets; they are kept if no other attempt follows."""
 
     draft: Draft | None = None
 
@@ -59,7 +59,7 @@ def dropped(result: ToolResult[Any], draft: Draft) -> ToolResult[Any]:
 
 
 def keep_assets(result: ToolResult[Any], call_id: str) -> None:
-    """A call has failed for good: its assets are kept, and only its patches dropped."""
+    """Keep the assets of a call that has failed for good; only its patches are dropped."""
     if isinstance(result, Dropped) and result.draft is not None:
         result.draft.keep(call_id)
 
@@ -85,13 +85,16 @@ def unmet_preconditions(tool: Tool[Any, Any], report: contract.PreconditionResul
 
 
 def cut_short(tool: Tool[Any, Any], error: BaseException) -> ToolResult[Any]:
-    """What the journal is told of a call that an error passes through: the error itself goes on to the caller."""
+    """Return the result that is journalled for a call that an exception passes through; the exception goes on to the
+    caller.
+    """
     why = "the call was cancelled" if isinstance(error, asyncio.CancelledError) else describe(error)
     return failure(CANCELLED, f"{tool.name}: {why}")
 
 
 def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
-    """002: a handler that returns something else fails with a message that says so."""
+    """Return the handler's result, or a failure that names what it returned instead of a `ToolResult`."""
+    # 002, "Handler Validation".
     if type(result) is not ToolResult:
         raise TypeError(
             f"the handler must return a ToolResult, got {type(result).__name__}; write ToolResult.ok(value, message)"
@@ -110,7 +113,7 @@ def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
 
 
 def _as_its_own(result: ToolResult[Any]) -> ToolResult[Any]:
-    """A failure that a handler returns is the handler's word, also where it hands on what became of an inner call."""
+    """Return a failure as the handler's own, also if it passes on the failure of an inner call."""
     error = result.failure
     if error is None or error.source == "tool":
         return result
@@ -118,7 +121,8 @@ def _as_its_own(result: ToolResult[Any]) -> ToolResult[Any]:
 
 
 def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None) -> ToolResult[Any]:
-    """The failure table of 002. What it wraps becomes a result; what ends an evaluation is raised."""
+    """Return an exception as a failed result; raise it again if it ends the evaluation."""
+    # 002, "Exception Handling": the failure table.
     name = tool.name
     if isinstance(error, VisibilityExpansionRequired | PromptEvaluationError):
         raise error

@@ -1,8 +1,9 @@
-"""Plan JSON and the execution trace: the documents of 000 §13.3 and §13.5, and the rules a plan must keep.
+"""Plan JSON and the execution trace, and the rules a plan must keep.
 
-`PlanDocument.from_json` is the only door for a plan from outside. It lists every problem, with its JSON path,
-before anything runs; what it returns can be trusted.
+`PlanDocument.from_json` is the only entry for a plan from outside. It lists every problem, with its JSON path, before
+anything runs; the plan it returns can be trusted.
 """
+# The documents are those of 000 §13.3 and §13.5.
 
 from __future__ import annotations
 
@@ -33,14 +34,16 @@ class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False)
 
 
 class PlanRetry(_Wire, frozen=True, kw_only=True):
-    """000 §13.4 rule 5: delay = backoffMs × 2^(attempt-1)."""
+    """The retries of a planned call: delay = backoffMs × 2^(attempt-1)."""
+
+    # 000 §13.4 rule 5.
 
     max_retries: int = 3
     backoff_ms: int = 100
 
 
 class PlannedCall(_Wire, frozen=True, kw_only=True):
-    """One call of a plan: which tool, with what, after which others."""
+    """One call of a plan: its tool, its input and its dependencies."""
 
     tool_id: str
     tool_path: str
@@ -52,7 +55,7 @@ class PlannedCall(_Wire, frozen=True, kw_only=True):
 
     @property
     def all_dependencies(self) -> list[str]:
-        """What must end first: the listed dependencies, and every call whose output `input` refers to."""
+        """The calls that must end first: the listed dependencies, and every call whose output `input` refers to."""
         return waits_for(self.dependencies, survey(self.input)) if self.input else self.dependencies
 
 
@@ -62,7 +65,9 @@ class PlanMetadata(_Wire, frozen=True, kw_only=True):
 
 
 class PlanDocument(_Wire, frozen=True, kw_only=True):
-    """A plan as the narrator gives it (000 §13.3)."""
+    """A plan as the narrator gives it."""
+
+    # 000 §13.3.
 
     request_id: str = msgspec.field(default_factory=lambda: str(uuid.uuid4()))
     narrative: str | None = None
@@ -84,7 +89,7 @@ class PlanDocument(_Wire, frozen=True, kw_only=True):
 
     @classmethod
     def from_data(cls, document: Any) -> PlanDocument:
-        """The same for a document that is already decoded."""
+        """Parse and check a plan that is already decoded."""
         calls = document.get("tools") if isinstance(document, dict) else None
         named = document.get("requestId") if isinstance(document, dict) else None
         problems = _too_many(calls) if isinstance(calls, list) else []
@@ -100,7 +105,8 @@ class PlanDocument(_Wire, frozen=True, kw_only=True):
         return plan
 
     def check(self) -> None:
-        """Raise `PlanRejected` unless the calls form a graph that can be run (000 §13.4 rule 1)."""
+        """Raise `PlanRejected` unless the calls form a graph that can be run."""
+        # 000 §13.4 rule 1.
         problems = _too_many(self.tools) or [*islice(graph_problems([*enumerate(self.tools)]), MAX_PROBLEMS)]
         if problems:
             raise PlanRejected(problems, plan_id=self.request_id)
@@ -114,7 +120,9 @@ class PlanDocument(_Wire, frozen=True, kw_only=True):
 
 
 class CallResult(_Wire, frozen=True, kw_only=True):
-    """One entry of `toolResults` (000 §13.5), with the code of the failure beside its text."""
+    """One entry of `toolResults`, with the code of the failure beside its text."""
+
+    # 000 §13.5.
 
     tool_id: str
     ok: bool
@@ -135,7 +143,9 @@ class CallResult(_Wire, frozen=True, kw_only=True):
 
 
 class ExecutionResult(_Wire, frozen=True, kw_only=True):
-    """The full trace of a plan (000 §13.5)."""
+    """The full trace of a plan."""
+
+    # 000 §13.5.
 
     plan_id: str
     success: bool
@@ -160,8 +170,9 @@ def _too_many(calls: list[Any]) -> list[str]:
 
 
 def _drafted(calls: Any) -> list[tuple[int, PlannedCall]]:
-    """The calls that are sound enough to look at their graph, also where others are not, so that one reading of a
-    plan tells all that is wrong with it."""
+    """Return the calls that are valid enough to check their graph, also if others are not, so that one reading of a
+    plan finds all its problems.
+    """
     found = []
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict) and isinstance(call.get("toolId"), str) and call["toolId"].strip():
@@ -175,7 +186,7 @@ def _drafted(calls: Any) -> list[tuple[int, PlannedCall]]:
 
 
 def _with_integers(document: JsonObject) -> JsonObject:
-    """The document with its integers as `int`, also those that were written 1.0."""
+    """Return the document with its integers as `int`, also those that were written 1.0."""
 
     calls = [
         {**call, "retryPolicy": with_integers(call["retryPolicy"])} if "retryPolicy" in call else call
@@ -186,7 +197,7 @@ def _with_integers(document: JsonObject) -> JsonObject:
 
 
 def levels(plan: PlanDocument) -> list[list[str]]:
-    """The calls by depth: those of one level could run at the same time."""
+    """Return the calls by depth: those of one level could run at the same time."""
     depth: dict[str, int] = {}
     waiting = {call.tool_id: call.all_dependencies for call in plan.tools}
     remaining = {tool_id: len(dependencies) for tool_id, dependencies in waiting.items()}

@@ -50,11 +50,13 @@ _BREATH: Final = 64  # calls that never waited, after which a worker lets the ev
 
 
 class PlanExecutor:
-    """Executes plans in one session (000 §13.4).
+    """Executes plans in one session.
 
     `limit` bounds the calls that run at the same time: by default, the cores this process may use. `call_timeout`
     bounds each attempt, in place of what the tools declare.
     """
+
+    # 000 §13.4.
 
     def __init__(
         self,
@@ -98,8 +100,9 @@ class PlanExecutor:
         completed: Mapping[str, CallResult] | None = None,
         generations: int = MAX_GENERATIONS,
     ) -> tuple[ExecutionResult, PromptEvaluationError | VisibilityExpansionRequired | None]:
-        """The same for a turn, which may make `generations` plans: the trace also where a tool ended the evaluation,
-        and the error it did that with."""
+        """Run a plan for a turn, which may make `generations` plans. Return the trace, also if a tool ended the
+        evaluation, and the error it did that with.
+        """
         plan.check()
         started = time.perf_counter()
         run = _Run(self, plan, dict(completed or {}))
@@ -152,7 +155,7 @@ class PlanExecutor:
 
 
 class _Run:
-    """The bookkeeping of one plan: who waits for whom, who may start, what came out."""
+    """The bookkeeping of one plan: dependencies, calls ready to start, results."""
 
     def __init__(self, owner: PlanExecutor, plan: PlanDocument, completed: dict[str, CallResult]) -> None:
         self.owner = owner
@@ -200,7 +203,7 @@ class _Run:
             raise _first(errors) from None
 
     def worth_repeating(self) -> bool:
-        """Whether another execution could help: something required failed, and only for a passing reason."""
+        """Tell if another execution could help: something required failed, and only for a passing reason."""
         failed = [one for one in self.results.values() if one.state in ("failed", "timeout")]
         wanting = [one for one in failed if self.required[one.tool_id]]
         return bool(wanting) and all(one.verdict in TRANSIENT for one in wanting)
@@ -236,7 +239,8 @@ class _Run:
                 await asyncio.sleep(0)
 
     def _take(self) -> PlannedCall | None:
-        """The next call that may start now. `async: false` runs alone (000 §13.3)."""
+        """Return the next call that may start now. A call with `async: false` runs alone."""
+        # 000 §13.3.
         if not self.ready or self.alone:
             return None
         call = self.ready[0]
@@ -268,7 +272,7 @@ class _Run:
     # --- one call --------------------------------------------------------------------------------------
 
     def _settle(self, call: PlannedCall) -> CallResult | Coroutine[Any, Any, CallResult]:
-        """The call's result where it is known without running anything, or else its run, to be awaited."""
+        """Return the call's result if it is known without running anything, or else its run, to be awaited."""
         kept = self.kept.get(call.tool_id)
         if kept is not None:
             return kept
@@ -286,7 +290,8 @@ class _Run:
         return self._run(call, tool)
 
     def _blocked_by(self, call: PlannedCall) -> str | None:
-        """000 §13.4 rule 6: a required failure stops its dependants; a skip always propagates."""
+        """Return the reason a dependency stops this call: it was skipped, or it is required and failed."""
+        # 000 §13.4 rule 6.
         results = self.results
         for dependency in self.dependencies[call.tool_id]:
             result = results[dependency]
@@ -358,7 +363,7 @@ class _Run:
         return not_run(call.tool_id, state, code, reason, suggestions or [], self.earlier.get(call.tool_id))
 
     def abandon(self, state: CallState, code: str, reason: str) -> None:
-        """Give every call that has no result one, so that the trace is complete."""
+        """Give every call without a result one, so that the trace is complete."""
         waiting = {call.tool_id for call in self.ready}
         for call in self.plan.tools:
             if call.tool_id in self.results:
@@ -377,7 +382,7 @@ class _Run:
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that ended a group of workers: the others were cancelled for it."""
+    """Return the error that ended a group of workers: the others were cancelled because of it."""
     one = errors.exceptions[0]
     return _first(one) if isinstance(one, BaseExceptionGroup) else one
 

@@ -1,4 +1,4 @@
-"""What makes a plan unusable: its shape, its graph, its references. Every problem names its JSON path."""
+"""Problems that make a plan unusable: its shape, its graph, its references. Every problem names its JSON path."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMES: Final = {
 
 
 class Drafted(Protocol):
-    """A call as far as its graph is concerned."""
+    """The fields of a call that its graph needs."""
 
     @property
     def tool_id(self) -> str: ...
@@ -57,7 +57,7 @@ class Drafted(Protocol):
 
 
 def shape_problems(document: Any) -> Iterator[str]:
-    """Missing fields and wrong types."""
+    """Yield missing fields and wrong types."""
     if not isinstance(document, dict):
         yield f"$: a plan is a JSON object, got {_NAMES.get(type(document), '?')}"
         return
@@ -127,8 +127,9 @@ def _integer_problems(data: JsonObject, name: str, path: str, low: int, high: in
 
 
 def unknown_keys(document: Any) -> list[str]:
-    """The keys of a plan that mean nothing, each with the one that was perhaps meant. They keep no plan from running:
-    a later version may know them."""
+    """Return the unknown keys of a plan, each with the key perhaps meant. They do not keep a plan from running: a
+    later version may know them.
+    """
     if not isinstance(document, dict):
         return []
     found = [
@@ -152,7 +153,7 @@ def _unknown(data: Any, known: Sequence[str] | Mapping[str, Any], path: str) -> 
 
 
 def _meant_by(name: str, data: JsonObject, known: Mapping[str, Any]) -> str:
-    """Which unknown key was perhaps meant to be the missing `name`."""
+    """Return the unknown key that was perhaps meant to be the missing `name`, in words."""
     near = next((key for key in data if key not in known and _nearest(key, [name])), None)
     return f"; was it meant by {near!r}?" if near else ""
 
@@ -169,7 +170,7 @@ def _nearest(key: str, known: Sequence[str]) -> str | None:
 
 
 def graph_problems(calls: Sequence[tuple[int, Drafted]]) -> Iterator[str]:
-    """Duplicate ids, unknown dependencies, inputs that cannot be used, and cycles."""
+    """Yield duplicate ids, unknown dependencies, unusable inputs, and cycles."""
     known: dict[str, int] = {}
     for index, call in calls:
         if not call.tool_id.strip():
@@ -204,7 +205,7 @@ def _input_problems(root: str, found: Survey, known: Mapping[str, int]) -> Itera
 
 
 def waits_for(dependencies: list[str], found: Survey) -> list[str]:
-    """What must end first: the listed dependencies, and every call whose output the input refers to."""
+    """Return the calls that must end first: the listed dependencies, and every call that the input refers to."""
     if not found.marks:
         return dependencies
     named = dict.fromkeys(dependencies)
@@ -216,7 +217,7 @@ def waits_for(dependencies: list[str], found: Survey) -> list[str]:
 
 
 def find_cycle(graph: Mapping[str, list[str]]) -> list[str] | None:
-    """The path of one cycle, first node repeated at the end, or None. Iterative: a plan may be 10,000 deep."""
+    """Return the path of one cycle, first node repeated at the end, or None. Iterative: a plan may be 10,000 deep."""
     finished: set[str] = set()
     # Most plans name a call after those it waits for, and then there is no cycle to look for.
     for node, dependencies in graph.items():

@@ -30,7 +30,7 @@ class Survey(NamedTuple):
 
 
 def survey(value: Any) -> Survey:
-    """Look through an input once. Iterative: whatever a plan holds, looking at it does not recurse."""
+    """Find the references and literals of an input. Iterative, so that a deep input does not overflow the stack."""
     found = Survey([], [])
     stack: list[tuple[Any, Trail, int, bool]] = [(value, None, 1, True)]
     seen = 0
@@ -66,7 +66,7 @@ def _not_json(value: Any) -> str:
 
 
 def shown(trail: Trail, root: str = "input") -> str:
-    """A trail as a JSON path: `input.deep[0]`."""
+    """Return a trail as a JSON path: `input.deep[0]`."""
     parts = []
     while trail is not None:
         trail, key = trail
@@ -75,7 +75,7 @@ def shown(trail: Trail, root: str = "input") -> str:
 
 
 def sources(value: Any) -> Iterator[str]:
-    """The toolIds that an input refers to."""
+    """Yield the toolIds that an input refers to."""
     for _, mark in survey(value).marks:
         source = mark.get(FROM)
         if isinstance(source, str):
@@ -83,7 +83,7 @@ def sources(value: Any) -> Iterator[str]:
 
 
 def mark_problems(where: str, mark: JsonObject, known: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a reference or a literal, before anything has run."""
+    """Yield the problems of a reference or a literal, before anything has run."""
     kind = FROM if FROM in mark else LITERAL
     for key in mark:
         if key not in _BESIDE[kind]:
@@ -115,7 +115,8 @@ def _kind(value: Any) -> str:
 def substitute(
     value: Any, outputs: Mapping[str, JsonObject | None], problems: list[str], trail: Trail = None
 ) -> Any:
-    """`value` with its references replaced by outputs, null for a call that failed, and its literals by their data.
+    """Return `value` with its references replaced by outputs, null for a call that failed, and its literals by their
+    data.
 
     A reference that leads nowhere is added to `problems`. `value` was surveyed, so it is not nested too deeply.
     """

@@ -1,4 +1,5 @@
-"""The catalogue of tools (004 `ToolRegistry`)."""
+"""The registry of tools."""
+# 004 `ToolRegistry`.
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class ToolRegistry:
             self.register(one)
 
     def register_entry_points(self) -> tuple[str, ...]:
-        """Register what installed packages offer under `narratoria.tools`: a tool, or a function giving several."""
+        """Register the tools that installed packages offer under `narratoria.tools`: a tool, or a function giving
+        several.
+        """
         added = []
         for point in entry_points(group=ENTRY_POINT_GROUP):
             offered = point.load()
@@ -69,7 +72,7 @@ class ToolRegistry:
         return [*self.tools.values()]
 
     def search(self, pattern: str) -> ToolList:
-        """The tools whose name or description matches a regular expression, whatever the case.
+        """Return the tools whose name or description matches a regular expression, whatever the case.
 
         The dialect is that of `$matches`: linear in time, so the expression may come from anyone.
         """
@@ -87,7 +90,7 @@ class ToolRegistry:
 
     @property
     def executor(self) -> ToolExecutor:
-        """The pipeline over this catalogue."""
+        """The pipeline over this registry."""
         if self._executor is None:
             self._executor = ToolExecutor(self)
         return self._executor
@@ -102,7 +105,7 @@ class ToolRegistry:
     ) -> Coroutine[Any, Any, ToolResult[Any]]:
         """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited.
 
-        With the `context` of another call (004) it becomes part of that call, under its deadline and budget.
+        With the `context` of another call it becomes part of that call, under its deadline and budget.
         """
         if context is not None:
             return self._within(context, session).execute(name, args, session=context.session)
@@ -118,8 +121,10 @@ class ToolRegistry:
         return ToolExecutor(self, scope=context.scope)
 
     def context(self, tool: Tool[Any, Any], session: Session | Draft | None = None) -> ToolContext:
-        """A context outside any call (004 `createDefaultContext`), to check preconditions with: over a draft of the
-        session that nobody commits; with no session given, of a fresh one."""
+        """Return a context outside any call, to check preconditions with: over a draft of the session that is never
+        committed; with no session given, of a fresh one.
+        """
+        # 004 `createDefaultContext`.
         return self.executor.context(tool, session)
 
     async def validate_preconditions(

@@ -1,4 +1,4 @@
-"""From a plan's `toolPath` to a tool: a registered name, or an executable inside the allowed folders."""
+"""The resolver from a plan's `toolPath` to a tool: a registered name, or an executable inside the allowed folders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from narratoria.tools.tool import Tool
 
 
 class ToolRefused(NarratoriaError):
-    """A path that names no tool we may run. Nothing was started."""
+    """A path does not name a tool that may be run. Nothing was started."""
 
     def __init__(self, code: str, message: str, suggestions: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class ToolResolver:
             raise ToolRefused(NOT_EXECUTABLE, str(error)) from None
 
     def locate(self, tool_path: str) -> Path:
-        """The executable `tool_path` means, inside one of the roots; raises `ToolRefused` otherwise."""
+        """Return the executable at `tool_path`, inside one of the roots; raise `ToolRefused` otherwise."""
         outside = False
         for root in self.roots:
             try:

@@ -1,7 +1,7 @@
-"""Plain handlers run in worker threads, so that timeouts hold and nothing freezes.
+"""Worker threads for plain handlers, so that timeouts hold and the event loop never blocks.
 
-A thread cannot be stopped from outside. One that overstays its timeout is abandoned: it is a daemon, its context
-says `cancelled`, and what it still does reaches nobody. The number of threads at once is bounded.
+A thread cannot be stopped from outside. One that overruns its timeout is abandoned: it is a daemon, its context says
+`cancelled`, and its later results are ignored. The number of threads at once is bounded.
 """
 
 from __future__ import annotations
