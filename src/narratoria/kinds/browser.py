@@ -26,7 +26,7 @@ _QUIET: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networ
 
 
 class BrowserMissingError(NarratoriaError):
-    """No browser can be used here; the message says what to install."""
+    """No browser is available; the message says what to install."""
 
 
 class PageError(NarratoriaError):
@@ -42,17 +42,17 @@ class PageContent:
 
 @runtime_checkable
 class Browser(Protocol):
-    """What `web_scrape` needs; bind your own to use another browser."""
+    """The browser that `web_scrape` needs; bind your own to use another one."""
 
     def check(self) -> None:
         """Raise `BrowserMissingError` when no page could be opened."""
 
     async def read(self, url: str, *, selector: str | None, wait: float) -> PageContent:
-        """Open `url`, wait so many seconds, and give the text of `selector` or the page's HTML."""
+        """Open `url`, wait `wait` seconds, and return the text of `selector` or the page's HTML."""
 
 
 class ChromiumBrowser:
-    """Headless Chromium. `executable` is looked for on the PATH when it is not given."""
+    """Headless Chromium. Without an `executable`, one is looked for on the PATH."""
 
     def __init__(
         self, executable: str | None = None, *, args: Sequence[str] = (), timeout: float = 25.0
@@ -110,7 +110,7 @@ class ChromiumBrowser:
     # --- the browser's own thread ------------------------------------------------------------------------
 
     async def _launched(self) -> Any:
-        """The browser, launched once; a launch that failed or a browser that died is tried again."""
+        """Return the browser, launched once; a failed launch or a dead browser is tried again."""
         if self._launching is not None and self._launching.done() and not _alive(self._launching):
             self._launching = None
         if self._launching is None:
@@ -138,7 +138,7 @@ class ChromiumBrowser:
         return await asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """End the browser and its thread. Safe to call twice; a later `read` launches anew."""
+        """End the browser and its thread. Safe to call twice; a later `read` launches another one."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None

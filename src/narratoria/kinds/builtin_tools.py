@@ -1,8 +1,9 @@
-"""Two tools worth having anywhere, and the examples of 004: `web_scrape` and `file_write`.
+"""Two built-in tools: `web_scrape` and `file_write`.
 
-Neither does anything until the session grants its permission, and both work only on what the session
+Neither does anything until the session grants its permission, and both work only on resources that the session
 provides: a browser, a filesystem.
 """
+# They are the examples of 004.
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ def _browser_is_available(context: ToolContext) -> bool:
 
 
 class _CachePage(MemoryEffect):
-    """004: the page goes into `web:cache`, under its URL; inside the session, so it goes with the draft."""
+    """Keeps the page in memory under `web:cache` and its URL; inside the session, so it goes with the draft."""
+
+    # 004, `web_scrape`.
 
     async def perform(self, a_call: Any) -> dict[str, Any]:
         page: Scraped = a_call.result.value
@@ -164,20 +167,24 @@ def _write(params: Mapping[str, Any], *, context: ToolContext) -> ToolResult[Wri
 
 
 def _interrupted(context: ToolContext) -> bool:
-    """Whether this call may have written before, in a process that was killed. It is made again then, and what
-    it wrote is not in its way."""
+    """Tell if this call may have written before, in a process that was killed. The call is then repeated, and its own
+    earlier file is no obstacle.
+    """
     session = context.session.root
     return session.journal is not None and session.journal.resumes(session.turn)
 
 
 def _receipt_of_the_interrupted(receipt: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
-    """The content that is there is our own. Without `overwrite` nothing was there before; with it, who knows."""
+    """Return the receipt of a repeated call. The existing content is our own: without `overwrite` there was nothing
+    before, with it the earlier content is unknown.
+    """
     own = {key: value for key, value in receipt.items() if key not in ("before", "lost")}
     return {**own, "forgotten": True} if overwrite else own
 
 
 def _encoded(content: str, encoding: str) -> bytes:
-    """004's `Buffer.from(content, encoding)`, except that what does not fit is refused instead of mangled."""
+    """Return `content` as bytes in `encoding`; refuse content that does not fit."""
+    # 004 has `Buffer.from(content, encoding)`, which mangles it instead.
     try:
         return base64.b64decode(content, validate=True) if encoding == "base64" else content.encode(encoding)
     except (UnicodeEncodeError, binascii.Error) as problem:
@@ -189,7 +196,7 @@ def _write_failed(problem: object) -> ToolFailure:
 
 
 def _receipt(context: ToolContext, path: str, before: bytes | None, data: bytes) -> dict[str, Any]:
-    """All that an undo needs, also in a later run of the program: what was there, and what we wrote."""
+    """Return all that an undo needs, also in a later run of the program: the earlier content, and the written one."""
     files = context.filesystem
     parts = path.split("/")
     above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
@@ -206,9 +213,9 @@ def _receipt(context: ToolContext, path: str, before: bytes | None, data: bytes)
 
 
 def _take_back(context: ToolContext) -> None:
-    """Remove the file, or put back what it replaced; unless somebody else has changed it since.
+    """Remove the file, or put back the content it replaced; unless somebody else has changed it since.
 
-    Taken back already counts as taken back: an undo that was interrupted is made again.
+    A file already taken back counts as success: an interrupted undo is repeated.
     """
     receipt, files = context.receipt, context.filesystem
     path = receipt["path"]

@@ -1,9 +1,10 @@
-"""Tools made of tools (004, "Tool Composition"): one after another, side by side, or by condition.
+"""Tools made of tools: one after another, side by side, or by condition.
 
-The parts run through the pipeline like any call, with their own preconditions, retries and effects; nothing of theirs
-is copied to the whole, or it would happen twice. The whole is one transaction: when it fails, nothing of any part
-stays, and effects of parts that reached outside are taken back.
+The parts run through the pipeline like any call, with their own preconditions, retries and effects; these are not
+copied to the whole, or they would happen twice. The whole is one transaction: when it fails, the changes of every
+part are dropped, and effects of parts that reached outside are taken back.
 """
+# 004, "Tool Composition".
 
 from __future__ import annotations
 
@@ -120,7 +121,9 @@ def parallel(
 async def _side_by_side(
     tools: Sequence[AnyTool], args: Arguments, context: ToolContext, at_once: int, stop_on_error: bool
 ) -> tuple[dict[int, ToolResult[Any]], int | None]:
-    """The results of those that started, by their place in `tools`, and the place of the one that stopped the rest."""
+    """Return the results of the tools that started, by their place in `tools`, and the place of the one that stopped
+    the rest.
+    """
     places = asyncio.Semaphore(at_once)
     results: dict[int, ToolResult[Any]] = {}
     stopped_by: list[int] = []  # one at most
@@ -170,7 +173,7 @@ def conditional(
     """Take the first branch whose condition holds for the result of its first tool, and run its other tools, up to
     the first of them that fails. The last result is the result of the whole.
 
-    What the first tool of a branch not taken did is dropped again. With no match the `fallback` runs; without one
+    The changes of the first tool of a branch not taken are dropped. With no match the `fallback` runs; without one
     the call fails with `NO_BRANCH_MATCHED`.
     """
     for index, branch in enumerate(branches):
@@ -219,8 +222,9 @@ async def _in_order(
     result: ToolResult[Any],
     needed: bool = False,
 ) -> ToolResult[Any]:
-    """The last result of `tools`, or of the first that fails. `result` is the one before them, and counts only if
-    it is `needed`."""
+    """Return the last result of `tools`, or of the first that fails. `result` is the one before them, and counts only
+    if it is `needed`.
+    """
     if needed and not result.success:
         return result
     for tool in tools:
@@ -282,7 +286,7 @@ def _together(
 
 
 def _name(what: str, tools: Sequence[AnyTool], shape: Sequence[int] = ()) -> str:
-    """The names of the parts, and a digest of them: `a_b` and `a`, `b` read alike, and long names are cut."""
+    """Return the names of the parts with a digest of them: `a_b` and `a`, `b` read alike, and long names are cut."""
     parts = [tool.name for tool in tools]
     digest = hashlib.sha256(f"{'+'.join(parts)} {[*shape]}".encode()).hexdigest()[:8]
     return f"{'_'.join([what, *parts])[:55]}_{digest}"
@@ -319,7 +323,7 @@ def _merged_parameters(tools: Sequence[AnyTool]) -> JsonObject:
 
 
 def _limit(tool: AnyTool) -> float | None:
-    """How long a call of the tool may take with all its retries; None if it may take for ever."""
+    """Return the longest time a call of the tool may take with all its retries; None if there is no limit."""
     if tool.timeout is None:
         return None
     retries = tool.retry.max_retries
@@ -337,7 +341,9 @@ def _one_after_another(tools: Sequence[AnyTool]) -> float | None:
 
 
 def _at_once(tools: Sequence[AnyTool], places: int) -> float | None:
-    """No schedule that keeps all places taken needs longer (Graham's bound); with a place for each, the longest."""
+    """Return a bound on the time of a schedule that keeps all places taken (Graham's bound); with a place for each
+    tool, the longest limit.
+    """
     limits = _limits(tools)
     if limits is None:
         return None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ToolOptions(TypedDict, total=False):
-    """What a tool may be given beside its handler; the defaults are those of `Tool`."""
+    """Options of a tool beside its handler; the defaults are those of `Tool`."""
 
     examples: Sequence[ToolExample[Any, Any]]
     accepts_overrides: bool

@@ -1,4 +1,4 @@
-"""`<tool>.tool.json`: what an executable says of itself. Without one it still runs."""
+"""The manifest of an executable, `<tool>.tool.json`. It is optional."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Positive = Annotated[int, msgspec.Meta(gt=0)]
 
 
 class ManifestLimits(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Caps on what one invocation may write; what is left out has the runtime's default."""
+    """Caps on the output of one invocation; a missing key means the runtime's default."""
 
     max_line_bytes: Positive | None = None
     max_events: Positive | None = None
@@ -78,12 +78,12 @@ def manifest_path(executable: Path) -> Path:
 
 
 def has_manifest(executable: Path) -> bool:
-    """Whether there is anything where the manifest would be: what cannot be read is a fault, not an absence."""
+    """Tell if anything exists at the manifest's path: an unreadable manifest is a fault, not an absence."""
     return os.path.lexists(manifest_path(executable))
 
 
 def default_name(executable: Path) -> str:
-    """A tool name from a file name: what is not allowed in names becomes a hyphen."""
+    """Return a tool name made from a file name: characters not allowed in names become hyphens."""
     return re.sub(r"[^a-z0-9_-]+", "-", executable.stem.lower()).strip("-")[:64] or "tool"
 
 
@@ -136,7 +136,7 @@ def parse_manifest(data: Any, *, where: str) -> Manifest:
 
 
 class _AnyCheck(dict[str, Any]):
-    """Custom checks are code, brought by whoever embeds the tool; a manifest may name any."""
+    """A mapping that accepts any custom check: they are code of the embedding program, and a manifest may name any."""
 
     def __contains__(self, key: object) -> bool:
         return True

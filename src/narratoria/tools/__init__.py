@@ -1,1 +1,1 @@
-"""What a tool is: its definition, context, registry, retry policy, schema and contract. No I/O."""
+"""The definition of a tool: its context, retry policy, deadline, schema and contract. No I/O."""

@@ -1,4 +1,4 @@
-"""What a handler gets: the world as its call sees it, and the verbs of the protocol."""
+"""The context of a handler: the session as its call sees it, and the verbs of the protocol."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """What all calls of one evaluation share; made once, not per call."""
+    """Values that all calls of one evaluation share; made once, not per call."""
 
     prompt: Any = None
     rendered_prompt: Any = None
@@ -47,7 +47,7 @@ class CallScope:
 
 
 class Pipeline(Protocol):
-    """What runs tools: `narratoria.run.executor.ToolExecutor`, seen from below."""
+    """The interface of the pipeline, `narratoria.run.executor.ToolExecutor`, to the rooms below it."""
 
     @property
     def scope(self) -> CallScope: ...
@@ -66,7 +66,7 @@ class Pipeline(Protocol):
 
 
 class ToolConfig(dict[str, Any]):
-    """What the host program configured (`CallScope.config`), by key or as attributes, and which tool is called."""
+    """The host program's settings (`CallScope.config`), by key or as attributes, and the name of the called tool."""
 
     def __init__(self, settings: Mapping[str, Any], tool_name: str) -> None:
         super().__init__(settings)
@@ -86,10 +86,12 @@ class ToolConfig(dict[str, Any]):
 
 @spelled(signal="is called cancelled here: a flag, and context.beat() raises once it is set")
 class ToolContext(msgspec.Struct, eq=False):
-    """What a handler gets (002 `ToolContext`, 004 `ToolContext`), and the verbs of the protocol.
+    """The context a handler gets, with the verbs of the protocol.
 
     An in-process tool emits the same events as a process: `log`, `patch`, `asset`, `ui`.
     """
+
+    # 002 `ToolContext`, 004 `ToolContext`.
 
     tool: Tool[Any, Any]
     session: Draft
@@ -137,7 +139,8 @@ class ToolContext(msgspec.Struct, eq=False):
 
     @property
     def filesystem(self) -> Filesystem:
-        """002: shorthand for `context.resources.get(Filesystem)`."""
+        """Shorthand for `context.resources.get(Filesystem)`."""
+        # 002, "Resource Access".
         return self.session.resources.filesystem
 
     @property
@@ -145,7 +148,7 @@ class ToolContext(msgspec.Struct, eq=False):
         return self.session.memory
 
     def beat(self) -> None:
-        """A heartbeat for long operations: notes that the handler lives, and ends it once the call is over."""
+        """Record a heartbeat of a long operation; raise once the call is over, which ends the handler."""
         if self.cancelled:
             raise PromptEvaluationError(
                 f"{self.tool.name}: the call {self.call_id} is over; nobody waits for it"
@@ -158,7 +161,7 @@ class ToolContext(msgspec.Struct, eq=False):
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[Trial]:
-        """A part of this call that can be abandoned: what it did is then dropped, the call goes on."""
+        """Open a part of this call that can be abandoned: its changes are then dropped, and the call goes on."""
         trial = Trial(self.tool, self.session.draft(), self.call_id, self.executor, self.scope)
         try:
             yield trial
@@ -177,7 +180,7 @@ class ToolContext(msgspec.Struct, eq=False):
         self.session.emit(self.call_id, event)
 
     def emit_all(self, events: Sequence[ToolEvent]) -> None:
-        """The same for many at once, on the loop's thread, none of them an asset."""
+        """Emit many events at once, on the loop's thread, none of them an asset."""
         if not self.cancelled:
             self.session.emit_all(self.call_id, events)
 
@@ -185,7 +188,10 @@ class ToolContext(msgspec.Struct, eq=False):
         self.emit(Log(version=PROTOCOL_VERSION, level=level, message=message, fields=fields or None))
 
     def patch(self, patch: JsonObject) -> None:
-        """Change the session's state (000 §4.2). Taken as it is now: changing the object afterwards has no effect."""
+        """Change the session's state by a merge patch. The patch is copied: changing the object afterwards has no
+        effect.
+        """
+        # 000 §4.2.
         self.emit(StatePatch(version=PROTOCOL_VERSION, patch=schema.dump(patch)))
 
     def asset(
@@ -212,7 +218,8 @@ class ToolContext(msgspec.Struct, eq=False):
         self.emit(UiEvent(version=PROTOCOL_VERSION, event=event, payload=payload))
 
     def choices(self, *choices: str) -> None:
-        """Offer the player what to do next: `ui("narrative_choice", …)` (000 §4.4)."""
+        """Offer the player choices: `ui("narrative_choice", …)`."""
+        # 000 §4.4.
         self.ui("narrative_choice", {"choices": list(choices)})
 
 

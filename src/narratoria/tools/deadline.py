@@ -1,7 +1,8 @@
-"""When an evaluation must end, and how much it may use.
+"""The deadline and the budget of an evaluation.
 
-Both are checked before a call is entered (002, dispatch step 3). The clock is a parameter: a test moves it.
+Both are checked before a call is entered. The clock is a parameter: a test moves it.
 """
+# 002, "Runtime Dispatch", step 3.
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LONGEST_DELAY: Final = 3600.0  # between any two attempts
 
 
 def check_seconds(what: str, seconds: Any, longest: float) -> None:
-    """Refuse a time that can only be meant in milliseconds, as 004 writes them. What is no number is let through."""
+    """Refuse a time that can only be meant in milliseconds. A value that is not a number is not checked."""
+    # 004 writes times in milliseconds.
     if isinstance(seconds, int | float) and seconds > longest:
         much = f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
         raise ToolValidationError(
@@ -33,7 +35,7 @@ def check_seconds(what: str, seconds: Any, longest: float) -> None:
 
 
 class Deadline:
-    """A moment on a monotonic clock after which nothing new begins."""
+    """A moment on a monotonic clock after which no call starts."""
 
     __slots__ = ("at", "clock")
 
@@ -64,12 +66,12 @@ class Deadline:
             )
 
     def within(self, seconds: float | None) -> float:
-        """The shorter of `seconds` and what is left: the timeout of a step under this deadline."""
+        """Return the shorter of `seconds` and the time left: the timeout of a step under this deadline."""
         left = self.remaining()
         return left if seconds is None else min(seconds, left)
 
     def earlier(self, seconds: float) -> Deadline:
-        """The deadline of a part: at most `seconds` from now, and never later than this one."""
+        """Return the deadline of a part: at most `seconds` from now, and never later than this one."""
         return Deadline(min(self.at, self.clock() + seconds), self.clock)
 
     def __repr__(self) -> str:
@@ -77,7 +79,7 @@ class Deadline:
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What an evaluation may use; `None` is no bound. `max_tokens` counts input and output together."""
+    """Limits on the use of one evaluation; `None` is no limit. `max_tokens` counts input and output together."""
 
     max_calls: int | None = None
     max_tokens: int | None = None
@@ -94,7 +96,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What has been used so far."""
+    """The calls, tokens, cost and seconds used so far."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -131,10 +133,10 @@ class BudgetTracker:
         output_tokens: int = 0,
         cost: float = 0.0,
     ) -> None:
-        """Note what was used, then raise `BudgetExceededError` if that is more than the budget.
+        """Record use, then raise `BudgetExceededError` if it exceeds the budget.
 
-        The use is noted even then: it has happened. `tokens` is for providers that tell only the sum; it
-        counts as output, the dearer kind.
+        The use is recorded even then: it has happened. `tokens` is for providers that report only the sum; it counts
+        as output, the dearer kind.
         """
         for name, amount in (("calls", calls), ("tokens", tokens), ("input_tokens", input_tokens),
                              ("output_tokens", output_tokens), ("cost", cost)):  # fmt: skip
@@ -158,7 +160,7 @@ class BudgetTracker:
             self._calls += 1
 
     def check(self) -> None:
-        """Raise `BudgetExceededError` when a bound is reached: nothing is left for another call."""
+        """Raise `BudgetExceededError` when a limit is reached: nothing is left for another call."""
         spent = [line for line, used, bound in self._lines() if used >= bound]
         if spent:
             raise BudgetExceededError(f"budget used up: {'; '.join(spent)}; raise the budget or ask for less")
@@ -176,7 +178,7 @@ class BudgetTracker:
 
     @property
     def remaining(self) -> Budget:
-        """What is left, bound by bound, never below 0; `None` where there is no bound."""
+        """Return what is left of each limit, never below 0; `None` where there is no limit."""
         used = self.used
         left = {
             f"max_{name}": None if bound is None else max(type(bound)(0), bound - getattr(used, name))

@@ -1,7 +1,8 @@
-"""Whether a failed call is tried again, and after how long.
+"""Retry policies: which failed calls are tried again, and after how long.
 
-The five strategies and four presets are 004's, in seconds; `plan_policy` is the plan's own formula (000 §13.4).
+There are five backoff strategies and four presets, in seconds; `plan_policy` is the formula of plans.
 """
+# The strategies and presets are 004's; the formula is 000 §13.4's.
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ LongSeconds: TypeAlias = Annotated[
 
 
 class _Strategy(msgspec.Struct, frozen=True, rename="camel", tag_field="type", forbid_unknown_fields=True):
-    """The numbers of every strategy are finite and not negative, in Python as in a manifest."""
+    """The base of the strategies. Their numbers are finite and not negative, in Python as in a manifest."""
 
     def __post_init__(self) -> None:
         for field in msgspec.structs.fields(self):
@@ -63,11 +64,11 @@ class _Strategy(msgspec.Struct, frozen=True, rename="camel", tag_field="type", f
                 raise ToolValidationError(f"backoff {field.encode_name}: expected 0 or more, got {number!r}")
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        """Seconds to wait before the retry of that number, 1 at first."""
+        """Return the seconds to wait before retry number `attempt`, counted from 1."""
         raise NotImplementedError
 
     def longest(self, attempt: int) -> float:
-        """The longest that wait can be."""
+        """Return the longest that wait can be."""
         return self.delay(attempt)
 
 
@@ -142,7 +143,9 @@ Backoff: TypeAlias = NoBackoff | FixedBackoff | LinearBackoff | ExponentialBacko
 
 @spelled()
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """004 `RetryPolicy`. `retryable_errors=None` allows every code; an empty set allows none."""
+    """The retries of a tool. `retryable_errors=None` allows every code; an empty set allows none."""
+
+    # 004 `RetryPolicy`.
 
     max_retries: int = 0
     backoff: Backoff = NoBackoff()
@@ -173,11 +176,12 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         )
 
     def allows(self, error: ToolError, attempt: int) -> bool:
-        """004 `isRetryable`, in its order; `attempt` counts the retries done so far, 0 at first.
+        """Tell if a failed call may be retried; `attempt` counts the retries done so far, 0 at first.
 
-        Where an effect failed the handler has done its work, and 004 never runs it again for that. Here it is run
-        again only by a policy that names `EFFECT_FAILED`.
+        If an effect failed, the handler has done its work: it is run again only by a policy that names
+        `EFFECT_FAILED`.
         """
+        # 004 `isRetryable`, in its order; 004 never runs the handler again for a failed effect.
         if attempt >= self.max_retries:
             return False
         if self.should_retry is not None and not self.should_retry(error, attempt):
@@ -200,7 +204,9 @@ _LONGEST: Final = {
 
 
 def check_waits(where: str, policy: RetryPolicy) -> None:
-    """Refuse waits of a tool's policy that can only be meant in milliseconds. A plan's were, and are not checked."""
+    """Refuse waits of a tool's policy that can only be meant in milliseconds. Those of a plan are in milliseconds,
+    and are not checked.
+    """
     _check_waits(where, msgspec.to_builtins(policy.backoff))
 
 
@@ -218,7 +224,9 @@ def _codes(field: str, codes: Iterable[str]) -> frozenset[str]:
 
 
 class RetryPolicies:
-    """004's presets."""
+    """The presets."""
+
+    # 004.
 
     NONE: ClassVar = RetryPolicy()
     QUICK: ClassVar = RetryPolicy(3, FixedBackoff(1.0), frozenset({"TIMEOUT", "RATE_LIMIT", "NETWORK"}))
@@ -245,10 +253,11 @@ HOPELESS: Final = frozenset(
 
 
 def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
-    """000 §13.4 rule 5: a failing tool is retried `maxRetries` times, after `backoffMs × 2^(attempt-1)` each.
+    """Return the policy of a plan: `maxRetries` retries, after `backoffMs × 2^(attempt-1)` each.
 
-    The seed sets no cap; an hour is ours, so that a plan cannot ask for a wait of years.
+    A wait is at most an hour, so that a plan cannot ask for a wait of years.
     """
+    # 000 §13.4 rule 5, which sets no cap.
     base = backoff_ms / 1000
     return RetryPolicy(
         max_retries,
@@ -268,7 +277,7 @@ class RetryData(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
 
 
 def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
-    """The policy a manifest describes; a `ToolValidationError` names the key that is wrong."""
+    """Return the policy a manifest describes; a `ToolValidationError` names the key that is wrong."""
     where = f"tool {name!r}: retry" if name else "retry"
     try:
         _check_waits("backoff", data.get("backoff") if isinstance(data, Mapping) else None)
@@ -293,7 +302,7 @@ _waiting: contextvars.ContextVar[bool] = contextvars.ContextVar("narratoria_wait
 
 @contextlib.contextmanager
 def no_waiting() -> Iterator[None]:
-    """Inside this block, and in tasks begun there, `pause` returns at once. For tests."""
+    """Make `pause` return at once inside this block, and in tasks started there. For tests."""
     token = _waiting.set(False)
     try:
         yield
@@ -302,5 +311,6 @@ def no_waiting() -> Iterator[None]:
 
 
 async def pause(seconds: float) -> None:
-    """Wait before a retry. Cancelling the task ends the wait at once (004 `sleep(delay, signal)`)."""
+    """Wait before a retry. Cancelling the task ends the wait at once."""
+    # 004 `sleep(delay, signal)`.
     await asyncio.sleep(seconds if seconds > 0 and _waiting.get() else 0)

@@ -1,7 +1,7 @@
-"""What a tool is, and what comes back from it.
+"""The tool, its result, its errors and its examples.
 
-`Tool` is one noun for every kind: a typed function, a process, a composition, a tool of a remote server. The
-factories in `narratoria.tools` make them; `narratoria.run.executor` is the only place that runs them.
+`Tool` is one class for every kind: a typed function, a process, a composition, a tool of a remote server. The
+factories in `narratoria.kinds` make them; only `narratoria.run.executor` runs them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ DEFAULT_TIMEOUT: Final = 30.0
 
 
 class ToolError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a call failed, as data (004)."""
+    """The failure of a call, as data."""
+
+    # 004.
 
     code: str
     message: str
@@ -68,7 +70,9 @@ class ToolError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @spelled()
 class ResultMetadata(msgspec.Struct, frozen=True):
-    """004: duration and timestamp in seconds; milliseconds live only on the wire."""
+    """The duration and the timestamp of a result, in seconds; milliseconds live only on the wire."""
+
+    # 004.
 
     duration: float
     timestamp: float
@@ -79,10 +83,9 @@ class ResultMetadata(msgspec.Struct, frozen=True):
 
 
 class _ErrorAccess:
-    """`ToolResult.error("…")` makes a failure; `result.error` is why it failed.
+    """The attribute `error` with two uses: `ToolResult.error("…")` makes a failure; `result.error` is its reason."""
 
-    The seeds use one name for both (002 the factory, 004 the field), and a reader finds each where expected.
-    """
+    # 002 has the factory and 004 the field, both by this name.
 
     @overload
     def __get__(self, instance: None, owner: type[ToolResult[Any]]) -> Callable[..., ToolResult[Any]]: ...
@@ -96,7 +99,9 @@ class _ErrorAccess:
 
 @spelled()
 class ToolResult(msgspec.Struct, Generic[R], frozen=True):
-    """The outcome of a call: never an exception (002, "Predictable failures")."""
+    """The outcome of a call: never an exception."""
+
+    # 002, "Predictable failures".
 
     message: str
     value: R | None = None
@@ -109,7 +114,8 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
 
     @property
     def data(self) -> R | None:
-        """004's name for `value`."""
+        """Another name for `value`."""
+        # 004's name.
         return self.value
 
     @classmethod
@@ -128,7 +134,7 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
         value: R | None = None,
         source: ErrorSource = "tool",
     ) -> ToolResult[R]:
-        """A failed result; also reached as `ToolResult.error(…)`."""
+        """Make a failed result; also reached as `ToolResult.error(…)`."""
         error = ToolError(
             code=code,
             message=message,
@@ -140,7 +146,7 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
         return cls(message, value, False, False, error)
 
     def render(self) -> str:
-        """The text a model is shown: the message, then the value unless it is excluded."""
+        """Return the text a model is shown: the message, then the value unless it is excluded."""
         if self.value is None or self.exclude_value_from_context:
             return self.message
         value = schema.dump_json(self.value)
@@ -148,7 +154,9 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
 
 
 class ToolExample(msgspec.Struct, Generic[P, R], frozen=True):
-    """A call worth imitating (002): description of at most 200 characters, and typed input and output."""
+    """An example call: a description of at most 200 characters, and typed input and output."""
+
+    # 002, "ToolExample".
 
     description: str
     input: P
@@ -156,7 +164,9 @@ class ToolExample(msgspec.Struct, Generic[P, R], frozen=True):
 
 
 class ToolHandler(Protocol[P_contra, R]):
-    """What does a tool's work (002): `def handle(params, *, context) -> ToolResult[R]`, plain or async."""
+    """The function that does a tool's work: `def handle(params, *, context) -> ToolResult[R]`, plain or async."""
+
+    # 002.
 
     def __call__(
         self, params: P_contra, /, *, context: ToolContext
@@ -184,7 +194,7 @@ FUNCTION: Final = ToolKind("function")
     execute="is no method here: await registry.execute(name, args), or context.call(tool, args) in a handler"
 )
 class Tool(Generic[P, R]):
-    """A capability: its name, what it takes and gives, what must hold before and what follows after.
+    """A tool: its name, its parameters and result, its preconditions and effects, and its handler.
 
     `Tool[Light, Lit](name=…, description=…, handler=…)`; the types may also come from the handler's annotations.
     Instead of a params type, `parameters` may hold a JSON Schema (processes, remote tools): the handler then
@@ -290,7 +300,8 @@ class Tool(Generic[P, R]):
 
 
 def fold_name(name: str) -> str:
-    """The name of a tool as it is registered: 004 writes `web:scrape` for what is called `web_scrape` here."""
+    """Return the name under which a tool is registered: `web:scrape` becomes `web_scrape`."""
+    # 004 writes names with colons.
     return name.replace(":", "_") if isinstance(name, str) else ""
 
 
@@ -304,7 +315,8 @@ def _check_name(name: str) -> None:
 def _check_made(
     where: str, preconditions: Sequence[object], effects: Sequence[object], retry: object
 ) -> None:
-    """004 writes them as objects; here they are made of classes, or read from such data."""
+    """Refuse preconditions, effects and retries that are not of our classes."""
+    # 004 writes them as objects; `contract_data` reads such data.
     for what, each in (("preconditions", preconditions), ("effects", effects)):
         for index, one in enumerate(each):
             if isinstance(one, Mapping):
@@ -325,7 +337,7 @@ def _check_text(text: str, what: str) -> None:
 
 
 def _handler_types(handler: Callable[..., Any]) -> tuple[Any, Any]:
-    """(params, result) from the handler's annotations; `Any` where it does not say."""
+    """Return (params, result) from the handler's annotations; `Any` where there are none."""
     function = handler if inspect.isroutine(handler) else type(handler).__call__
     try:
         hints = typing.get_type_hints(function)
@@ -340,7 +352,7 @@ def _handler_types(handler: Callable[..., Any]) -> tuple[Any, Any]:
 
 
 def _value_type(returned: Any) -> Any:
-    """R of an annotated `ToolResult[R]`, of a union of them or of what is awaited for one; else `Any`."""
+    """Return R of an annotated `ToolResult[R]`, of a union of them or of an awaitable of one; else `Any`."""
     origin, arguments = typing.get_origin(returned), typing.get_args(returned)
     if origin is ToolResult:
         return arguments[0]
@@ -352,7 +364,7 @@ def _value_type(returned: Any) -> Any:
 
 
 def _local_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations that can be evaluated one by one, with the closure's and the caller's names in reach."""
+    """Return the annotations that can be evaluated one by one, with the names of the closure and of the caller."""
     frame = inspect.currentframe()
     scopes: dict[str, Any] = dict(getattr(function, "__globals__", {}))
     while frame is not None:

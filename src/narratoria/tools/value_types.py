@@ -1,8 +1,7 @@
-"""Whether a value is what an annotation says: `mismatch` looks into lists, mappings, unions and literals.
+"""Type checks of Python values: `mismatch` looks into lists, mappings, unions and literals.
 
-Arguments are parsed by `narratoria.tools.schema`; this is for values in the program already, a handler's result
-and the output of an example. Nothing is converted. A class is looked at from outside: the fields of a dataclass are
-its own affair.
+Arguments are parsed by `narratoria.tools.schema`; this is for values already in the program: a handler's result and
+the output of an example. Nothing is converted. Only the class of a value is checked: not the fields of a dataclass.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _QUALIFIERS: Final = (typing.Annotated, typing.Required, typing.NotRequired, typ
 
 
 def mismatch(value: Any, expected: Any) -> str | None:
-    """What is expected and what is wrong with `value`, as "list[int], but [1] is str"; None if it fits."""
+    """Return the expected type and the misfit of `value`, as "list[int], but [1] is str"; None if it fits."""
     found = _misfit(value, expected, "")
     if found is None:
         return None
@@ -32,7 +31,7 @@ def describe_type(expected: Any) -> str:
 
 
 def _misfit(value: Any, expected: Any, path: str) -> tuple[str, str] | None:
-    """The path of the first part that does not fit, and what it is."""
+    """Return the path of the first part that does not fit, and its type."""
     expected = _plain(expected)
     if _says_nothing(expected):
         return None
@@ -104,7 +103,7 @@ def _misfit_of_typed_dict(value: Any, expected: Any, path: str) -> tuple[str, st
 
 
 def _plain(expected: Any) -> Any:
-    """The annotation without what only decorates it."""
+    """Return the annotation without decorations that do not affect the check."""
     while True:
         if typing.get_origin(expected) in _QUALIFIERS:
             expected = typing.get_args(expected)[0]

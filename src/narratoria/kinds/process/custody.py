@@ -1,15 +1,15 @@
-"""Custody of the processes our tools start: which calls run, and an end to whoever outlives its call.
+"""Custody of the processes our tools start: the running calls, and the end of every process that outlives its call.
 
-Every tool gets two marks that its children inherit (`marks.py`): a cookie in its environment, this runtime's id
-and the number of the call, and on Linux a tag of this runtime among its resource limits. A group is killed with
-its leader; a daemon that left the group still has its marks, and a sweep of `/proc`, shared by all calls that end
-within a moment, finds it. If we die ourselves, the guardian does it.
+Every tool gets two marks that its children inherit (`marks.py`): a cookie in its environment, this runtime's id and
+the number of the call, and on Linux a tag of this runtime among its resource limits. A group is killed with its
+leader; a daemon that left the group still has its marks, and a sweep of `/proc`, shared by all calls that end within
+a moment, finds it. If the runtime itself dies, the guardian does it.
 
-The tag tells the runtime, not the call. A daemon that has nothing else left, having cleared or overwritten its
-environment, is killed once no call runs that could have started it. One that has neither mark is known where we adopt
+The tag identifies the runtime, not the call. A daemon that has only the tag left, having cleared or overwritten its
+environment, is killed once no call runs that could have started it. One with neither mark is found where we adopt
 orphans, which the command line does.
 
-What escapes is listed in `docs/protocol.md`; only a container would hold that.
+`docs/protocol.md` lists the processes that can escape; only a container would hold those.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Custody:
     # --- calls ----------------------------------------------------------------------------------------
 
     def begin(self, loop: asyncio.AbstractEventLoop | None = None) -> tuple[int, str]:
-        """A new call: its number and its cookie. Starts the guardian when there is none."""
+        """Begin a call: return its number and its cookie. Start the guardian if there is none."""
         with self._lock:
             self._ensure_guardian()
             if loop is not None:
@@ -88,7 +88,7 @@ class Custody:
             self._note(self._slots[call], group)
 
     def end(self, call: int, unreaped: int | None = None) -> None:
-        """The call is over and its group killed; whoever carries its cookie from now on is a stray.
+        """End a call whose group is killed; from now on, processes with its cookie are strays.
 
         `unreaped` is a leader that a KILL has not ended yet, hanging in the kernel: it is buried later.
         """
@@ -109,7 +109,7 @@ class Custody:
     # --- strays ---------------------------------------------------------------------------------------
 
     def sweep_now(self, *, thorough: bool = False) -> list[int]:
-        """Kill the processes of ended calls and return their pids; `thorough` trusts no earlier look."""
+        """Kill the processes of ended calls and return their pids; `thorough` ignores earlier sweeps."""
         with self._lock:
             if thorough:
                 self._seen.clear()
@@ -127,13 +127,13 @@ class Custody:
     def adopt_orphans(self) -> None:
         """Become the parent of every daemon our tools leave, and end also those without a mark (`orphans.py`).
 
-        For a process that is the runtime's alone: what else it starts must stay in its process group, or it is taken
-        for a tool's. The command line does this; a server that opens a browser does not.
+        Only for a process that runs nothing but Narratoria: its other children must stay in its process group, or
+        they are taken for a tool's. The command line does this; a server that opens a browser does not.
         """
         self._adopting = orphans.adopt()
 
     def _adopted(self) -> list[int]:
-        """Children that we did not start and that no running call can have started. Those that ended are reaped."""
+        """Return children that we did not start and that no running call can have started. Ended ones are reaped."""
         known = {self._guardian, *self._groups.values(), *self._unreaped}
         strays = []
         for pid in orphans.children():
@@ -150,7 +150,7 @@ class Custody:
         return strays
 
     def belonging_to(self, call: int) -> list[int]:
-        """The processes of a running call, its leader included; in doubt, those that could be its own."""
+        """Return the processes of a running call, its leader included; in doubt, those that could be its own."""
         with self._lock:
             others = self._began.keys() - {call}
             return [
@@ -160,7 +160,9 @@ class Custody:
             ]
 
     def _may_run(self, pid: int, calls: Collection[int] | None = None) -> bool:
-        """Whether a process with our tag alone may be of a running call (or of these), by its kin and its age."""
+        """Tell if a process that has only our tag may belong to a running call (or one of `calls`), by its ancestors
+        and its age.
+        """
         calls = self._began.keys() if calls is None else calls
         groups = {self._groups.get(call) for call in calls}
         this = marks.kin(pid)
@@ -225,7 +227,7 @@ class Custody:
         _let_go(*before, guardian.RELIEVED)  # its second half may live, and must not take us for dead
 
     def _watch_guardian(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start another as soon as ours is killed, not only at the next call; one open loop listens for all."""
+        """Start another guardian as soon as ours is killed, not only at the next call; one open loop watches it."""
         if self._guardian_watch is not None:
             listening, watch = self._guardian_watch[0](), self._guardian_watch[1]
             if listening is not None and not listening.is_closed():
@@ -249,7 +251,7 @@ class Custody:
             self._start_guardian()
 
     def scratch_folder(self) -> str:
-        """A new folder that is gone after us whatever happens: the guardian removes what lies above it."""
+        """Make a folder that is removed after this process ends in any way: the guardian removes its parent folder."""
         try:
             return tempfile.mkdtemp(prefix="call-", dir=self.scratch)
         except FileNotFoundError:  # the first, or somebody cleared the temporary files away
@@ -258,8 +260,9 @@ class Custody:
             return tempfile.mkdtemp(prefix="call-", dir=self.scratch)
 
     def _make_scratch(self) -> None:
-        """Make the folder and keep it locked, before it has the name by which guardians know it: one that nobody locks
-        is of a dead runtime."""
+        """Make the folder and lock it before it gets the name by which guardians know it: an unlocked one belongs to
+        a dead runtime.
+        """
         made = tempfile.mkdtemp(prefix="narratoria.")
         lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
         with contextlib.suppress(OSError):  # not on every network disk; there guardians cannot lock either
@@ -275,14 +278,14 @@ class Custody:
         self._scratch_lock = lock
 
     def forget_guardian(self, farewell: bytes = b"") -> None:
-        """Let go of the pipe, which sends the guardian on its last round."""
+        """Close the pipe, which sends the guardian on its last round."""
         _let_go(self._lifeline, self._ledger, farewell)
         if self._scratch_lock >= 0:
             os.close(self._scratch_lock)
         self._guardian, self._lifeline, self._ledger, self._scratch_lock = 0, -1, -1, -1
 
     def leave(self) -> None:
-        """The interpreter ends: the guardian looks once more and goes."""
+        """Leave at the interpreter's exit: the guardian looks once more and ends."""
         with contextlib.suppress(
             OSError
         ):  # there is none, or not everything is gone: the guardian sees to it

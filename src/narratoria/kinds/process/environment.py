@@ -1,8 +1,7 @@
-"""The environment of a tool: a short list of ours, what its manifest names, and what a person passes.
+"""The environment of a tool: a short standard list, the names in its manifest, and the variables a person passes.
 
-Everything else stays here: keys, tokens and addresses of databases are no business of a tool that did not ask for
-them. Reading `os.environ` variable by variable would be a fifth of the cost of a launch; the list is cut out of it at
-once.
+Nothing else is passed on: keys, tokens and addresses of databases are kept from a tool that did not ask for them.
+Reading `os.environ` variable by variable would be a fifth of the cost of a launch; the list is cut out of it at once.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ STANDARD: Final = {
     "certificates": ("SSL_CERT_DIR", "SSL_CERT_FILE"),
     "the terminal": ("TERM",),
 }  # fmt: skip
-"""The variables every tool gets, where they are set, by what they are for. `docs/protocol.md` lists them."""
+"""The variables every tool gets, if they are set, by purpose. `docs/protocol.md` lists them."""
 
 OURS: Final = ("TMPDIR", "TEMP", "TMP", COOKIE)
 """The variables the runtime sets for each call; nobody else can."""
@@ -44,7 +43,9 @@ _ENTRY: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:=([^\0]*))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Variables beside the standard ones: names whose values are ours, and values that were given with them."""
+    """Variables beside the standard ones: names whose values are taken from our environment, and names given with
+    values.
+    """
 
     names: frozenset[bytes] = frozenset()
     values: Mapping[bytes, bytes] = field(default_factory=dict)
@@ -55,7 +56,7 @@ _passed: list[Named] = []
 
 
 def named(entries: Iterable[str], *, where: str = "env") -> Named:
-    """Entries `NAME` and `NAME=VALUE`; raises `ToolValidationError` for what is neither, or ours."""
+    """Read entries `NAME` and `NAME=VALUE`; raise `ToolValidationError` for a bad entry or one of `OURS`."""
     names: set[bytes] = set()
     values: dict[bytes, bytes] = {}
     for entry in entries:
@@ -76,9 +77,10 @@ def named(entries: Iterable[str], *, where: str = "env") -> Named:
 
 
 def pass_on(entries: Iterable[str]) -> Callable[[], None]:
-    """Give every tool of this process these variables too (`NAME` or `NAME=VALUE`), until the returned call.
+    """Give every tool of this process these variables too (`NAME` or `NAME=VALUE`), until the returned function is
+    called.
 
-    They come before what a manifest says. `narratoria … --env` is this.
+    They take precedence over a manifest. `narratoria … --env` uses this.
     """
     given = named(entries, where="--env")
     unset = unset_of(given)
@@ -95,13 +97,13 @@ def pass_on(entries: Iterable[str]) -> Callable[[], None]:
 
 
 def standard() -> dict[bytes, bytes]:
-    """The standard variables alone."""
+    """Return the standard variables alone."""
     ours = _ours()
     return {name: ours[name] for name in _standard & ours.keys()}
 
 
 def environment(asked: Named = NOTHING) -> dict[bytes, bytes]:
-    """What a tool gets, its temporary folder and our cookie apart."""
+    """Return a tool's environment, without its temporary folder and our cookie."""
     env = standard()
     if _passed or asked is not NOTHING:
         ours = _ours()
@@ -112,7 +114,7 @@ def environment(asked: Named = NOTHING) -> dict[bytes, bytes]:
 
 
 def unset_of(asked: Named) -> list[str]:
-    """The names that nobody has given a value."""
+    """Return the names that have no value."""
     known = {name for one in _passed for name in one.values}
     return sorted(os.fsdecode(name) for name in asked.names - _ours().keys() - known)
 

@@ -1,15 +1,15 @@
-"""The guardian: a small process that outlives us and ends what our tools left behind.
+"""The guardian: a small process that outlives the runtime and ends the processes its tools left behind.
 
-It holds the read end of a pipe whose write end only we hold. When we die, even by `kill -9`, the kernel
-closes our end, the guardian wakes, and kills every process group in the ledger and, on Linux, every process
-that carries one of our marks (`marks.py`), daemons in their own session included. It looks again until nothing
-is left, and removes the scratch folders.
+It holds the read end of a pipe whose write end only the runtime holds. When the runtime dies, even by `kill -9`, the
+kernel closes that end, the guardian wakes, and kills every process group in the ledger and, on Linux, every process
+that carries one of the runtime's marks (`marks.py`), daemons in their own session included. It repeats that until
+nothing is left, and removes the scratch folders.
 
 There are two of it, so that nothing is left when one and the runtime are killed in the same instant. When all three
 are, the guardians of the next runtime find the folder of the dead one, which nobody locks any more, and do its work.
 
-This file is run by its path (`python -I -S guardian.py RUNTIME TAG FOLDER`), never imported by the runtime: the package
-is not importable there, and importing it would be slow. `custody.py` is the other side of the pipe.
+This file is run by its path (`python -I -S guardian.py RUNTIME TAG FOLDER`), never imported by the runtime: the
+package is not importable there, and importing it would be slow. `custody.py` is the other side of the pipe.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FAREWELL = b"."
 RELIEVED = b"-"
 """Written by a runtime that has started another guardian: there is nothing to do."""
 PATIENCE = 10.0
-"""Seconds to go on killing what keeps appearing; usually a third of one suffices."""
+"""Seconds to go on killing new processes; usually a third of a second suffices."""
 CLEAN_LOOKS = (0.0, 0.05, 0.25)
 """Pauses before the looks that must all find nothing: a process may be between fork and exec."""
 
@@ -55,7 +55,7 @@ def main(runtime: str, tag: int, folder: str) -> None:
 
 
 def watch(errand: Callable[[], None]) -> tuple[bytes, int]:
-    """Wait for the end of the runtime, in two processes, so that nobody ends us by ending one.
+    """Wait for the end of the runtime, in two processes, so that ending one of them does not end the watch.
 
     The first waits for the runtime, and starts a second, which waits for the first; whichever is killed is replaced
     by the other. The second does the errand. Returns in the first what the runtime said last, and the pipe to the
@@ -105,7 +105,7 @@ def _let_go(to_twin: int) -> None:
 
 
 def end_carriers(runtime: str, tag: int, platform: Any, marks: Any, looks: tuple[float, ...]) -> None:
-    """Kill every process with a mark of a runtime until so many looks find none."""
+    """Kill every process with a mark of a runtime until the given number of looks find none."""
     until = time.monotonic() + PATIENCE
     clean = 0
     while clean < len(looks) and time.monotonic() < until:
@@ -117,9 +117,9 @@ def end_carriers(runtime: str, tag: int, platform: Any, marks: Any, looks: tuple
 
 
 def end_leftovers(place: str, platform: Any, marks: Any) -> None:
-    """End what is left of runtimes that were killed together with both of their guardians.
+    """End the processes of runtimes that were killed together with both of their guardians.
 
-    Their folders stand in the same place and name their marks; a folder that nobody has locked is of a dead one.
+    Their folders stand in the same place and name their marks; an unlocked folder belongs to a dead runtime.
     """
     import fcntl
 
@@ -148,12 +148,12 @@ def end_leftovers(place: str, platform: Any, marks: Any) -> None:
 
 
 def folder_name(runtime: str, tag: int) -> str:
-    """The name of a runtime's folder for scratch files, which tells its marks."""
+    """Return the name of a runtime's scratch folder, which holds its marks."""
     return f"narratoria-{runtime}-{tag}"
 
 
 def parse_folder(name: str) -> tuple[str, int] | None:
-    """The marks that the name of a folder tells."""
+    """Return the marks in the name of a folder."""
     if not name.startswith("narratoria-"):
         return None
     runtime, _, tag = name[len("narratoria-") :].partition("-")
@@ -163,7 +163,7 @@ def parse_folder(name: str) -> tuple[str, int] | None:
 
 
 def remove(folder: str) -> None:
-    """The scratch folders of calls that did not come to their end."""
+    """Remove the scratch folders of calls that were cut short."""
     if os.path.isdir(folder):  # noqa: PTH112 - importing pathlib would cost more than all the rest
         import shutil
 
@@ -171,7 +171,7 @@ def remove(folder: str) -> None:
 
 
 def read_ledger(fd: int) -> list[int]:
-    """The groups of the calls that run: little-endian numbers of `SLOT_BYTES`, 0 where a slot is free."""
+    """Return the groups of the running calls: little-endian numbers of `SLOT_BYTES`, 0 where a slot is free."""
     table = os.pread(fd, 1 << 24, 0)
     slots = (table[at : at + SLOT_BYTES] for at in range(0, len(table), SLOT_BYTES))
     return [pgid for slot in slots if (pgid := int.from_bytes(slot, "little"))]

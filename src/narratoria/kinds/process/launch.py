@@ -1,6 +1,6 @@
-"""How a path becomes a command: its run bit, its shebang, its suffix.
+"""The command that runs a tool, found by its run bit, its shebang and its suffix.
 
-What cannot be started is refused before anything runs, and the message says what to do about it.
+A tool that cannot be started is refused before anything runs, and the message says what to do about it.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class LaunchRefused(NarratoriaError):
 
 
 class ToolMissing(LaunchRefused):
-    """There is no file where the tool should be."""
+    """There is no file at the tool's path."""
 
     code = TOOL_NOT_FOUND
 
 
 class NotExecutable(LaunchRefused):
-    """There is a file, but it is not something that can be run."""
+    """There is a file, but it cannot be run."""
 
     code = NOT_EXECUTABLE
 
 
 def command_for(path: Path) -> list[str]:
-    """The argv that runs the tool at `path`."""
+    """Return the argv that runs the tool at `path`."""
     path = path.absolute()
     head = _head(path)
     runnable = os.access(path, os.X_OK)
@@ -77,7 +77,7 @@ def command_for(path: Path) -> list[str]:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes of a regular file. Anything else is not even opened: a FIFO would block."""
+    """Return the first bytes of a regular file. Anything else is not even opened: a FIFO would block."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -142,7 +142,7 @@ def _by_suffix(path: Path) -> list[str]:
 
 
 def refused(argv: Sequence[str], error: OSError) -> LaunchRefused:
-    """What the system said when it would not start a command, as a refusal that says what to do."""
+    """Return the system's error at a launch as a refusal that says what to do."""
     what = argv[0]
     if error.errno == errno.ENOENT:
         if Path(what).exists():

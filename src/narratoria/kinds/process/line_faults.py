@@ -1,4 +1,4 @@
-"""What is wrong with a line of a tool's output, in the words of the protocol, and the likely fix."""
+"""Faults in a line of a tool's output, in the words of the protocol, with the likely fix."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _LONE_SURROGATE: Final = re.compile(
 
 
 def printable(raw: bytes, limit: int = EXCERPT_BYTES) -> str:
-    """Bytes as one line that is safe on a terminal; what is not printable is escaped."""
+    """Return bytes as one line that is safe on a terminal; unprintable bytes are escaped."""
     text = raw[:limit].decode("utf-8", "backslashreplace")
     return f"`{escaped(text)}`" + (f"… ({len(raw):,} bytes)" if len(raw) > limit else "")
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """Text with control characters shown instead of obeyed; `keep` are those that may stay."""
+    """Return text with control characters escaped, except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(
@@ -52,7 +52,7 @@ def escaped(text: str, keep: str = "") -> str:
 
 
 def diagnose(line: bytes, error: BaseException, depth: int) -> tuple[str, str]:
-    """A fault in the words of the protocol, and the likely fix."""
+    """Return a fault in the words of the protocol, and the likely fix."""
     if line.startswith(_BOM):
         return "starts with a byte order mark", "write UTF-8 without a BOM (Python: encoding='utf-8')"
     if isinstance(error, RecursionError):
@@ -139,7 +139,7 @@ def _field(line: bytes, name: str) -> object:
 
 
 def is_cut_short(line: bytes) -> bool:
-    """Whether a line without newline is the beginning of an object rather than something else."""
+    """Tell if a line without newline is the beginning of an object."""
     try:
         _decode_any(line)
     except msgspec.DecodeError as error:

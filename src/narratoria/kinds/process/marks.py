@@ -1,11 +1,11 @@
-"""The two marks by which our tools' processes are known, wherever they went.
+"""The two marks that identify the processes of our tools, in any group or session.
 
-The first is a cookie in the environment, which tells the call. A process loses it when it clears its environment
-or writes a title over it. The second, on Linux, is a resource limit: `RLIMIT_LOCKS`, which no kernel has enforced
-since 2.4, set to a number of this runtime's own. Every descendant inherits it through fork, exec and setsid, and
-`/proc/PID/limits` shows it; it tells the runtime, but not the call. Elsewhere there is only the process group.
+The first is a cookie in the environment, which names the call. A process loses it when it clears its environment or
+writes a title over it. The second, on Linux, is a resource limit: `RLIMIT_LOCKS`, which no kernel has enforced since
+2.4, set to a number of this runtime's own. Every descendant inherits it through fork, exec and setsid, and
+`/proc/PID/limits` shows it; it identifies the runtime, but not the call. Elsewhere there is only the process group.
 
-The guardian loads this file by its path: only the standard library, and only what starts fast.
+The guardian loads this file by its path: only the standard library, and only fast imports.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 
 LINUX = sys.platform.startswith("linux")
 COOKIE = "NARRATORIA_CALL"
-"""The environment variable which tells whose call a process is: `RUNTIME.CALL`, nested ones joined by `/`."""
+"""The environment variable that names the call of a process: `RUNTIME.CALL`, nested ones joined by `/`."""
 UNTAGGED = -1
-"""The tag of a process that is nobody's: no limit (RLIM_INFINITY)."""
+"""The tag of a process that is not ours: no limit (RLIM_INFINITY)."""
 
 _RLIMIT_LOCKS = 10  # the same on every architecture; the module `resource` does not name it
 _TAG_BITS = 62
@@ -37,7 +37,7 @@ Environment = Mapping[str, str] | Mapping[bytes, bytes]
 
 
 def new_tag() -> int:
-    """A number no other runtime has; `UNTAGGED` where there is no such limit, or no room below its ceiling."""
+    """Return a number no other runtime has; `UNTAGGED` if the system has no such limit, or no room below it."""
     if not LINUX:
         return UNTAGGED
     room = min(_ceiling, 1 << _TAG_BITS) if _ceiling >= 0 else 1 << _TAG_BITS
@@ -47,11 +47,11 @@ def new_tag() -> int:
 
 
 class Tagged:
-    """While this lasts, what this process starts inherits the tag.
+    """A block in which every process we start inherits the tag.
 
-    Set before the start, since a tool may fork before anyone could set it after. posix_spawn keeps the interpreter
-    to itself, so hardly anything else of the host's can start meanwhile; what does, stays in our own process
-    group and is told apart by that.
+    The tag is set before the start, since a tool may fork at once. posix_spawn holds the interpreter, so hardly
+    anything else of the host can start meanwhile; a process that does stays in our own process group, and is
+    recognised by that.
     """
 
     __slots__ = ("_before", "_tag")
@@ -74,7 +74,7 @@ class Tagged:
 
 
 def _limit(soft: int, hard: int) -> tuple[int, int] | None:
-    """Set our own limit and return what it was; None where the system forbids it: cookie and group remain."""
+    """Set our own limit and return the old one; None where the system forbids it: cookie and group remain."""
     try:
         return resource.prlimit(0, _RLIMIT_LOCKS, (soft, hard))
     except (OSError, ValueError):
@@ -82,7 +82,7 @@ def _limit(soft: int, hard: int) -> tuple[int, int] | None:
 
 
 def forked() -> None:
-    """In a fork: another thread may have held the lock."""
+    """Renew the lock after a fork: another thread may have held it."""
     Tagged._one_at_a_time = threading.Lock()
 
 
@@ -92,12 +92,11 @@ def forked() -> None:
 def carriers(
     runtime: str, tag: int, seen: set[int] | None = None, rounds: int = 50
 ) -> Iterator[tuple[int, int | None]]:
-    """Processes that carry a mark of a runtime and that we may end, as (pid, call); the call is None where only the
-    tag is left. Nothing where /proc is missing.
+    """Yield the processes that carry a mark of a runtime and that we may end, as (pid, call); the call is None if
+    only the tag is left. Yield nothing where /proc is missing.
 
-    `seen` remembers who is foreign, so that looking again costs one directory listing and the newcomers. Where
-    somebody vanished during the look, it may have forked first: then whoever is new is looked at too, for so many
-    rounds.
+    `seen` holds foreign processes, so that another look costs one directory listing and the new ones. If a process
+    vanished during the look, it may have forked first: then new processes are looked at too, for `rounds` rounds.
     """
     if not LINUX:
         return
@@ -129,7 +128,7 @@ _STARTING = object()
 
 
 def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
-    """The number of the call, None for the tag alone, or why there is neither."""
+    """Return the number of the call, None for the tag alone, or the reason there is neither."""
     try:
         if not _is_ours_to_signal(pid, user):
             return _FOREIGN
@@ -155,13 +154,13 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
 
 
 def call_of(pid: int, runtime: str) -> int | None:
-    """The number of the call that a process of a runtime is of; None where it does not tell."""
+    """Return the number of the call that a process of a runtime belongs to; None if it is unknown."""
     found = _mark_of(pid, 0, runtime, UNTAGGED)
     return found if isinstance(found, int) else None
 
 
 def is_named(pid: int, words: bytes) -> bool:
-    """Whether its command line holds these words."""
+    """Tell if the command line of a process contains `words`."""
     try:
         return words in _contents(f"/proc/{pid}/cmdline")
     except OSError:
@@ -169,8 +168,9 @@ def is_named(pid: int, words: bytes) -> bool:
 
 
 def _is_ours_to_signal(pid: int, user: int) -> bool:
-    """Whether we may end it. The owner of its folder in /proc is not to be asked: a process that is not dumpable (an
-    agent that guards keys, a program with the setuid bit) shows root there, and hears us all the same."""
+    """Tell if we may signal a process. The owner of its folder in /proc does not decide: a process that is not
+    dumpable (an agent that guards keys, a program with the setuid bit) shows root there, and still gets our signals.
+    """
     if user == 0 or os.stat(f"/proc/{pid}").st_uid == user:  # noqa: PTH116
         return True
     status = _contents(f"/proc/{pid}/status")
@@ -180,7 +180,7 @@ def _is_ours_to_signal(pid: int, user: int) -> bool:
 
 
 def _environ(pid: int) -> bytes | None:
-    """None where it may not be read: a process that is not dumpable has still the tag."""
+    """Return the environment, or None if it may not be read: a process that is not dumpable still has the tag."""
     try:
         return _contents(f"/proc/{pid}/environ")
     except PermissionError:
@@ -201,7 +201,7 @@ def _contents(path: str) -> bytes:
 
 
 class Kin:
-    """Where a process stands: its parent, its group, its start in seconds since boot."""
+    """The relations of a process: its parent, its group, its start in seconds since boot."""
 
     __slots__ = ("alive", "group", "parent", "start")
 
@@ -213,7 +213,7 @@ class Kin:
 
 
 def kin(pid: int) -> Kin | None:
-    """None when it is gone."""
+    """Return the relations of a process, None if it is gone."""
     try:
         # The name stands in parentheses and may hold any character, parentheses included.
         fields = _contents(f"/proc/{pid}/stat").rpartition(b")")[2].split()
@@ -228,5 +228,5 @@ def _ticks() -> int:
 
 
 def tick() -> float:
-    """How exact `Kin.start` is."""
+    """Return the resolution of `Kin.start`, in seconds."""
     return 1 / _ticks()

@@ -1,10 +1,11 @@
-"""Bytes in, events out: the standard output of a tool, decoded strictly and without I/O.
+"""The NDJSON decoder: a tool's standard output in, events out, strictly and without I/O.
 
-001 §2.2-2.3: one JSON object a line, UTF-8, Unix newlines. A `Decoder` is fed what was read and gives back
-the events of the complete lines in it. Nothing grows with the stream: a line, the number of events and the
-number of bytes have caps. What breaks a rule raises a `ProtocolFailure`, which names the tool, the line, the
-bytes and the likely fix, and carries the events that came before.
+Output is one JSON object a line, UTF-8, with Unix newlines. A `Decoder` is fed the bytes that were read and returns
+the events of the complete lines in them. Nothing grows with the stream: a line, the number of events and the number
+of bytes have caps. A broken rule raises a `ProtocolFailure`, which names the tool, the line, the bytes and the likely
+fix, and carries the events that came before.
 """
+# 001 §2.2-2.3.
 
 from __future__ import annotations
 
@@ -32,28 +33,28 @@ MiB: Final = 1024 * 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """Caps on what one invocation may write; passing one fails the call, it does not hang it.
+    """Caps on the output of one invocation; exceeding one fails the call, it does not hang it.
 
-    Events are kept until the call ends. What they take in memory follows from the bytes, at most four for one
-    (text outside ASCII), and from the values: three bytes, `[],`, make a list of sixty.
+    Events are kept until the call ends. Their memory follows from the bytes, at most four for one (text outside
+    ASCII), and from the values: three bytes, `[],`, make a list of sixty.
     """
 
     max_line_bytes: int = 2 * MiB
     max_events: int = 200_000
     max_bytes: int = 32 * MiB
     max_values: int = 2_000_000
-    """Members of objects and elements of arrays, in all."""
+    """Cap on members of objects and elements of arrays, in all."""
     max_depth: int = MAX_DEPTH
     stderr_bytes: int = 64 * KiB
 
     def with_manifest(self, asked: ManifestLimits | None) -> Limits:
-        """These, with what a tool's manifest asks for in their place."""
+        """Return these limits, replaced by those that a tool's manifest sets."""
         given = {} if asked is None else msgspec.structs.asdict(asked)
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
 class ProtocolFailure(NarratoriaError):
-    """The tool broke the protocol. `events` holds what it said correctly in the same piece of output."""
+    """The tool broke the protocol. `events` holds the valid events in the same piece of output."""
 
     def __init__(
         self,
@@ -88,9 +89,10 @@ class Decoder:
         self.after_done = 0
         """Bytes that came after `done`: not parsed, only counted."""
         self.after_done_head = b""
-        """How they begin."""
+        """The beginning of the first line after `done`."""
         self.crlf = False
-        """Whether a line ended in CR LF: JSON allows it as white space, 001 §2.3 does not."""
+        """True if a line ended in CR LF: JSON allows it as white space, the protocol does not."""
+        # 001 §2.3.
         self.lines = 0
         self.events = 0
         self.bytes = 0
@@ -135,7 +137,7 @@ class Decoder:
         return events
 
     def close(self) -> list[ToolEvent]:
-        """The end of the stream. A complete last line is accepted without its newline, half a line is not."""
+        """End the stream. A complete last line is accepted without its newline, half a line is not."""
         if not self._partial:
             return []
         last = b"".join(self._partial)
@@ -263,7 +265,7 @@ class Decoder:
 
 
 def _values(raw: bytes, colons: int) -> int:
-    """How many values there are at most. Members of objects have a colon each; elements are rarer."""
+    """Return an upper bound on the number of values: a colon per member; a comma or a bracket per element."""
     return colons if b"[" not in raw else colons + raw.count(b",") + raw.count(b"[")
 
 

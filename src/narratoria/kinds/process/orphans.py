@@ -1,7 +1,7 @@
-"""Orphans: processes whose parents have ended, as children of ours, where the system has child subreapers (Linux).
+"""Adoption of orphans, processes whose parents have ended, where the system has child subreapers (Linux).
 
-A daemon that has thrown off both of its marks (`marks.py`) can then still be told from the rest of the world: it is a
-child of ours that we did not start.
+A daemon that has dropped both of its marks (`marks.py`) can then still be recognised: it is a child of ours that we
+did not start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt() -> bool:
-    """Become the parent of whoever is orphaned among our descendants; False where the system does not have it."""
+    """Become the parent of our orphaned descendants; return False if the system has no subreapers."""
     if not marks.LINUX:
         return False
     try:

@@ -1,11 +1,11 @@
-"""What differs between systems: starting a process, learning of its end, ending it.
+"""Differences between systems: starting a process, noticing its end, ending it.
 
 Linux has the best of each: a pidfd that becomes readable at the exit, and `/proc`, in which `marks.py` finds a
-process that left its group. Elsewhere on POSIX the end is polled for and a process that leaves its group is
-lost; both kinds are tried by the tests.
+process that left its group. Elsewhere on POSIX the end is polled for and a process that leaves its group is lost;
+both kinds are tried by the tests.
 
-The guardian loads this file by its path, without the package around it: only the standard library here, and
-only what starts fast.
+The guardian loads this file by its path, without the package around it: only the standard library here, and only fast
+imports.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LINUX = sys.platform.startswith("linux")
 PIPE_BYTES = 64 * 1024
-"""What a pipe holds, and what is read at once: larger pieces fall out of the cache and cost a third more."""
+"""The capacity of a pipe, and the size of one read: larger pieces fall out of the cache and cost a third more."""
 
 
 # --- starting ------------------------------------------------------------------------------------------
@@ -47,10 +47,10 @@ class Child:
 
 
 def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None) -> Child:
-    """Start `argv` in a new process group. What fits is already in its stdin; the rest is `unsent`.
+    """Start `argv` in a new process group. Its stdin already holds the input that fits; the rest is `unsent`.
 
-    posix_spawn, because it does not copy the page tables of a large parent. A pipe for stdin rather than a
-    file in memory: tools that wait for it with epoll (asyncio, libuv) refuse files.
+    posix_spawn, because it does not copy the page tables of a large parent. A pipe for stdin rather than a file in
+    memory: tools that wait for it with epoll (asyncio, libuv) refuse files.
     """
     opened: list[int] = []
     try:
@@ -78,7 +78,7 @@ def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = Non
 
 
 def pipe() -> tuple[int, int]:
-    """A pipe whose ends cannot collide with the three streams, even when ours are closed."""
+    """Return a pipe whose ends cannot collide with the three streams, even when ours are closed."""
     pair = os.pipe()
     if min(pair) > 2:
         return pair
@@ -91,7 +91,7 @@ def pipe() -> tuple[int, int]:
 
 
 def nameless_file() -> int:
-    """A file that exists only as long as someone has it open."""
+    """Return a file that exists only as long as it is open."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("narratoria", os.MFD_CLOEXEC)
     import tempfile
@@ -140,7 +140,7 @@ _inherited: list[int] | None = None
 
 
 def inherited() -> list[int]:
-    """Descriptors that whoever started us left open for us, which are no business of our tools'.
+    """Return the descriptors that our parent left open for us, which tools must not get.
 
     Those that Python opens are closed by exec; so one look is enough, and closing one in vain does no harm.
     """
@@ -188,7 +188,7 @@ def spawn_apart(argv: list[str], env: Environment, descriptors: Mapping[int, int
 
 
 def read_now(fd: int) -> bytes | None:
-    """What is there, b"" at the end, None when there is nothing yet; for descriptors that do not block."""
+    """Read the available bytes of a non-blocking descriptor: b"" at the end, None when there are none yet."""
     try:
         return os.read(fd, PIPE_BYTES)
     except BlockingIOError:
@@ -199,7 +199,7 @@ def read_now(fd: int) -> bytes | None:
 
 
 class LoopEars:
-    """Tells when a descriptor can be read, by the loop's own means."""
+    """Watches descriptors for reading by the loop's own selector."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -213,10 +213,10 @@ class LoopEars:
 
 
 class EpollEars:
-    """The same for a tenth of the cost: the loop watches one epoll, and that watches everything of ours.
+    """Watches descriptors at a tenth of the cost: the loop watches one epoll, and that watches all of ours.
 
-    Three descriptors a launch through the loop's selector would be a third of what a launch costs us.
-    It must not refer to the loop, which it is kept for weakly.
+    Three descriptors a launch through the loop's selector would be a third of the cost of a launch. It must not refer
+    to the loop, which is the key of a weak mapping.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -242,7 +242,7 @@ _ears: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EpollEars] = weakref
 
 
 def ears_of(loop: asyncio.AbstractEventLoop) -> LoopEars | EpollEars:
-    """What listens for a loop. Callbacks must not listen to more: a number used again would be misheard."""
+    """Return the watcher of a loop. Callbacks must not watch further descriptors: a reused number would be confused."""
     if not hasattr(select, "epoll"):
         return LoopEars(loop)
     ears = _ears.get(loop)
@@ -266,7 +266,7 @@ def signal_group(pgid: int, number: int) -> None:
 
 
 def kill(pid: int) -> None:
-    """Kill one process, wherever it went; one that is gone, or became someone else's, is not an error."""
+    """Kill one process; one that is gone, or belongs to another user by now, is not an error."""
     try:
         os.kill(pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
@@ -274,7 +274,7 @@ def kill(pid: int) -> None:
 
 
 def reap(pid: int, *, block: bool = False) -> int | None:
-    """The wait status of an ended child, None while it runs, -1 when someone else has taken it."""
+    """Return the wait status of an ended child, None while it runs, -1 if another part of the program reaped it."""
     try:
         found, status = os.waitpid(pid, 0 if block else os.WNOHANG)
     except ChildProcessError:
@@ -283,7 +283,7 @@ def reap(pid: int, *, block: bool = False) -> int | None:
 
 
 def runs(pid: int) -> bool:
-    """Whether a child is alive; reaps it if not."""
+    """Tell if a child is alive; reap it if not."""
     status = reap(pid)
     if status is None:
         return True
@@ -310,7 +310,7 @@ class PidfdWatch:
         self._ended()
 
     def wait(self, seconds: float) -> None:
-        """Block until the end or until the time is up, without the loop."""
+        """Block until the end of the process or until the time is up, without the loop."""
         if self._fd >= 0:
             poll = select.poll()
             poll.register(self._fd, select.POLLIN)
@@ -354,7 +354,7 @@ class PollingWatch:
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child is a zombie, or gone, without reaping it."""
+    """Tell if a child is a zombie, or gone, without reaping it."""
     if hasattr(os, "waitid"):
         try:
             return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

@@ -1,4 +1,5 @@
-"""Tools that are executables: one JSON object in, NDJSON events out (000 §2-6)."""
+"""Tools that are executables: one JSON object in, NDJSON events out."""
+# 000 §2-6.
 
 from __future__ import annotations
 
@@ -44,13 +45,12 @@ def process_tool(
     env: Iterable[str] = (),
     cwd: str | Path | None = None,
 ) -> Tool[Any, JsonObject]:
-    """A tool from an executable and the manifest beside it.
+    """Make a tool from an executable and the manifest beside it.
 
-    `limits` are the defaults; the manifest's own caps come before them.
-    `checks` holds, by id, the functions behind the manifest's `custom` preconditions. `env` adds variables to those
-    the manifest names (`NAME`, or `NAME=VALUE`). `cwd` is the folder it runs in, and from which the paths of its assets
-    are read; by default that of this process. Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing
-    is started here.
+    `limits` are the defaults; the manifest's own caps take precedence. `checks` holds, by id, the functions behind
+    the manifest's `custom` preconditions. `env` adds variables to those the manifest names (`NAME`, or `NAME=VALUE`).
+    `cwd` is the folder it runs in, and from which the paths of its assets are read; by default that of this process.
+    Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
     command = command_for(path)
@@ -123,7 +123,7 @@ class _Process:
         return self.judge(outcome, conversation, context)
 
     def _tell_unset(self, context: ToolContext) -> None:
-        """Once per session: what its manifest names and nobody has set. The tool knows whether it can do without."""
+        """Report, once per session, variables named by the manifest that are not set. The tool may not need them."""
         unset = unset_of(self.asked)
         session = context.session.root
         if unset and session not in self._told:
@@ -135,7 +135,8 @@ class _Process:
             )
 
     def request(self, params: JsonObject, context: ToolContext) -> bytes:
-        """000 §6. `requestId` is the call's id: the same on every attempt, and after a crash."""
+        """Return the request as JSON. `requestId` is the call's id: the same on every attempt, and after a crash."""
+        # 000 §6.
         request: JsonObject = {
             "requestId": context.call_id,
             "tool": self.manifest.name,
@@ -195,7 +196,7 @@ class _Process:
 
 
 def _here() -> Path | None:
-    """Our working directory as a tool is started; None where it was removed."""
+    """Return the working directory a tool is started in; None if it was removed."""
     try:
         return Path.cwd()
     except OSError:
@@ -204,7 +205,7 @@ def _here() -> Path | None:
 
 @asynccontextmanager
 async def _scratch_folder() -> AsyncIterator[str]:
-    """The platform's temporary folder, as this call sees it: gone when the call ends, assets having been copied."""
+    """Make the temporary folder of one call; it is removed when the call ends, after its assets are copied."""
     scratch = custody().scratch_folder()
     try:
         yield scratch
@@ -216,7 +217,7 @@ async def _scratch_folder() -> AsyncIterator[str]:
 
 
 class _Conversation:
-    """What a process has said so far, passed on as it arrives."""
+    """The output of a process so far, passed on as it arrives."""
 
     def __init__(self, context: ToolContext, folder: Path | None) -> None:
         self.context = context
@@ -224,7 +225,7 @@ class _Conversation:
         self.error: ToolErrorEvent | None = None
 
     def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
-        """Hand events to the draft; the supervisor reads no further while the returned wait lasts."""
+        """Hand events to the draft; the supervisor reads no further while the returned awaitable is pending."""
         kinds = list(map(type, events))
         if Asset in kinds:
             return self._with_assets(events, kinds.index(Asset))
@@ -234,7 +235,7 @@ class _Conversation:
         return self.context.session.drain() if self.context.session.congested else None
 
     async def _with_assets(self, events: list[ToolEvent], first: int) -> None:
-        """Copying a file may take a while: it is done in a thread, in the order of the events."""
+        """Hand over events with assets: files are copied in a thread, in the order of the events."""
         draft, call_id = self.context.session, self.context.call_id
         waiting = self.hear(events[:first]) if first else None
         if waiting is not None:

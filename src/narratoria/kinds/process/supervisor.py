@@ -1,9 +1,9 @@
-"""One tool process from launch to burial: input written, output read as it comes, the end made certain.
+"""One tool process from launch to exit: write its input, read its output as it comes, end it in every case.
 
-Everything happens in one coroutine that sleeps until a descriptor, a timer or the exit wakes it, so there is
-no task to lose. Rulings of the architecture: never wait for end-of-file, since a grandchild may hold the
-pipe; a process that lingers after `done` is ended and `done` stands. Whatever happens, the whole group is
-killed before its leader is reaped, while the leader's pid cannot be taken by anyone else.
+Everything happens in one coroutine that sleeps until a descriptor, a timer or the exit wakes it, so there is no task
+to lose. It never waits for end-of-file, since a grandchild may hold the pipe; a process that lingers after `done` is
+ended and `done` stands. In every case the whole group is killed before its leader is reaped, while the leader's pid
+cannot be taken by another process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from narratoria.kinds.process.ndjson import Decoder, Limits, ProtocolFailure
 __all__ = ["EventSink", "ProcessOutcome", "run_process", "sweep"]
 
 EventSink = Callable[[list[ToolEvent]], Awaitable[None] | None]
-"""Takes the events as they arrive. While what it returns is awaited, nothing more is read."""
+"""Takes the events as they arrive. While the returned awaitable is pending, nothing more is read."""
 
 _BUSY_TRIES: Final = 20
 _BUSY_PAUSE: Final = 0.01
@@ -38,16 +38,16 @@ _KILL_PATIENCE: Final = 5.0
 
 @dataclass(frozen=True)
 class ProcessOutcome:
-    """How a process ended and what it said about it. Judging it is the caller's."""
+    """The ending of a process, its `done` event and its stderr. The caller judges it."""
 
     exit_code: int | None
-    """None when a signal ended it, or when the host ignores SIGCHLD, so that nobody can know."""
+    """None when a signal ended it, or when the host ignores SIGCHLD, so that it is unknown."""
     signal: int | None
     done: Done | None
     failure: ProtocolFailure | None
     timed_out: bool
     stderr: str
-    """The tail of it, bounded by `Limits.stderr_bytes`."""
+    """The end of its stderr, bounded by `Limits.stderr_bytes`."""
     duration: float
     after_done: int
     """Bytes written after `done`; they were ignored."""
@@ -56,7 +56,7 @@ class ProcessOutcome:
     crlf: bool = False
     after_done_line: int = 0
     after_done_head: bytes = b""
-    """The first line after `done`, and how it begins."""
+    """The beginning of the first line after `done`."""
     closed_stdout: bool = False
     """It closed its output while it ran on, without `done`."""
 
@@ -74,12 +74,12 @@ async def run_process(
     grace: float = 1.0,
     linger: float = 0.5,
 ) -> ProcessOutcome:
-    """Run a tool to its end. `env` is its environment, our cookie apart; by default what every tool gets.
+    """Run a tool to its end. `env` is its environment without our cookie; by default the standard variables.
 
-    Raises `LaunchRefused` when it cannot be started. `grace` is the time between TERM and KILL; `linger` the
-    time a process has after `done`, or its output after its exit. A process that closed its output without
-    `done` can only fail; it has until the timeout, or `linger` when there is none. When cancelled, or when
-    `on_events` raises, the group is ended and reaped before the exception goes on.
+    Raises `LaunchRefused` when it cannot be started. `grace` is the time between TERM and KILL; `linger` the time a
+    process has after `done`, or its output after its exit. A process that closed its output without `done` can only
+    fail; it has until the timeout, or `linger` when there is none. When cancelled, or when `on_events` raises, the
+    group is ended and reaped before the exception goes on.
     """
     started = time.monotonic()
     call, cookie = custody().begin(asyncio.get_running_loop())
@@ -276,7 +276,7 @@ class _Supervision:
             self._waker = None
 
     async def _take(self, *, bounded: bool = True) -> None:
-        """Decode what is in the inbox and deliver it."""
+        """Decode the bytes in the inbox and deliver the events."""
         data, self._inbox = self._inbox, None
         if data is None:
             return
@@ -305,7 +305,7 @@ class _Supervision:
             self._ears.listen(self._child.stdout, self._on_stdout)
 
     async def _drain(self) -> None:
-        """After the exit: what the pipe still holds, and a moment for a child that is still writing.
+        """Read, after the exit, the rest of the pipe, with a moment for a child that is still writing.
 
         Without `done`, its last line may be on its way through a pipeline of the tool's (`… | tee log`).
         """
@@ -353,7 +353,7 @@ class _Supervision:
         self._patience = 0.0  # who survives a KILL that long hangs in the kernel
 
     def _bury(self) -> None:
-        """Kill, reap, close: blocking but brief, and the same whatever came before."""
+        """Kill, reap and close: blocking but brief, whatever came before."""
         for timer in self._timers:
             timer.cancel()
         platform.signal_group(self._child.pid, signal.SIGKILL)
@@ -383,7 +383,7 @@ class _Supervision:
         self._child.stdout = self._close(self._child.stdout)
 
     def _close_stderr(self) -> None:
-        """Take what is still there, once: a daemon may go on writing, and no pipe holds more."""
+        """Read the rest of stderr once: a daemon may go on writing, and no pipe holds more."""
         if self._child.stderr >= 0:
             os.set_blocking(self._child.stderr, False)
             self._keep_stderr(platform.read_now(self._child.stderr) or b"")

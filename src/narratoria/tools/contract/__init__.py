@@ -1,9 +1,10 @@
-"""The contract around a call (004): what must hold before it, and what follows after it.
+"""The contract around a call: its preconditions and its effects.
 
-`preconditions` has the five kinds and `validate`; `effects` has the four kinds, `apply_effects` and
-`rollback_effects`; `conditions` says how a value is compared with what is expected of it; `templates` takes
-values from the call; `manifest` reads all of it from the data beside an executable.
+`preconditions` and `precondition_kinds` have the five kinds and `validate`; `effects` and `effect_kinds` have the
+four kinds, `apply_effects` and `rollback_effects`; `conditions` and `expectations` compare values; `effect_values`
+takes values from the call; `contract_data` reads all of it from a manifest.
 """
+# 004.
 
 from narratoria.tools.contract.contract_data import (
     EFFECTS_SCHEMA,

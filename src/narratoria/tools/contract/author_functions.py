@@ -1,4 +1,4 @@
-"""Calling what a tool's author wrote: plain or async, with as many of the arguments as it takes."""
+"""Calls of functions that a tool's author wrote: plain or async, with as many of the arguments as they take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from narratoria.errors import NarratoriaError, ToolValidationError
 
 
 def arity(function: Callable[..., Any], most: int, where: str) -> int:
-    """How many of `most` positional arguments `function` takes: 004 writes `check()` and `check(context)`."""
+    """Return the number of the `most` positional arguments that `function` takes: `check()` and `check(context)` both
+    work.
+    """
+    # 004 writes both.
     if not callable(function):
         raise ToolValidationError(f"{where}: expected a function, got {function!r}")
     try:
@@ -29,7 +32,7 @@ def arity(function: Callable[..., Any], most: int, where: str) -> int:
 
 
 async def call(function: Callable[..., Any], *arguments: Any, within: float | None) -> Any:
-    """The outcome, awaited for at most `within` seconds. A plain function runs on the loop: keep it quick."""
+    """Return the outcome, awaited for at most `within` seconds. A plain function runs on the loop: keep it quick."""
     outcome = function(*arguments)
     if not inspect.isawaitable(outcome):
         return outcome

@@ -98,5 +98,5 @@ def _tests(table: Mapping[str, Any], path: tuple[str | int, ...], where: str) ->
 
 
 def find(data: Any, path: str) -> Any:
-    """What stands at `path`, all of `data` at the empty path, or `MISSING`."""
+    """Return the value at `path`, all of `data` at the empty path, or `MISSING`."""
     return data if path == "" else lookup(data, path, MISSING)

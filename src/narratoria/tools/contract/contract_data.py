@@ -55,7 +55,7 @@ _ROLLBACK: Final[JsonObject] = {
 
 
 class _Kinds:
-    """The kinds of one list of a manifest: their JSON Schema, and how each is read."""
+    """The kinds of one list of a manifest: their JSON Schema, and the reader of each."""
 
     def __init__(self, what: str, classes: Sequence[AnyKind]) -> None:
         self.what = what

@@ -1,4 +1,5 @@
-"""The kinds of effect: a change of state, a memory, a notification, a cascade (004)."""
+"""The kinds of effect: a change of state, a memory, a notification, a cascade."""
+# 004.
 
 from __future__ import annotations
 
@@ -126,7 +127,9 @@ class MemoryEffect(Effect):
 @spelled()
 @dataclass(frozen=True, kw_only=True)
 class NotificationEffect(Effect):
-    """Tells whoever listens, once the call is committed. 004: notifications cannot be undone."""
+    """Publishes a notification after the call is committed. It cannot be undone."""
+
+    # 004: notifications cannot be undone.
 
     type: ClassVar[str] = "notification"
     keys: ClassVar[Mapping[str, JsonObject]] = {"event": TEXT, "payload": {}}
@@ -197,7 +200,7 @@ class CascadeEffect(Effect):
 
 
 def _may_be_number(value: Any) -> bool:
-    """None is a step of 1; a template is known only when the call is made."""
+    """Tell if a value may be a number: None is a step of 1; a template is known only when the call is made."""
     return value is None or (isinstance(value, dict | int | float) and not isinstance(value, bool))
 
 

@@ -1,7 +1,7 @@
-"""Values of an effect that are taken from the call it follows.
+"""Templates in the values of an effect, filled from the call it follows.
 
-`{"$result": path}`, `{"$input": path}` and `{"$state": path}` stand for what is found there, the empty path
-for all of it, and `$default` beside them for when nothing is. `{"$literal": value}` is the value as written.
+`{"$result": path}`, `{"$input": path}` and `{"$state": path}` stand for the value at the path, the empty path for the
+whole, and `$default` beside them for a missing value. `{"$literal": value}` is the value as written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 
 
 def fill(value: Any, read: Callable[[Source], Any]) -> Any:
-    """`value` with its templates replaced, at every depth; `read` gives what a source holds."""
+    """Return `value` with its templates replaced, at every depth; `read` returns the value of a source."""
     if isinstance(value, list | tuple):
         return [fill(part, read) for part in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Effects: what follows a successful call, applied in order and taken back in reverse. `effect_kinds` has the kinds."""
+"""Effects: changes after a successful call, applied in order and undone in reverse. `effect_kinds` has the kinds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EffectFailed(NarratoriaError):
 
 @dataclass(frozen=True, slots=True)
 class EffectCall:
-    """What an effect may speak of."""
+    """The call that an effect follows, for its templates."""
 
     context: ToolContext
     result: ToolResult[Any]
@@ -59,7 +59,7 @@ class EffectCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Compensation:
-    """A rollback that is data: a call of `tool`, through the pipeline, with an `input` taken from the call it undoes.
+    """A rollback as data: a call of `tool`, through the pipeline, with an `input` taken from the call it undoes.
 
     `tool` is the name of one in the catalogue, or a tool itself. A manifest may name an `operation` of its executable
     instead, which `process_tool` makes a tool of.
@@ -89,8 +89,8 @@ class Compensation:
 class Effect:
     """One effect. `apply` takes (context, result, params) or fewer, `rollback` (context) or nothing.
 
-    What `apply` returns is the receipt: JSON data that `rollback` finds in `context.receipt`, also in a later
-    run of the program. Without `apply`, the effect is part of the call's draft and goes with it. A `rollback` that is a
+    `apply` returns the receipt: JSON data that `rollback` finds in `context.receipt`, also in a later run of the
+    program. Without `apply`, the effect is part of the call's draft and goes with it. A `rollback` that is a
     `Compensation` takes back what the handler itself did outside; its receipt is the input it will be called with.
     """
 
@@ -104,7 +104,7 @@ class Effect:
     """The keys of its own that it has in a manifest, each with its JSON Schema."""
     required_keys: ClassVar[tuple[str, ...]]
     undoable: ClassVar[bool] = True
-    """May have a rollback in a manifest."""
+    """True if it may have a rollback in a manifest."""
 
     def __post_init__(self) -> None:
         for name, most in (("apply", 3), ("rollback", 1)):
@@ -118,15 +118,15 @@ class Effect:
 
     @property
     def reaches_outside(self) -> bool:
-        """Whether taking it back needs the author's code, rather than the session alone."""
+        """Tell if taking it back needs the author's code, rather than the session alone."""
         return self.apply is not None or self.rollback is not None
 
     def consequence(self) -> str:
-        """The effect in words, for where the author gave none."""
+        """Return a description of the effect, for an author who gave none."""
         raise NotImplementedError
 
     async def perform(self, a_call: EffectCall) -> Any:
-        """Apply by default; returns the receipt."""
+        """Apply the effect in its default way; return the receipt."""
         raise NotImplementedError
 
     def retract(self, context: ToolContext, receipt: Any) -> None:
@@ -179,8 +179,8 @@ async def apply_effects(
 ) -> list[AppliedEffect]:
     """Apply in order. On a failure, take back those applied, in reverse, and raise `EffectFailed`.
 
-    With `keep`, which is handed each effect as soon as it is applied, taking back is left to whoever keeps them: a
-    cascade may have applied others in between, and the order must hold over all of them.
+    With `keep`, which gets each effect as soon as it is applied, the caller takes them back: a cascade may have
+    applied others in between, and the order must hold over all of them.
     """
     applied: list[AppliedEffect] = []
     a_call = EffectCall(context, result, params, cascade)
@@ -212,9 +212,9 @@ def _check_receipt(receipt: Any) -> None:
 
 
 async def rollback_effects(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
-    """Take back in reverse order what can be taken back; a rollback that fails is reported and passed over.
+    """Take back effects in reverse order; a rollback that fails is reported and the others go on.
 
-    Being cancelled meanwhile does not stop it half way; the cancellation is passed on when it is through.
+    A cancellation does not stop it half way; it is passed on at the end.
     """
     work = asyncio.ensure_future(_roll_back(applied, context))
     cancelled: asyncio.CancelledError | None = None

@@ -36,7 +36,7 @@ def is_operators(expected: Any) -> bool:
 
 
 def check_expectation(expected: Any, where: str) -> None:
-    """Refuse, when it is read, what could only fail when it is used."""
+    """Refuse, when it is read, an expectation that could only fail when it is used."""
     if not isinstance(expected, Mapping):
         return
     marked = [str(name) for name in expected if _is_operator(name)]
@@ -64,14 +64,14 @@ def check_expectation(expected: Any, where: str) -> None:
 
 
 def equals(value: Any, expected: Any) -> bool:
-    """Equal as JSON, where `false` also expects what is not there."""
+    """Tell if two values are equal as JSON, where `false` also matches a missing value."""
     if expected is False and (value is MISSING or value is None):
         return True
     return same(value, expected)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal as JSON. 1 and 1.0 are one number, `true` is none, and what is missing is null."""
+    """Tell if two values are equal as JSON. 1 and 1.0 are one number, `true` is none, and a missing value is null."""
     one, other = (None if side is MISSING else side for side in (one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
@@ -99,7 +99,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """An order exists between two numbers and between two texts; anything else does not hold."""
+    """Return a comparison that holds only between two numbers or two texts."""
 
     def holds(value: Any, operand: Any) -> bool:
         both_numbers = _is_number(value) and _is_number(operand)

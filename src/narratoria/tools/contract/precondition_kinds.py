@@ -1,4 +1,5 @@
-"""The kinds of precondition: a resource, a state, a permission, another tool, or a check of the author's (004)."""
+"""The kinds of precondition: a resource, a state, a permission, another tool, or a check of the author's."""
+# 004.
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ ResourceName: TypeAlias = str | type[Any]
 @spelled()
 @dataclass(frozen=True, kw_only=True)
 class ResourcePrecondition(Precondition):
-    """A resource of that name or type is there. A `preferred` one is not critical unless you say so."""
+    """A resource of that name or type is available. A `preferred` one is not critical unless you say so."""
 
     type: ClassVar[str] = "resource"
     keys: ClassVar[Mapping[str, JsonObject]] = {
@@ -59,7 +60,7 @@ class ResourcePrecondition(Precondition):
 @spelled()
 @dataclass(frozen=True, kw_only=True)
 class StatePrecondition(Precondition):
-    """What the state holds at a path is as expected; without an expectation, it is there at all."""
+    """The state at a path is as expected; without an expectation, it exists."""
 
     type: ClassVar[str] = "state"
     keys: ClassVar[Mapping[str, JsonObject]] = {"state": TEXT, "expectedValue": {}}
@@ -90,7 +91,7 @@ class StatePrecondition(Precondition):
 @spelled()
 @dataclass(frozen=True, kw_only=True)
 class PermissionPrecondition(Precondition):
-    """The session was granted a permission."""
+    """The session has a permission."""
 
     type: ClassVar[str] = "permission"
     keys: ClassVar[Mapping[str, JsonObject]] = {"permission": TEXT}
@@ -136,7 +137,7 @@ class DependencyPrecondition(Precondition):
 @spelled()
 @dataclass(frozen=True, kw_only=True)
 class CustomPrecondition(Precondition):
-    """Whatever the author's check says."""
+    """A check that the author wrote."""
 
     type: ClassVar[str] = "custom"
     keys: ClassVar[Mapping[str, JsonObject]] = {"id": TEXT}

@@ -1,4 +1,4 @@
-"""Preconditions: what must hold before a call, and the check of them all. `precondition_kinds` has the kinds."""
+"""Preconditions: requirements that must hold before a call, and their check. `precondition_kinds` has the kinds."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Precondition:
             object.__setattr__(self, "description", self.requirement())
 
     def requirement(self) -> str:
-        """The requirement in words, for where the author gave none."""
+        """Return a description of the requirement, for an author who gave none."""
         raise NotImplementedError
 
     def holds(self, context: ToolContext) -> bool:
-        """The declarative check."""
+        """Tell if the precondition holds, by its data alone."""
         raise NotImplementedError
 
     async def evaluate(self, context: ToolContext) -> bool:
@@ -64,7 +64,7 @@ class PreconditionCheck:
 
     @property
     def reason(self) -> str:
-        """What was not met, with the error of a check that could not tell."""
+        """The unmet requirement, with the error of a check that failed."""
         text = self.precondition.description
         return text if self.error is None else f"{text} (the check failed: {self.error}{advice(self.error)})"
 
@@ -72,7 +72,9 @@ class PreconditionCheck:
 @spelled()
 @dataclass(frozen=True, slots=True)
 class PreconditionResult:
-    """004 `PreconditionResult`."""
+    """The result of checking a tool's preconditions."""
+
+    # 004 `PreconditionResult`.
 
     results: tuple[PreconditionCheck, ...] = ()
 
@@ -98,7 +100,7 @@ class PreconditionResult:
 
     @property
     def suggestions(self) -> tuple[str, ...]:
-        """What a caller can do: meet these."""
+        """The requirements a caller has to meet."""
         return tuple(one.reason for one in self.failures)
 
 

@@ -1,4 +1,4 @@
-"""Regular expressions that others wrote, matched in linear time.
+"""Regular expressions from manifests and stories, matched in linear time.
 
 A backtracking engine can take minutes over thirty characters, and it holds the event loop while it does. These
 expressions run in the engine that checks JSON Schema's `pattern`, which never backtracks, so a manifest has one
@@ -36,7 +36,7 @@ _HINTS: Final = (
 
 
 class TextTooLong(NarratoriaError):
-    """A text is longer than an expression of that size is tried on."""
+    """A text is longer than the limit for an expression of that size."""
 
 
 class Regex:
@@ -65,7 +65,7 @@ class Regex:
 
 
 def compile_regex(pattern: Any) -> Regex:
-    """Compile an expression; one that cannot be is refused with the reason."""
+    """Compile an expression; refuse an invalid one with the reason."""
     if not isinstance(pattern, str):
         raise ToolValidationError(f"{pattern!r} is not a regular expression: it is no text")
     return _compile(pattern)

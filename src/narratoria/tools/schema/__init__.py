@@ -1,10 +1,10 @@
 """Arguments: their JSON Schema, and their strict parsing.
 
-A tool's parameters are a dataclass, a msgspec Struct, nothing at all, or a JSON Schema of their own.
-Whichever it is: nothing is coerced, unknown keys are refused at every depth, and the error names each path.
+A tool's parameters are a dataclass, a msgspec Struct, nothing at all, or a JSON Schema of their own. In each case
+nothing is coerced, unknown keys are refused at every depth, and the error names each path.
 
 `typed` has the way from a Python type, with `json_types` and `texts`; `supplied` the way from a JSON Schema, with
-`references`, `unknown_keys` and `defaults`; `problems` the wording of what is wrong; `dumping` the way back to JSON.
+`references`, `unknown_keys` and `defaults`; `problems` the wording of errors; `dumping` the way back to JSON.
 """
 
 from narratoria.tools.schema.dumping import dump, dump_json

@@ -23,12 +23,14 @@ class Defaults:
             self._check(problems, name)
 
     def fill(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """A copy of the arguments with the defaults of missing keys, at every depth that is surely described."""
+        """Return a copy of the arguments with the defaults of missing keys, at every depth that is surely described."""
         filled: dict[str, Any] = self._fill(arguments, self._references.top, ())
         return filled
 
     def _fill(self, value: Any, place: Place, through: tuple[int, ...]) -> Any:
-        """`through` holds the schemas whose default we are inside of: a default that contains itself is taken once."""
+        """Fill in defaults; `through` holds the schemas whose default we are inside of: one that contains itself is
+        taken once.
+        """
         for part in self._unconditional(place):
             if isinstance(value, dict):
                 value = self._fill_object(value, part, through)
@@ -61,7 +63,7 @@ class Defaults:
         return filled
 
     def _unconditional(self, place: Place) -> list[Place]:
-        """The parts that always apply: the place itself, what it refers to, and its allOf."""
+        """Return the parts that always apply: the place itself, its references, and its allOf."""
         found: dict[int, Place] = {}
         waiting = [place]
         for part in waiting:  # grows while it is walked
@@ -73,7 +75,7 @@ class Defaults:
         return list(found.values())
 
     def _check(self, problems: Callable[[Place, Any], list[str]], name: str) -> None:
-        """A default that its own schema refuses would be blamed on the caller."""
+        """Refuse a default that its own schema refuses: the caller would be blamed for it."""
         waiting: list[tuple[Place, tuple[str, ...]]] = [(self._references.top, ())]
         for place, path in waiting:  # grows while it is walked
             for keyword, key, node in children(place.node):

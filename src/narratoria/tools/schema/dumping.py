@@ -1,4 +1,4 @@
-"""From values back to JSON."""
+"""Conversion of values back to JSON."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from narratoria.errors import ToolValidationError
 
 
 def dump(value: Any) -> Any:
-    """The value as JSON knows it: dataclasses and Structs become objects, enums their values, dates text.
+    """Return the value as JSON data: dataclasses and Structs become objects, enums their values, dates text.
 
-    Through JSON and back, so that what comes out is what a journal gives back: no tuples, no number keys.
+    Through JSON and back, so that the result is what a journal gives back: no tuples, no number keys.
     """
     if value is None or type(value) in (str, bool):
         return value
@@ -36,7 +36,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _other(value: Any) -> Any:
-    """What msgspec does not know itself: paths, and the read-only views of a session's state."""
+    """Convert values that msgspec does not know: paths, and the read-only views of a session's state."""
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Mapping):

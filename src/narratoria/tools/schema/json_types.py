@@ -1,7 +1,7 @@
-"""Python types as JSON: which text is a date, a duration, a number key.
+"""Python types as JSON: the text forms of dates, durations and number keys.
 
-msgspec reads some types more widely than a schema can say, and its schemas say less than it reads. Here the schema
-is completed, so that it names exactly the values that are taken; the parser then holds every value to it.
+msgspec accepts more for some types than a schema can say, and its schemas say less than it accepts. Here the schema
+is completed, so that it names exactly the accepted values; the parser then holds every value to it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _is_hashable(node: Any) -> bool:
 
 
 def _key_rule(key: Any) -> Schema:
-    """What the keys of a `dict` look like in JSON, where every key is text."""
+    """Return the schema of the keys of a `dict` in JSON, where every key is text."""
     key = _bare(key)
     if isinstance(key, _TEXT_KEYS):
         return {}
@@ -114,7 +114,7 @@ def _bare(node: Any) -> Any:
 
 
 def complete(type_: ObjectType, component: Schema) -> None:
-    """Adds to the schema of a type with fields what its fields are as JSON text, and closes it."""
+    """Add to the schema of a type with fields the JSON text forms of its fields, and close it."""
     if "prefixItems" in component:  # a tuple with names; a tag comes first
         for field, part in zip(reversed(type_.fields), reversed(component["prefixItems"]), strict=False):
             _complete(field.type, part)

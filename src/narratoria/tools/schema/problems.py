@@ -1,4 +1,4 @@
-"""What is wrong with arguments, in words that name the path first: `inner.count: expected int, got "x"`."""
+"""Problems of arguments, in words that name the path first: `inner.count: expected int, got "x"`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Path: TypeAlias = Sequence[str | int]
 
 
 class UnknownKeys(NamedTuple):
-    """The keys of one object that no schema names, and those that one does."""
+    """The keys of one object that no schema names, and those that a schema does."""
 
     path: tuple[str | int, ...]
     keys: list[str]
@@ -29,7 +29,7 @@ class UnknownKeys(NamedTuple):
 
 
 class KeyRules(NamedTuple):
-    """The keys that a schema knows where it refused one, and what it finds wrong with the value of any other."""
+    """The keys that a schema knows where it refused one, and the check of the values of the others."""
 
     known: list[str]
     of_others: Callable[[Any], list[str]] | None = None
@@ -59,7 +59,7 @@ _LIMITS: Final[Mapping[str, str]] = {
 
 
 def compile_schema(schema: Schema, name: str) -> Validator:
-    """A validator that never looks outside the schema, not for a `$ref` either."""
+    """Return a validator that never looks outside the schema, not for a `$ref` either."""
     try:
         return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, retriever=_refuse)
     except ValueError as error:
@@ -82,7 +82,7 @@ def of_tool(name: str) -> str:
 
 
 def as_object(arguments: Any) -> dict[str, Any]:
-    """A copy of the arguments, if they are an object of bearable depth."""
+    """Return a copy of the arguments, if they are an object within the depth limit."""
     if type(arguments) is not dict and not isinstance(arguments, Mapping):
         raise ArgumentsInvalid([f"arguments: expected an object, got {show(arguments)}"])
     copied = dict(arguments)
@@ -115,10 +115,10 @@ def find_problems(
     error: Exception | None = None,
     unknown: Iterable[UnknownKeys] = (),
 ) -> list[str]:
-    """Every way in which the arguments do not fit, up to a readable number.
+    """Return every way in which the arguments do not fit, up to a readable number.
 
-    `error` is msgspec's, for what a schema cannot say: 1.0 for an int, the refusal of a `__post_init__`.
-    `unknown` are keys that the validator does not mind.
+    `error` is msgspec's, for rules that a schema cannot express: 1.0 for an int, the refusal of a `__post_init__`.
+    `unknown` are keys that the validator accepts.
     """
     try:
         errors = validator.iter_errors(arguments)
@@ -139,7 +139,7 @@ def find_problems(
 
 
 def as_json(arguments: Any) -> Any:
-    """The arguments of a Python caller as JSON, or why they cannot be."""
+    """Return the arguments of a Python caller as JSON, or the reason they cannot be."""
     try:
         plain = dump(arguments)
     except ToolValidationError as error:
@@ -189,7 +189,9 @@ class _Wording:
             yield f"{show_path(path) or 'arguments'}: {_wording(error)}"
 
     def _refused_keys(self, error: jsonschema_rs.ValidationError, keys: list[str]) -> Iterator[str]:
-        """A key that fails by its value, or in an alternative, is unevaluated too; of that its own error speaks."""
+        """Report refused keys. A key that fails by its value, or in an alternative, is unevaluated too; its own error
+        covers it.
+        """
         known, of_others = self._known(error)
         path = tuple(error.instance_path)
         self._unexplained += [(*path, key) for key in keys if key in known]
@@ -214,7 +216,7 @@ class _Wording:
             yield f"{show_path(path) or 'arguments'}: and {rest} more unknown keys"
 
     def last_resort(self) -> list[str]:
-        """Keys that are declared and refused all the same: a schema that contradicts itself."""
+        """Report keys that are declared and refused all the same: a schema that contradicts itself."""
         return [
             f"{show_path(path)}: the schema refuses this key here"
             for path in self._unexplained[:MAX_PROBLEMS]
@@ -223,7 +225,7 @@ class _Wording:
     def _explain_branches(
         self, error: jsonschema_rs.ValidationError, branches: list[list[jsonschema_rs.ValidationError]]
     ) -> Iterator[str]:
-        """Of several alternatives, speak of the one whose shape the value has; else of the shapes it may have."""
+        """Report the alternative whose shape the value has; otherwise list the possible shapes."""
         path, got = error.instance_path, show(error.instance)
         here = show_path(path) or "arguments"
         if fitting := sum(not branch for branch in branches):  # an alternative without errors fits
@@ -253,20 +255,20 @@ class _Wording:
             yield f"{here}: expected {expected}, got {got}" if names else f"{here}: {_wording(error)}"
 
     def _aside(self, branch: list[jsonschema_rs.ValidationError]) -> Iterator[str]:
-        """The words for an alternative, which may not be the one that was meant."""
+        """Report an alternative that may not be the one that was meant."""
         aside = _Wording(self._known, self._value)
         return (line for one in branch for line in aside.explain(one))
 
 
 def _is_rest(evaluation_path: Path) -> bool:
-    """The path ends at the keyword, not at a property of that name."""
+    """Tell if the path ends at the keyword, not at a property of that name."""
     return evaluation_path[-1:] == ["additionalProperties"] and evaluation_path[-2:-1] not in [
         [one] for one in ("properties", "patternProperties", "$defs")
     ]
 
 
 def _below(path: Path, line: str) -> str:
-    """A problem of a value as one of the whole that holds it there."""
+    """Return a problem of a part as a problem of the whole, with the longer path."""
     here = show_path(path)
     if line.startswith("arguments: "):
         return here + line.removeprefix("arguments")
@@ -309,7 +311,7 @@ def _wording(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _is_of_other_kind(error: jsonschema_rs.ValidationError, path: Path) -> bool:
-    """The value is of another type than the alternative, or carries another tag."""
+    """Tell if the value is of another type than the alternative, or has another tag."""
     if error.kind.name == "type":
         return error.instance_path == path
     return len(_tag_options(error)) == 1 and len(error.instance_path) == len(path) + 1
@@ -322,7 +324,7 @@ def _tag_options(error: jsonschema_rs.ValidationError) -> list[Any]:
 
 
 def known_keys(*nodes: Any) -> list[str]:
-    """The keys that schemas declare or ask for, patterns last."""
+    """Return the keys that schemas declare or require, patterns last."""
     names: dict[str, None] = {}
     for node in nodes:
         declared = node.get("properties", {})
@@ -333,7 +335,7 @@ def known_keys(*nodes: Any) -> list[str]:
 
 
 def types_of(node: Any) -> set[str]:
-    """The types a schema may accept, by its own `type`."""
+    """Return the types a schema may accept, by its own `type`."""
     everything = {"object", "array", "string", "number", "integer", "boolean", "null"}
     if not isinstance(node, dict):
         return everything if node else set()
@@ -346,13 +348,13 @@ def _either(names: Iterable[str]) -> str:
 
 
 def show_path(path: Path) -> str:
-    """['inner', 'counts', 0] as `inner.counts[0]`."""
+    """Return ['inner', 'counts', 0] as `inner.counts[0]`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
 def show(value: Any) -> str:
-    """The value as JSON when it is short, else what it is; never the whole of something large."""
+    """Return the value as JSON if it is short, else a description; never the whole of something large."""
     if isinstance(value, str):
         return msgspec.json.encode(shorten(value, MAX_SHOWN)).decode()
     if isinstance(value, Mapping | list | tuple) and len(value) > 3:

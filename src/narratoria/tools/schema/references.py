@@ -84,7 +84,7 @@ class References:
         return Place(node, (*place.scope, position.resource))
 
     def referred(self, place: Place) -> list[Place]:
-        """What the references of a place mean; the validator has refused one that leads nowhere."""
+        """Return the places that the references of a place lead to; the validator refuses one that leads nowhere."""
         return [
             target
             for keyword in REFERENCES
@@ -144,11 +144,11 @@ class References:
         return place.node if isinstance(place.node, bool) else self.validator(place).is_valid(value)
 
     def steps_to(self, place: Place) -> int:
-        """How many references `validator(place)` follows before it is there."""
+        """Return the number of references that `validator(place)` follows on its way."""
         return 1 + (len(place.scope) if self._by_scope else 0)
 
     def validator(self, place: Place) -> Validator:
-        """A validator of one subschema, in which every reference means what it means in the whole."""
+        """Return a validator of one subschema, in which every reference means the same as in the whole."""
         key = (id(place.node), place.scope if self._by_scope else ())
         if key not in self._validators:
             self._validators[key] = self._compile(place)
@@ -188,7 +188,7 @@ def _step(key: str | int) -> str:
 
 
 def _join(base: str, address: str) -> str:
-    """`urljoin` for every scheme: it leaves those it does not know alone."""
+    """Join addresses like `urljoin`, but for every scheme."""
     scheme, colon, rest = base.partition(":")
     if not rest.startswith("//") or ":" in address.partition("/")[0]:
         return address

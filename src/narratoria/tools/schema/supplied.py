@@ -1,4 +1,5 @@
-"""Parameters declared by a JSON Schema (004 `Schema`): processes with a manifest, tools of other servers."""
+"""Parameters declared by a JSON Schema: processes with a manifest, tools of other servers."""
+# 004 `Schema`.
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ _CONTAINERS: Final = frozenset(("object", "array"))
 def parser_for_schema(
     schema: Mapping[str, Any], *, name: str = ""
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """A function that checks arguments against the schema and returns them with its defaults filled in.
+    """Return a function that checks arguments against the schema and fills in its defaults.
 
     Undeclared keys are refused wherever the schema declares any and does not say otherwise. An object that declares
     no keys at all (`{"type": "object"}`) is free-form.
@@ -69,9 +70,7 @@ def parser_for_schema(
 def _read(schema: Mapping[str, Any], name: str) -> Schema:
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         got = show(schema.get("type")) if isinstance(schema, Mapping) else show(schema)
-        raise ToolValidationError(
-            f'{of_tool(name)}parameters need "type": "object" at the top (004), got {got}'
-        )
+        raise ToolValidationError(f'{of_tool(name)}parameters need "type": "object" at the top, got {got}')
     read: Schema = dict(schema)
     if _DIALECT in str(read.get("$schema", "")):
         del read["$schema"]  # older drafts are read as 2020-12, the one dialect this runtime speaks
@@ -83,7 +82,7 @@ def _read(schema: Mapping[str, Any], name: str) -> Schema:
 
 
 class _Plain:
-    """By a closed schema: one look of the validator."""
+    """A check by a closed schema: one run of the validator."""
 
     def __init__(self, strict: Schema, name: str) -> None:
         self.references = References(strict)
@@ -96,7 +95,7 @@ class _Plain:
         return find_problems(self._validator, self._known_from(self.references.top), value)
 
     def problems_at(self, place: Place, value: Any) -> list[str]:
-        """What is wrong with a value by one part of the schema."""
+        """Return the problems of a value by one part of the schema."""
         known = self._known_from(place, self.references.steps_to(place))
         return find_problems(self.references.validator(place), known, value)
 
@@ -109,7 +108,7 @@ def _declared_at(place: Place | None) -> list[str]:
 
 
 class _Combined(_Plain):
-    """By the schema as it is and, beside it, by the keys that the parts that apply know."""
+    """A check by the schema as it is and, beside it, by the keys that its applying parts know."""
 
     def __init__(self, schema: Schema, name: str) -> None:
         super().__init__(schema, name)
@@ -180,7 +179,7 @@ def _closed(schema: Schema) -> Schema | None:
 
 
 def _leads_to(place: Place, references: References) -> list[Place] | None:
-    """The places that judge a value instead of this one; None where they judge it together."""
+    """Return the places that judge a value instead of this one; None if they judge it together with this one."""
     node = place.node
     combined = [keyword for keyword in ("$ref", "allOf", "anyOf", "oneOf") if keyword in node]
     if not combined:

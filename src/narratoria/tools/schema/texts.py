@@ -1,4 +1,4 @@
-"""Text that stands for something else in JSON: its patterns, and the words for them."""
+"""Text forms of values in JSON: their patterns, and the words for them."""
 
 from __future__ import annotations
 

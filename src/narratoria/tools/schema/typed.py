@@ -1,4 +1,5 @@
-"""Parameters declared as a dataclass or a Struct (002 "Dataclass-only schemas"; ours adds Structs)."""
+"""Parameters declared as a dataclass or a Struct."""
+# 002 "Dataclass-only schemas"; ours adds Structs.
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _LARGEST: Final = sys.float_info.max  # beyond are only infinity and, unlike any
 
 
 def schema_for(type_: Any, *, name: str = "") -> Schema:
-    """JSON Schema 2020-12 of a dataclass, a Struct or None, closed to unknown keys at every depth.
+    """Return the JSON Schema 2020-12 of a dataclass, a Struct or None, closed to unknown keys at every depth.
 
     Descriptions come from class docstrings, from `field(metadata={"description": …})`, and, with other
     constraints, from `Annotated[…, msgspec.Meta(…)]`.
@@ -104,7 +105,7 @@ def _mentions(part: Any, reference: str) -> bool:
 
 
 def parser_for(type_: Any, *, name: str = "") -> Callable[[Mapping[str, Any]], Any]:
-    """A function from raw arguments to the type; it raises `ArgumentsInvalid` with every problem it finds."""
+    """Return a function from raw arguments to the type; it raises `ArgumentsInvalid` with every problem it finds."""
     schema = schema_for(type_, name=name)
     validator = compile_schema(schema, name)
     if type_ is None or type_ is type(None):
@@ -136,7 +137,9 @@ def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[s
 
 
 def _deep_parser(type_: Any, schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], Any]:
-    """msgspec ignores unknown keys of dataclasses and reads more text than the schema says, so both judge."""
+    """Return a parser that uses msgspec and the validator: msgspec ignores unknown keys of dataclasses and accepts
+    more text than the schema says.
+    """
 
     patterned = _mentions_key(schema, "pattern")
 
@@ -161,7 +164,7 @@ def _fits(validator: Validator, given: dict[str, Any]) -> bool:
 
 
 def _with_text(value: Any) -> Any:
-    """Decimals of a Python caller as the text they are in JSON; the validator takes them for numbers."""
+    """Return the decimals of a Python caller as text, as in JSON; the validator takes them for numbers."""
     if isinstance(value, dict):
         return {key: _with_text(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -170,7 +173,7 @@ def _with_text(value: Any) -> Any:
 
 
 def _is_plain_dataclass(type_: Any, schema: Schema) -> bool:
-    """Whether filling `__dict__` makes the same instance as the generated `__init__` would."""
+    """Tell if filling `__dict__` makes the same instance as the generated `__init__` would."""
     return (
         isinstance(type_, type)
         and dataclasses.is_dataclass(type_)
@@ -185,12 +188,12 @@ def _is_plain_dataclass(type_: Any, schema: Schema) -> bool:
 
 
 def _is_plain_attribute(type_: type[Any], name: str) -> bool:
-    """Not a property of the class, nor a name that a Struct keeps for itself."""
+    """Tell if a name is neither a property of the class nor one that a Struct reserves."""
     return not hasattr(getattr(type_, name, None), "__set__") and not hasattr(msgspec.Struct, name)
 
 
 def _is_scalar(part: Schema) -> bool:
-    """Whether msgspec alone takes what the schema says: nothing inside, no format, no pattern."""
+    """Tell if msgspec alone accepts exactly what the schema says: nothing inside, no format, no pattern."""
     if not part.keys() <= _SIMPLE:
         return False
     if "anyOf" in part:
@@ -201,10 +204,12 @@ def _is_scalar(part: Schema) -> bool:
 def _flat_parser(
     type_: type[Any], schema: Schema, validator: Validator
 ) -> Callable[[Mapping[str, Any]], Any]:
-    """The common case, at half the cost: msgspec is three times as fast on a Struct as on a dataclass, and it
-    forbids unknown keys there. So the arguments go through a Struct of the same fields; the assignments are
-    generated, as dataclasses generate theirs. Where every field is given and is of exactly its plain type, there
-    is nothing left for msgspec to judge."""
+    """Return the parser of the common case, at half the cost.
+
+    msgspec is three times as fast on a Struct as on a dataclass, and it forbids unknown keys there. So the arguments
+    go through a Struct of the same fields; the assignments are generated, as dataclasses generate theirs. If every
+    field is given and is of exactly its plain type, msgspec is not needed at all.
+    """
     twin = msgspec.defstruct(type_.__name__, _twin_fields(type_), kw_only=True, forbid_unknown_fields=True)
     names = [field.name for field in dataclasses.fields(type_)]
     source = "\n".join(

@@ -19,7 +19,7 @@ from narratoria.tools.schema.references import REFERENCES, Place, References, Sc
 
 
 class _Declares(enum.IntEnum):
-    """How surely the schemas of an object say which keys it has."""
+    """The certainty with which the schemas of an object list its keys."""
 
     NOTHING = 0  # free-form
     PERHAPS = 1  # one alternative declares keys, another that fits too does not: free-form
@@ -73,7 +73,7 @@ class KeyFinder:
                 yield from self._find(child, self._below_key(parts, key), (*path, key))
 
     def known_to(self, place: Place, value: Any) -> list[str]:
-        """The keys that a place and what it brings in know for this value."""
+        """Return the keys that a place and its applying parts know for this value."""
         return known_keys(*(part.node for part in self._applying(value, [(place, False)])[0]))
 
     # --- the schemas of one value ----------------------------------------------------------------------
@@ -88,7 +88,7 @@ class KeyFinder:
         return parts, max(said)
 
     def _gather(self, place: Place, asks: bool, value: Any, parts: list[_Part], seen: _Seen) -> _Declares:
-        """Adds the place and every place that applies with it; answers whether they declare keys."""
+        """Add the place and every place that applies with it; return whether they declare keys."""
         node = place.node
         if not isinstance(node, dict):
             return _Declares.NOTHING
@@ -126,12 +126,12 @@ class KeyFinder:
         return max(found)
 
     def _chosen(self, branches: list[Place], value: Any) -> list[Place]:
-        """The alternatives that accept a value; of a value that fits none, those it may have meant."""
+        """Return the alternatives that accept a value; for a value that fits none, those it may have meant."""
         accepting = [one for one in branches if self._references.accepts(one, value)]
         return accepting or [one for one in branches if self._is_meant(one, value)] or branches
 
     def _is_meant(self, branch: Place, value: Any) -> bool:
-        """Of the same type, and with no tag of another alternative."""
+        """Tell if a value is of the same type, and has no tag of another alternative."""
         for part in (branch, *self._references.referred(branch)) if isinstance(branch.node, dict) else ():
             if isinstance(part.node, bool):
                 continue
@@ -221,7 +221,7 @@ class KeyFinder:
 
 
 def _either(alternatives: list[_Declares]) -> _Declares:
-    """What alternatives that all fit say together."""
+    """Combine the certainties of alternatives that all fit."""
     if not alternatives or max(alternatives) is _Declares.NOTHING:
         return _Declares.NOTHING
     return _Declares.SURELY if min(alternatives) is _Declares.SURELY else _Declares.PERHAPS
@@ -234,7 +234,7 @@ def _declared(node: Schema) -> _Declares:
 
 
 def _is_open(node: Schema) -> bool:
-    """The node itself speaks of all other keys: `additionalProperties: true`, or a schema for them."""
+    """Tell if the node itself covers all other keys: `additionalProperties: true`, or a schema for them."""
     return (
         node.get("additionalProperties", False) is not False
         or node.get("unevaluatedProperties", False) is not False
@@ -242,7 +242,7 @@ def _is_open(node: Schema) -> bool:
 
 
 def _required(node: Schema) -> set[str]:
-    """Keys that a node asks for without declaring them: refusing them would refuse every object."""
+    """Return keys that a node requires without declaring them: refusing them would refuse every object."""
     asked = {*node.get("required", ()), *node.get("dependentSchemas", ())}
     if "dependentRequired" in node:
         for key, others in node["dependentRequired"].items():
