@@ -1,4 +1,4 @@
-"""World state: a tree that changes by committed drafts only, and everything else a story remembers."""
+"""A session: the state tree, changed only by committed drafts, with its memory, assets and resources."""
 
 from narratoria.session.dispatcher import Dispatcher, ToolInvoked
 from narratoria.session.draft import Draft

@@ -1,4 +1,4 @@
-"""Which assets stand in a session, by the record that told of each. A long game has thousands of them."""
+"""The assets of a session, by the record that stored each. A long game has thousands of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from narratoria.events import AssetStored
 
 
 class AssetChanges(msgspec.Struct, omit_defaults=True):
-    """What became of a session's assets between two snapshots."""
+    """The assets added and removed between two snapshots."""
 
     made: dict[int, AssetStored] = {}
     gone: list[int] = []
@@ -22,8 +22,8 @@ class AssetChanges(msgspec.Struct, omit_defaults=True):
 
 
 class AssetRecords(MutableMapping[int, AssetStored]):
-    """A snapshot holds what changed since the one before. Those before it are read when somebody asks for an asset,
-    so that neither a snapshot nor an opening costs more the longer the game is.
+    """The standing assets by record number. A snapshot holds only the changes since the one before; earlier ones are
+    read when an asset is asked for, so that neither a snapshot nor an opening costs more the longer the game is.
 
     `earlier(seq)` gives the assets that stood at the snapshot `seq`.
     """
@@ -42,18 +42,18 @@ class AssetRecords(MutableMapping[int, AssetStored]):
             self._all[seq] = stored
 
     def discard(self, seq: int) -> None:
-        """Leave it out, if it is there."""
+        """Remove an asset, if it is there."""
         self._made.pop(seq, None)
         self._gone.add(seq)
         if self._all is not None:
             self._all.pop(seq, None)
 
     def changes(self) -> AssetChanges:
-        """What the next snapshot has to hold."""
+        """Return the changes that the next snapshot has to hold."""
         return AssetChanges(dict(self._made), sorted(self._gone))
 
     def kept(self, changes: AssetChanges, seq: int) -> None:
-        """The snapshot `seq` holds these now."""
+        """Note that the snapshot `seq` holds these changes."""
         self._seq = seq
         self._gone.difference_update(changes.gone)
         for key, stored in changes.made.items():

@@ -1,7 +1,8 @@
-"""Assets: files that tools wrote, checked and copied into a content-addressed store (000 §4.3, §7).
+"""Assets: files that tools wrote, checked and copied into a content-addressed store.
 
 A copy under the hash of its bytes outlives the tool's own file, so a session can be replayed and exported.
 """
+# 000 §4.3, §7.
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class AssetStore:
         return self._root
 
     def path_of(self, digest: str) -> Path:
-        """Where the content with this hash lies; raises `KeyError` where there is none."""
+        """Return the path of the content with this hash; raise `KeyError` if there is none."""
         if not _HASH.fullmatch(digest):
             raise KeyError(digest)
         path = self.root / digest[:2] / digest
@@ -66,14 +67,14 @@ class AssetStore:
                 yield path.name
 
     def discard(self, digest: str) -> int:
-        """Remove a file nobody refers to; returns the bytes freed."""
+        """Remove an unreferenced file; return the bytes freed."""
         path = self.path_of(digest)
         size = path.stat().st_size
         path.unlink()
         return size
 
     def accept(self, call: str, asset: Asset, base: Path | None = None) -> AssetStored:
-        """Check the file an event speaks of and keep a copy; raise `AssetRefused` with the reason."""
+        """Check the file that an event names and keep a copy; raise `AssetRefused` with the reason."""
         if not asset.asset_id.strip():
             raise AssetRefused("asset: assetId is empty; give each asset a name of its own")
         if not is_media_type(asset.media_type):
@@ -94,7 +95,7 @@ class AssetStore:
         )
 
     def add_bytes(self, content: bytes) -> str:
-        """Keep content that is already at hand (an import) and return its hash."""
+        """Keep content that is already in memory (an import) and return its hash."""
         digest = hashlib.sha256(content).hexdigest()
         if digest not in self:
             with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
@@ -111,7 +112,7 @@ class AssetStore:
         self._settle(copy, digest)
 
     def sweep(self, before: float) -> None:
-        """Remove what a process that was killed left half copied, if it is older than that time."""
+        """Remove half-made copies of a killed process, if they are older than `before`."""
         for left in self.root.glob("incoming/*"):
             if left.stat().st_mtime < before:
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
@@ -144,7 +145,7 @@ class AssetStore:
                 raise self._unkept(error) from None
 
     def _keep(self, source: int, head: bytes, where: str) -> tuple[str, int]:
-        """Copy what is left of `source` behind `head`; the hash and the size."""
+        """Copy the rest of `source` behind `head`; return the hash and the size."""
         hasher, size = hashlib.sha256(), 0
         name = Path()
         try:
@@ -186,13 +187,13 @@ class AssetStore:
 
 
 def shown(path: Path) -> str:
-    """A path as it is told: one that is too long to be read is cut."""
+    """Return a path for a message; one that is too long is cut."""
     text = str(path)
     return text if len(text) <= _PATH_SHOWN else f"{text[:_PATH_SHOWN]}… ({len(text):,} characters)"
 
 
 def _is_of_the_system(fd: int, path: Path, status: os.stat_result) -> bool:
-    """Whether the opened file lies where the kernel shows itself; shared memory is a place for files.
+    """Tell if the opened file lies in a folder of the kernel, such as /proc; shared memory is allowed.
 
     The descriptor tells, not the path: a link may point elsewhere, or be gone, a moment after it was followed.
     """
@@ -205,7 +206,7 @@ def _is_of_the_system(fd: int, path: Path, status: os.stat_result) -> bool:
 
 @cache
 def _kernel_devices() -> frozenset[int]:
-    """The devices of /proc and /sys, where those are mounts of their own."""
+    """Return the devices of /proc and /sys, where those are mounts of their own."""
     devices = {number for root in ("/proc", "/sys") if (number := _device(root)) is not None}
     return frozenset(devices - {_device("/")})
 
@@ -218,7 +219,7 @@ def _device(path: str) -> int | None:
 
 
 def _path_of_descriptor(fd: int) -> str | None:
-    """The path under which the kernel knows an opened file; None where it does not tell."""
+    """Return the kernel's path of an opened file; None if it is unknown."""
     try:
         if sys.platform == "darwin":
             import fcntl

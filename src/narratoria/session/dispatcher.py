@@ -1,4 +1,4 @@
-"""In-process publish and subscribe. A subscriber that fails is reported, never thrown at the publisher."""
+"""In-process publish and subscribe. A failing subscriber is reported; its exception never reaches the publisher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Handler = Callable[[Any], None]
 
 
 class ToolInvoked(msgspec.Struct, frozen=True):
-    """Telemetry of one call (002, dispatch step 8)."""
+    """Telemetry of one call."""
+
+    # 002, "Runtime Dispatch", step 8.
 
     tool: str
     call_id: str
@@ -34,7 +36,7 @@ class SubscriberFailed(msgspec.Struct, frozen=True):
 
 
 class Dispatcher:
-    """Subscribers by event type; `object` hears everything."""
+    """Subscribers by event type; those of `object` get every event."""
 
     __slots__ = ("_audience", "_handlers", "heard")
 
@@ -46,7 +48,7 @@ class Dispatcher:
         ] = {}  # who hears a type, `object` included; made when asked
 
     def subscribe(self, event_type: type[E], handler: Callable[[E], None]) -> Callable[[], None]:
-        """Call `handler` with every event of exactly this type; returns what unsubscribes it."""
+        """Call `handler` with every event of exactly this type; return a function that unsubscribes it."""
         self._handlers[event_type] = (*self._handlers.get(event_type, ()), handler)
         self._audience = {}
         self.heard = True

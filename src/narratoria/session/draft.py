@@ -1,8 +1,8 @@
-"""A draft: what one attempt of a call has done so far, visible to itself and to nobody else.
+"""A draft: the changes of one attempt of a call so far, visible only to itself.
 
-A draft holds operations, not copies. Reads look through it to the session (or to the draft of the enclosing call),
-so siblings that commit meanwhile show through. Committing hands the operations on, in the order they were made;
-discarding forgets them. Nothing is ever restored as a whole, so no sibling's work can be erased.
+A draft holds operations, not copies. Reads look through it to the session (or to the draft of the enclosing call), so
+that commits of siblings show through. Committing hands the operations on, in the order they were made; discarding
+forgets them. Nothing is ever restored as a whole, so no sibling's work can be erased.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ T = TypeVar("T")
 
 
 class PatchMade(msgspec.Struct, gc=False):
-    """A patch, or several in a row as the one they amount to, and the records that carry them in the journal."""
+    """A patch, or several in a row merged into one, and the journal records that carry them."""
 
     patch: JsonObject
     seqs: list[int] = []
     made: int = 1  # how many patches this is; fewer records than that, and the journal has to carry it itself
 
     def followed_by(self, patch: JsonObject) -> bool:
-        """Take in a patch that follows on this one; False if the two cannot be told as one."""
+        """Merge in a patch that follows this one; return False if the two cannot be merged."""
         if self.made == 1:
             self.patch = copy_patch(self.patch)  # until now it was the event's own
         if not compose(self.patch, patch):
@@ -102,7 +102,7 @@ class Notified:
 
 
 class SliceRecorded:
-    """What a reducer made of a slice, known from a record: the values it `added`, or all it left."""
+    """A reducer's recorded result for a slice: the values it `added`, or all values after it."""
 
     __slots__ = ("added", "slice", "values")
 
@@ -148,26 +148,26 @@ class Draft(msgspec.Struct, eq=False):
         return cls(parent, parent.root, parent.depth + 1)
 
     def draft(self) -> Draft:
-        """A draft within this one: part of the same transaction, dropped on its own."""
+        """Open a draft within this one: part of the same transaction, dropped on its own."""
         return Draft.of(self)
 
     @property
     def effects(self) -> list[EffectApplied]:
-        """What the call did outside the session, for the journal."""
+        """The call's effects outside the session, for the journal."""
         if self._effects is None:
             self._effects = []
         return self._effects
 
     @property
     def applied(self) -> list[Any]:
-        """What the pipeline needs to take effects back if this draft is dropped."""
+        """The applied effects that the pipeline takes back if this draft is dropped."""
         if self._applied is None:
             self._applied = []
         return self._applied
 
     @property
     def cascades(self) -> int:
-        """How many effects that run tools this call is inside of."""
+        """The number of enclosing effects that run tools."""
         above = self.parent
         return above.cascades + above.cascading if isinstance(above, Draft) else 0
 
@@ -183,7 +183,7 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def state(self) -> StateView:
-        """The state with this draft's patches laid over it, and those of the drafts around it."""
+        """The state with the patches of this draft and of the enclosing drafts laid over it."""
         layers = self._layers()
         return StateView(self.root.tree, layers) if layers else self.root.state
 
@@ -212,7 +212,7 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def completed_tools(self) -> Set[str]:
-        """The tools that count as completed, seen from within this call: those of its own parts too."""
+        """The tools that count as completed inside this call: those of its own parts too."""
         above = self.parent.completed_tools
         return above | self._completed if self._completed else above
 
@@ -245,7 +245,7 @@ class Draft(msgspec.Struct, eq=False):
         self._publish(call_id, event, self._patch(event.patch) if type(event) is StatePatch else None)
 
     def emit_all(self, call_id: str, events: Sequence[ToolEvent]) -> None:
-        """The same for many at once, on the loop's thread, none of them an asset: what a process wrote."""
+        """Take many events of a process at once, on the loop's thread, none of them an asset."""
         self.events.extend(events)
         recording = self.root.recording
         seq = self.root.record_emitted(call_id, events) if recording else 0
@@ -266,7 +266,7 @@ class Draft(msgspec.Struct, eq=False):
 
     @property
     def patched(self) -> JsonObject:
-        """The patches so far, merged."""
+        """Return the patches so far, merged."""
         merged: JsonObject = {}
         for operation in self.operations:
             if type(operation) is PatchMade:
@@ -286,7 +286,7 @@ class Draft(msgspec.Struct, eq=False):
         self._on_loop(record)
 
     def _on_loop(self, action: Callable[[], None]) -> None:
-        """Records are written by the loop's thread alone; a worker thread hands them over in order."""
+        """Run an action on the loop's thread, which alone writes records; a worker thread hands them over in order."""
         if self.loop is None:
             action()
         else:
@@ -323,8 +323,9 @@ class Draft(msgspec.Struct, eq=False):
         self.report(denied.reason, level="warn")
 
     def add_state_change(self, path: str, change: StateChange, value: Any = None) -> None:
-        """A state effect. Tried on the state as it is seen now, so that a misfit fails the call, then evaluated
-        again at the commit."""
+        """Add a state effect. It is tried on the present state, so that a misfit fails the call, then evaluated again
+        at the commit.
+        """
         value = dump(value)
         change_to_patch(self.state, path, change, value)
         self.operations.append(StateChanged(path, change, value))
@@ -336,7 +337,7 @@ class Draft(msgspec.Struct, eq=False):
         self.operations.append(Dispatched(event))
 
     def complete(self, tool: str) -> None:
-        """A call within this one is committed: its tool counts as completed as long as this draft does."""
+        """Count a committed call within this one: its tool is completed as long as this draft exists."""
         if self._completed is None:
             self._completed = set()
         self._completed.add(tool)
@@ -371,7 +372,7 @@ class Draft(msgspec.Struct, eq=False):
     # --- ending ----------------------------------------------------------------------------------------
 
     def _hand_up(self, parent: Draft) -> None:
-        """A composed call is one transaction: its parts commit into its draft, and only that into the session."""
+        """Hand a part's changes to the enclosing call's draft: a composed call is one transaction."""
         parent.operations.extend(self.operations)
         parent.effects.extend(self.effects)
         parent.applied.extend(self.applied)
@@ -385,7 +386,7 @@ class Draft(msgspec.Struct, eq=False):
                     parent.memory.apply(operation)
 
     def commit(self, call_id: str) -> None:
-        """Make what this draft holds part of the session, or of the enclosing call's draft."""
+        """Make the changes of this draft part of the session, or of the enclosing call's draft."""
         changed = () if self._resources is None else self._changed(self._resources)
         if self.operations or self._effects or self._applied or self._completed or changed:
             if isinstance(self.parent, Draft):
@@ -396,18 +397,18 @@ class Draft(msgspec.Struct, eq=False):
             self.commit_resources()
 
     def commit_resources(self) -> None:
-        """Keep what was done to resources, and nothing else."""
+        """Keep the changes to resources, and nothing else."""
         for problem in self.resources.commit():
             self.report(problem)
 
     def _changed(self, resources: ResourceContext) -> Sequence[ResourceChange]:
-        """What the journal keeps of resources, once the outermost call is committed."""
+        """Return the resource changes for the journal, once the outermost call is committed."""
         if isinstance(self.parent, Draft) or not self.root.recording:
             return ()
         return resources.changes(self._effects or ())
 
     def discard(self) -> None:
-        """Forget everything but the assets, which `keep` may yet save. Only resources need an act."""
+        """Forget everything but the assets, which `keep` may still save. Only resources are put back actively."""
         self.operations = [one for one in self.operations if type(one) is AssetMade]
         self._slices = None
         self._completed = None
@@ -416,7 +417,8 @@ class Draft(msgspec.Struct, eq=False):
                 self.report(problem)
 
     def keep(self, call_id: str) -> None:
-        """Keep the assets of a call that failed, after `discard`: only its patches are dropped (000 §13.4 rule 7)."""
+        """Keep the assets of a failed call, after `discard`: only its patches are dropped."""
+        # 000 §13.4 rule 7.
         if isinstance(self.parent, Draft):
             self.parent.operations.extend(self.operations)
         elif self.operations:

@@ -1,8 +1,8 @@
-"""What a call changed among a session's files: kept with its commit, taken back by an undo, in a later run too.
+"""Changes of a call to a session's files: kept with its commit, taken back by an undo, also in a later run.
 
-Per path there is one change: what stood there before the call and what it left. Those of a turn are taken back
-together. For each path they are followed back from what is there now; where somebody else has written since, the path
-is left as it is, and the reason is said.
+Per path there is one change: the content before the call and after it. Those of a turn are taken back together. Each
+path is followed back from its present content; if somebody else has written since, the path is left as it is, and the
+reason is given.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 LARGEST_KEPT: Final = 4 * 1024 * 1024
 """Bytes of a replaced file that the journal keeps for a later undo."""
 KEPT_OF_A_CALL: Final = 16 * 1024 * 1024
-"""And of all files that one call replaced."""
+"""Bytes of all replaced files of one call that the journal keeps."""
 DIRECTORY: Final = "directory"
 LEFT_AS_IT_IS: Final = "it was changed since then"
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One path. `before` and `left` are the SHA-256 of a file, `directory`, or None where there was nothing."""
+    """One changed path. `before` and `left` are the SHA-256 of a file, `directory`, or None where there was nothing."""
 
     path: str
     before: str | None = None
@@ -56,7 +56,7 @@ Standing = bytes | str | None  # a file's content, DIRECTORY, or nothing
 
 
 def changes_of(found: Iterable[tuple[str, Standing, int | None, str | None]]) -> list[FileChange]:
-    """Of (path, what stood there, its mode, what was left) those where the two differ."""
+    """Return the changes among (path, content before, its mode, content after): those where the two differ."""
     room = KEPT_OF_A_CALL
     changes: list[FileChange] = []
     for path, before, mode, left in found:
@@ -80,7 +80,7 @@ def changes_of(found: Iterable[tuple[str, Standing, int | None, str | None]]) ->
 
 @dataclass(slots=True)
 class _Path:
-    """A path, the changes to it by their number, and what it is to become: what `oldest` found there."""
+    """A path, the numbers of its changes, and the content to restore: the one before `oldest`."""
 
     path: str
     numbers: list[int]
@@ -103,9 +103,9 @@ def take_back(
     *,
     try_only: bool = False,
 ) -> list[str | None]:
-    """Put back what these changes found, however they follow each other. For each the reason why not, or None.
+    """Put back the content before these changes, in any order. Return for each the reason why not, or None.
 
-    What is as it was already counts as taken back: an undo that was cut short is made again. `put` writes a file.
+    Content that is already restored counts as success: an interrupted undo is repeated. `put` writes a file.
     """
     reasons: list[str | None] = [None] * len(changes)
     paths: list[_Path] = []
@@ -127,7 +127,9 @@ def take_back(
 def _found(
     files: Filesystem, path: str, changes: Sequence[FileChange]
 ) -> tuple[str | None, FileChange] | str:
-    """What is there now and the change that found what is to stand there again; or why that cannot be."""
+    """Return the present content of a path and the change whose earlier content is to be restored, or the reason it
+    cannot be.
+    """
     try:
         now = _standing(files, path)
     except (OSError, PathRefusedError) as problem:
@@ -147,7 +149,7 @@ def _standing(files: Filesystem, path: str) -> str | None:
 
 
 def _followed_back(now: str | None, changes: Sequence[FileChange]) -> FileChange | None:
-    """The change whose `before` is to stand again, if all lead from what is there now back to it."""
+    """Return the change whose `before` is to be restored, if all changes lead from the present content back to it."""
     lefts = [one.left for one in changes]
     first = next((one for one in changes if one.before not in lefts), changes[0])
     if now == first.before:
@@ -163,7 +165,9 @@ def _followed_back(now: str | None, changes: Sequence[FileChange]) -> FileChange
 
 
 def _in_order(paths: Sequence[_Path]) -> list[_Path]:
-    """What goes first, the innermost before what is around it; then what comes, the other way round."""
+    """Return the paths in working order: removals first, the innermost before the outer; then creations, the other
+    way round.
+    """
     going = [
         one
         for one in paths
@@ -204,7 +208,7 @@ def _mode(change: FileChange) -> int | None:
 
 
 def _hindrance(files: Filesystem, one: _Path, paths: Sequence[_Path]) -> str | None:
-    """Why it could not be put back, as far as that can be seen without trying."""
+    """Return the reason a path could not be put back, as far as it is known without trying."""
     if one.now != DIRECTORY:
         return None
     going = {other.path for other in paths if other.wanted is None}

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes, and whether that agrees with what a tool says it is."""
+"""Media types of files, by their first bytes, and the check of the type that a tool names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 HEAD_BYTES: Final = 4096
-"""How much of a file is looked at."""
+"""Number of bytes of a file that are inspected."""
 
 # RFC 6838 §4.2 restricted names; parameters may follow.
 _MEDIA_TYPE: Final = re.compile(
@@ -50,18 +50,20 @@ def is_media_type(text: str) -> bool:
 
 
 def essence(media_type: str) -> str:
-    """A media type without its parameters, in lower case."""
+    """Return a media type without its parameters, in lower case."""
     return media_type.partition(";")[0].strip().lower()
 
 
 def sniff(head: bytes) -> str | None:
-    """The usual media type of what begins like this, or None where the first bytes do not tell."""
+    """Return the usual media type of content that begins with `head`, or None if it is unknown."""
     names = _names(head)
     return names[0] if names else None
 
 
 def contradiction(media_type: str, head: bytes) -> str | None:
-    """How a file that begins with `head` contradicts its media type; None where it does not, or nobody can tell."""
+    """Return the contradiction between a file that begins with `head` and its media type; None if there is none, or
+    it is unknown.
+    """
     kind = essence(media_type)
     if not head:
         showable = kind.partition("/")[0] in ("image", "audio", "video")

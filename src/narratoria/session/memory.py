@@ -1,15 +1,15 @@
-"""What a session remembers, in four scopes (004 `MemoryManager`).
+"""The memory of a session, in four scopes.
 
-* `working`: the scratch of the task at hand.
-* `short-term`: forgotten after a time to live, an hour unless the write says otherwise.
-* `long-term`: kept until deleted.
-* `episodic`: what happened and when. Append-only: a write adds an entry `{"at": …, "value": …}` under its
-  key, a read gives the list of entries, oldest first. An update is refused; delete and clear are not.
+* `working`: the scratch of the task at hand. * `short-term`: forgotten after a time to live, an hour unless the write
+says otherwise. * `long-term`: kept until deleted. * `episodic`: what happened and when. Append-only: a write adds an
+entry `{"at": …, "value": …}` under its   key, a read gives the list of entries, oldest first. An update is refused;
+delete and clear are not.
 
-Every change is a `MemoryChange`: a draft (`memory_draft`) only records changes, `Memory.apply` makes one real and
-returns what takes it back. Values are JSON data, copied on the way in and on the way out, so nobody changes committed
-memory by holding a reference into it.
+Every change is a `MemoryChange`: a draft (`memory_draft`) only records changes, `Memory.apply` applies one and
+returns its inverse. Values are JSON data, copied on the way in and on the way out, so that a held reference cannot
+change committed memory.
 """
+# 004 `MemoryManager`.
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXPIRING: Final = ("working", "short-term")
 
 
 class MemoryAccessError(NarratoriaError):
-    """A use of memory that cannot be: an unknown scope, a value that is not JSON, an episode updated."""
+    """An invalid use of memory: an unknown scope, a value that is not JSON, an episode updated."""
 
 
 class Entry(NamedTuple):
@@ -65,7 +65,7 @@ class Memory:
     # --- reading ----------------------------------------------------------------------------------
 
     def read(self, scope: str, key: str, default: Any = None) -> Any:
-        """A copy of what is remembered under `key`, or `default`."""
+        """Return a copy of the value under `key`, or `default`."""
         entry = self._live(scope, key)
         return default if entry is None else state.plain(entry.value)
 
@@ -73,11 +73,11 @@ class Memory:
         return self._live(scope, key) is not None
 
     def keys(self, scope: str) -> list[str]:
-        """The keys of `scope`, the one written last at the end."""
+        """Return the keys of `scope`, the one written last at the end."""
         return [key for key, _ in self._living(scope)]
 
     def search(self, scope: str, query: str, limit: int | None = None) -> list[tuple[str, Any]]:
-        """The entries whose key or JSON text holds `query`, whatever its case; the newest first."""
+        """Return the entries whose key or JSON text contains `query`, in any case; the newest first."""
         needles = (query.casefold(), msgspec.json.encode(query)[1:-1].decode().casefold())
         found: list[tuple[str, Any]] = []
         for key, entry in reversed(self._living(scope)):
@@ -91,7 +91,7 @@ class Memory:
     # --- changing ---------------------------------------------------------------------------------
 
     def write(self, scope: str, key: str, value: Any, ttl: float | None = None) -> None:
-        """Remember `value` under `key` in place of what was there; in `episodic`, after what was there."""
+        """Store `value` under `key` in place of the old value; in `episodic`, after the old ones."""
         _check_key(scope, key)
         value = as_json(value, f"memory {scope}/{key}")
         if scope == EPISODIC:
@@ -101,10 +101,10 @@ class Memory:
         )
 
     def update(self, scope: str, key: str, value: Any | Callable[[Any], Any]) -> Any:
-        """Change what is remembered and return it: an object is merged (RFC 7396), anything else replaced.
+        """Change a value and return it: an object is merged (RFC 7396), anything else replaced.
 
-        A callable gets the present value, None where there is none, and returns the new one. The time an
-        entry has left to live stays. Two calls that run at once and update one key: the later commit wins.
+        A callable gets the present value, or None, and returns the new one. The entry keeps its remaining time to
+        live. If two concurrent calls update one key, the later commit wins.
         """
         _check_key(scope, key)
         if scope == EPISODIC:
@@ -124,19 +124,19 @@ class Memory:
         return state.plain(value)
 
     def delete(self, scope: str, key: str) -> bool:
-        """Forget `key`; False when nothing was remembered under it."""
+        """Delete `key`; return False if there was no value."""
         if self._live(scope, key) is None:
             return False
         self._change(MemoryChange(scope=scope, op="delete", key=key))
         return True
 
     def clear(self, scope: str) -> None:
-        """Forget everything in `scope`."""
+        """Delete everything in `scope`."""
         check_scope(scope)
         self._change(MemoryChange(scope=scope, op="clear"))
 
     def apply(self, change: MemoryChange) -> list[MemoryChange]:
-        """Make one recorded change and return the changes that take it back, in the order to apply them."""
+        """Apply one recorded change and return its inverse, in the order to apply it."""
         entries = self._entries(change.scope)
         self._forget_expired()
         if change.op == "clear":
@@ -160,7 +160,7 @@ class Memory:
         return writes(change.scope, change.key, old)
 
     def _apply_episode(self, entries: dict[str, Entry], change: MemoryChange) -> list[MemoryChange]:
-        """Add one entry, or (a delete that names its value) take one away: each is the other's inverse."""
+        """Add one entry, or (a delete that names its value) remove one: each is the other's inverse."""
         old = entries.pop(change.key, None)
         episodes: list[Any] = [] if old is None else old.value
         if change.op == "write":
@@ -177,7 +177,7 @@ class Memory:
     # --- keeping ----------------------------------------------------------------------------------
 
     def export(self) -> JsonObject:
-        """Everything remembered, as JSON data for `load`."""
+        """Return the whole memory, as JSON data for `load`."""
         return {
             scope: {
                 key: {
@@ -190,7 +190,7 @@ class Memory:
         }
 
     def changes(self) -> list[MemoryChange]:
-        """What makes an empty memory into this one."""
+        """Return the changes that make an empty memory into this one."""
         return [
             change
             for scope in SCOPES
@@ -199,7 +199,7 @@ class Memory:
         ]
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Remember exactly what an `export` holds."""
+        """Replace the memory by an `export`."""
         try:
             stored = msgspec.convert(data, dict[MemoryScope, dict[str, _Stored]])
         except msgspec.ValidationError as problem:
@@ -259,7 +259,7 @@ class Memory:
         return self._clock() + ttl
 
     def _forget_expired(self) -> None:
-        """Drop what has expired, each entry once, so that memory does not grow with what is forgotten."""
+        """Drop expired entries, each once, so that memory does not grow with them."""
         while self._timers and self._timers[0][0] <= self._clock():
             expires, scope, key = heapq.heappop(self._timers)
             entry = self._scopes[scope].get(key)
@@ -276,7 +276,7 @@ def remove_last(episodes: list[Any], value: Any) -> bool:
 
 
 def writes(scope: str, key: str, entry: Entry) -> list[MemoryChange]:
-    """The changes that put `entry` back."""
+    """Return the changes that put `entry` back."""
     values: Sequence[Any] = list(entry.value) if scope == EPISODIC else (entry.value,)
     return [
         MemoryChange(scope=scope, op="write", key=key, value=value, expires=entry.expires) for value in values
@@ -284,7 +284,7 @@ def writes(scope: str, key: str, entry: Entry) -> list[MemoryChange]:
 
 
 def as_json(value: Any, where: str) -> Any:
-    """A copy of `value` as plain JSON data, or `MemoryAccessError` naming the part that is not."""
+    """Return a copy of `value` as plain JSON data; raise `MemoryAccessError`, naming the part that is not."""
     return _as_json(value, where, 0)
 
 

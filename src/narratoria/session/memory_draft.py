@@ -50,7 +50,7 @@ class MemoryDraft(Memory):
         return writes(change.scope, change.key, old)
 
     def export(self) -> JsonObject:
-        """Everything this draft sees."""
+        """Return everything this draft sees."""
         return super().export()
 
     def load(self, data: Mapping[str, Any]) -> None:
@@ -83,7 +83,7 @@ class MemoryDraft(Memory):
 
 
 class _Overlay:
-    """What a draft changed in one scope: per key the last change, in `episodic` all of them."""
+    """The changes of a draft in one scope: per key the last change, in `episodic` all of them."""
 
     __slots__ = ("changes", "cleared")
 
@@ -101,7 +101,7 @@ class _Overlay:
 
 
 def _after(entry: Entry | None, change: MemoryChange) -> Entry | None:
-    """What stands under a key once `change` is made to it."""
+    """Return the entry under a key after `change`."""
     if change.scope != EPISODIC:
         return Entry(change.value, change.expires) if change.op == "write" else None
     episodes = [] if entry is None else list(entry.value)

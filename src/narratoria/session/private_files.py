@@ -1,7 +1,6 @@
 """Folders and files that only their owner may open, whatever the umask.
 
-What a player says, and what tools have made of it, is nobody else's: a home is 0700, a file in it 0600. SQLite gives
-its journals the mode of the database.
+Sessions are private: a home is 0700, a file in it 0600. SQLite gives its journals the mode of the database.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ FILE: Final = 0o600
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing. One that is there stays as it is."""
+    """Make a folder, and its missing parents. An existing one is not changed."""
     for folder in reversed((path, *path.parents)):
         if not folder.exists():
             with contextlib.suppress(FileExistsError):  # another process was first
@@ -27,7 +26,7 @@ def make_folder(path: Path) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file. One that is there stays as it is."""
+    """Make an empty file. An existing one is not changed."""
     with contextlib.suppress(FileExistsError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)
         try:
@@ -37,7 +36,7 @@ def make_file(path: Path) -> None:
 
 
 def close_home(home: Path) -> None:
-    """Take from others what an earlier version, or another umask, has given them in a home of ours."""
+    """Remove the permissions of others that an earlier version, or another umask, left in a home of ours."""
     if not (home / "sessions.db").is_file():
         return  # perhaps no home at all: a folder of somebody else's things keeps its mode
     _take_from_others(home)

@@ -1,4 +1,4 @@
-"""The session: one world, changed by commits only, and the stream of everything that happens in it."""
+"""The session: a world changed only by commits, and the stream of its records."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PAST_TURNS: Final = 32
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One entry of the journal: what happened, when, and in which turn."""
+    """One entry of the journal: an event, its time and its turn."""
 
     seq: int
     ts: float
@@ -69,7 +69,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
-    """Records of one moment, numbered from `seq` on: what `call` emitted, told once for all of them."""
+    """Records of one moment, numbered from `seq` on: events that `call` emitted, with the common fields stored once."""
 
     seq: int
     ts: float
@@ -90,7 +90,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sink(Protocol):
-    """Where records go: a journal, a viewer. A sink that is `full` slows the tools until it has room."""
+    """A receiver of records: a journal, a viewer. A sink that is `full` slows the tools until it has room."""
 
     def push(self, record: Record) -> None: ...
 
@@ -101,15 +101,15 @@ class Sink(Protocol):
 
 
 class TurnLog(Protocol):
-    """A sink that can promise: what was recorded up to now survives a crash."""
+    """A sink that makes records durable: those recorded up to now survive a crash."""
 
     async def commit_turn(self) -> None: ...
 
     async def flush(self) -> None:
-        """The same, but for the end of this process only, not of the machine."""
+        """Make records survive the end of this process, but not of the machine."""
 
     def resumes(self, turn: int | None) -> bool:
-        """Tell if a crash left this turn open: a call of it may have acted already, and not said so."""
+        """Tell if a crash left this turn open: a call of it may have acted already without a record."""
 
 
 class Session:
@@ -173,7 +173,7 @@ class Session:
     # --- the stream --------------------------------------------------------------------------------------
 
     def attach(self, sink: Sink) -> Callable[[], None]:
-        """Send every later record to `sink`; returns what detaches it."""
+        """Send every later record to `sink`; return a function that detaches it."""
         self._sinks = (*self._sinks, sink)
         self.recording = True
 
@@ -193,7 +193,7 @@ class Session:
         return self.seq
 
     def next_record(self, event: AnyRuntimeEvent) -> Record:
-        """The next record of the stream, of which nobody is told yet."""
+        """Return the next record of the stream, before it is sent to any sink."""
         self.seq += 1
         return Record(self.seq, self.clock(), self.turn, event)
 
@@ -204,7 +204,7 @@ class Session:
                 sink.push(record)
 
     def record_emitted(self, call: str, events: Sequence[ToolEvent]) -> int:
-        """Put what a call emitted at one moment on the stream; return the sequence number of the first."""
+        """Put the events that a call emitted at one moment on the stream; return the sequence number of the first."""
         first = self.seq + 1
         self.seq += len(events)
         if self._sinks:
@@ -220,7 +220,7 @@ class Session:
 
     @property
     def congested(self) -> bool:
-        """Whether a subscriber asks for a pause."""
+        """Tell if a subscriber asks for a pause."""
         return any(sink.full for sink in self._sinks)
 
     async def drain(self) -> None:
@@ -229,7 +229,7 @@ class Session:
                 await sink.wait()
 
     def notice(self, notice: Notice) -> None:
-        """Say something a person should know, to the log and to the stream."""
+        """Send a notice for people, to the log and to the stream."""
         logger.log(logging.INFO if notice.level == "info" else logging.WARNING, "%s", notice.message)
         self.record(notice)
 
@@ -252,11 +252,11 @@ class Session:
 
     @property
     def claimed(self) -> frozenset[str]:
-        """The permissions that an imported file says this session has. They count where they are trusted."""
+        """The permissions that an imported file claims for this session. They count only if they are trusted."""
         return self._claimed
 
     def trust(self, permissions: Iterable[str]) -> None:
-        """Let those of the claimed permissions count that are among these: what the story grants."""
+        """Accept those claimed permissions that are among these: the story's grants."""
         self._trusted = frozenset(permissions)
         self._granted = self._held | (self._claimed & self._trusted)
 
@@ -292,7 +292,8 @@ class Session:
     # --- committing ----------------------------------------------------------------------------------------
 
     def complete(self, tool: str) -> None:
-        """A call is committed: its tool counts as completed (004 `DependencyPrecondition`)."""
+        """Count a committed call: its tool is completed."""
+        # 004 `DependencyPrecondition`.
         self.completed_tools.add(tool)
 
     def commit(
@@ -305,8 +306,9 @@ class Session:
         *,
         failed: bool = False,
     ) -> None:
-        """Make a draft's operations part of the session: all of them, in order, or none. `completed` are the tools
-        of the calls within it, `resources` what they changed there."""
+        """Make a draft's operations part of the session: all of them, in order, or none. `completed` are the tools of
+        the calls within it, `resources` their changes in resources.
+        """
         recording = bool(self._sinks)
         changes: list[int | Change] = []
         inverse: list[Change] = []
@@ -376,7 +378,7 @@ class Session:
             self.dispatcher.publish(event)
 
     def _evaluate(self, operation: Operation) -> Change:
-        """The plain change an operation amounts to on the session as it is now."""
+        """Return the plain change that an operation amounts to on the session as it is now."""
         if isinstance(operation, StateChanged):
             return PatchChange(change_to_patch(self.tree, operation.path, operation.change, operation.value))
         if isinstance(operation, PermissionSet):
@@ -390,7 +392,7 @@ class Session:
     # --- the fold: how recorded changes make a session -----------------------------------------------------
 
     def apply_change(self, change: Change) -> list[Change]:
-        """Apply one recorded change; return the changes that take it back."""
+        """Apply one recorded change; return its inverse."""
         if isinstance(change, PatchChange):
             return [PatchChange(apply(self.tree, change.patch))]
         if isinstance(change, MemoryChange):
@@ -400,7 +402,9 @@ class Session:
         return [self.slices.load(change)]
 
     def _change_permission(self, change: PermissionChange) -> list[Change]:
-        """What is taken away here is gone, whoever granted it; an imported record speaks of claims only."""
+        """Change a permission. One taken away here is gone, granted or claimed; an imported record changes claims
+        only.
+        """
         only = frozenset({change.permission})
         inverse: list[Change] = []
         if not change.claimed:

@@ -15,7 +15,7 @@ Reducer = Callable[[tuple[Any, ...], Any], tuple[Any, ...]]
 
 
 class Slice(Generic[T]):
-    """What a session holds of one type."""
+    """The values of one type in a session."""
 
     __slots__ = ("_values",)
 
@@ -41,7 +41,7 @@ def _decoded(values: list[Any], slice_type: type) -> tuple[Any, ...]:
 
 
 def append(values: tuple[Any, ...], event: Any) -> tuple[Any, ...]:
-    """The reducer of a type that has none: every dispatched value is kept."""
+    """The default reducer: every dispatched value is kept."""
     return (*values, event)
 
 
@@ -81,14 +81,14 @@ class SliceStore:
         return SliceChange(slice_name(slice_type), [schema.dump(value) for value in values])
 
     def recorded(self, name: str) -> list[Any]:
-        """What the slice of this name holds, encoded."""
+        """Return the encoded values of the slice of this name."""
         slice_type = self._types.get(name)
         if slice_type is None:
             return list(self._unread.get(name, ()))
         return self.encoded(slice_type, self.get(slice_type)).values
 
     def load(self, change: SliceChange) -> SliceChange:
-        """Take over recorded values; return the change that takes it back."""
+        """Load recorded values; return the inverse change."""
         slice_type = self._types.get(change.slice)
         if slice_type is None:
             before = self._unread.get(change.slice, [])
@@ -105,7 +105,7 @@ class SliceStore:
     def reduce(
         self, read: Callable[[type], tuple[Any, ...]], event: Any
     ) -> Iterable[tuple[type, tuple[Any, ...]]]:
-        """The slices an event changes, as (type, new values). Nothing is stored here."""
+        """Return the slices an event changes, as (type, new values). Nothing is stored here."""
         for slice_type, reducer in self._reducers.get(type(event)) or [(type(event), append)]:
             changed = reducer(read(slice_type), event)
             if not isinstance(changed, tuple):

@@ -1,1 +1,1 @@
-"""What tools use besides the session: filesystems and whatever a program binds."""
+"""Resources that tools use besides the session: filesystems and others that a program binds."""

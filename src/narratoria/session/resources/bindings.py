@@ -1,4 +1,4 @@
-"""How resources are made: the protocols they may offer, and the registry that binds them."""
+"""Bindings of resources: the protocols they may offer, and the registry that makes them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Snapshotable(Protocol):
 
 @runtime_checkable
 class Draftable(Protocol):
-    """A draft's `commit` and `discard` may return lines that say what they could not do."""
+    """A resource with drafts. Their `commit` and `discard` may return lines that say what they could not do."""
 
     def draft(self) -> Draftable: ...
     def commit(self) -> Any: ...
@@ -41,10 +41,10 @@ class Draftable(Protocol):
 
 
 class Undoable(Protocol):
-    """What a draft of a resource offers whose changes an undo of the turn takes back, in a later run too.
+    """A draft of a resource whose changes an undo of the turn takes back, also in a later run.
 
-    `changes` gives what the draft changed, before it is committed: structs, which become JSON, with a `description`.
-    `take_back` puts that back, and gives for each receipt the reason why it was left, or None.
+    `changes` returns the draft's changes, before it is committed: structs, which become JSON, with a `description`.
+    `take_back` puts them back, and returns for each receipt the reason it was left, or None.
     """
 
     def changes(self) -> Sequence[Any]: ...
@@ -52,7 +52,7 @@ class Undoable(Protocol):
 
 
 class Binding:
-    """How one resource is made, and the shared instance once it is."""
+    """The factory of one resource, and the shared instance once it is made."""
 
     __slots__ = (
         "factory",
@@ -98,7 +98,7 @@ class Binding:
 
 
 class ResourceRegistry:
-    """What a session can provide. `bind` a factory, or `provide` an instance that you close yourself."""
+    """The resources of a session. `bind` a factory, or `provide` an instance that you close yourself."""
 
     __slots__ = ("_bindings", "lock")
 
@@ -114,10 +114,10 @@ class ResourceRegistry:
         *,
         name: str | None = None,
     ) -> None:
-        """Say how to make a resource: once per session, once per call, or anew each time it is asked for.
+        """Bind a factory: called once per session, once per call, or each time the resource is asked for.
 
-        The factory takes nothing, or the `ResourceContext` to get other resources from. `name` is a second
-        key, for preconditions that name their resource.
+        The factory takes nothing, or the `ResourceContext` to get other resources from. `name` is a second key, for
+        preconditions that name their resource.
         """
         if scope not in get_args(ResourceScope):
             scopes = ", ".join(get_args(ResourceScope))
@@ -127,14 +127,14 @@ class ResourceRegistry:
         self._add(key, name, Binding(_name(key), scope, factory))
 
     def provide(self, key: ResourceKey, instance: Any, *, name: str | None = None) -> None:
-        """Offer an instance that exists already."""
+        """Bind an existing instance."""
         self._add(key, name, Binding(_name(key), "singleton", None, instance))
 
     def has(self, key: ResourceKey) -> bool:
         return key in self._bindings
 
     def key_named(self, name: str) -> ResourceKey | None:
-        """The key of the resource that messages and records call so."""
+        """Return the key of the resource with this name in messages and records."""
         return next((key for key, binding in self._bindings.items() if binding.name == name), None)
 
     def close(self) -> None:

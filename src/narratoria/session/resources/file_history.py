@@ -1,8 +1,8 @@
-"""Who wrote which file of a host folder, so that a failed call's writes can be taken back one by one.
+"""The history of writes to a host folder, so that a failed call's writes can be taken back one by one.
 
-Per path there is a chain of writes that may still be undone, the oldest first; each keeps what it replaced.
-When a write in the middle is taken back, the one after it inherits what it replaced; when the last is, the
-file is put back. So calls that write the same file at once never bring back what a failed one wrote.
+Per path there is a chain of writes that may still be undone, the oldest first; each keeps the content it replaced.
+When a write in the middle is taken back, the next one inherits that content; when the last is, the file is put back.
+So calls that write the same file at once never bring back a failed call's content.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Parts: TypeAlias = tuple[str, ...]
 
 
 class Kept(NamedTuple):
-    """What stood at a path: a directory when `data` is None."""
+    """The earlier content of a path: a directory when `data` is None."""
 
     data: bytes | None
     mode: int
 
 
 class Write:
-    """One owner's change to one path: what was there, and what it left (None: nothing) with the hash of its content."""
+    """One owner's change to one path: the content before, and after (None: nothing) with its hash."""
 
     __slots__ = ("before", "digest", "left", "owner", "parts")
 
@@ -47,7 +47,7 @@ class FileHistory:
         self._chains: dict[Parts, list[Write]] = {}
 
     def begin(self, owner: object, parts: Parts, writes: list[Write]) -> Write:
-        """Note that `owner` is about to change `parts`; its entry is added to `writes` unless it is there."""
+        """Record that `owner` is about to change `parts`; its entry is added to `writes` unless it is there."""
         chain = self._chains.setdefault(parts, [])
         if not chain or chain[-1].owner is not owner:
             chain.append(Write(owner, parts, self._keep(parts), self._present(parts)))
@@ -55,7 +55,7 @@ class FileHistory:
         return chain[-1]
 
     def hand_over(self, writes: Sequence[Write], owner: object, to: list[Write]) -> None:
-        """What a nested call wrote now belongs to the call around it."""
+        """Hand the writes of a nested call to the enclosing call."""
         for write in writes:
             write.owner = owner
             chain = self._chains.get(write.parts, [])
@@ -69,7 +69,7 @@ class FileHistory:
                 to.append(write)
 
     def settle(self, writes: Sequence[Write]) -> None:
-        """These writes stand for good, and so nothing before them can matter any more."""
+        """Make these writes final, and forget those before them."""
         for write in writes:
             chain = self._chains.get(write.parts, [])
             if write in chain:
@@ -78,7 +78,7 @@ class FileHistory:
                     del self._chains[write.parts]
 
     def take_back(self, writes: Sequence[Write]) -> list[str]:
-        """Undo these writes, the last first. Returns what was left as it is, and why."""
+        """Undo these writes, the last first. Return those left as they are, with the reason."""
         problems: list[str] = []
         for write in reversed(writes):
             chain = self._chains.get(write.parts, [])
@@ -120,7 +120,7 @@ class FileHistory:
         return None
 
     def _leave_directory(self, write: Write) -> str | None:
-        """A directory in which others have files by now goes to one of them, who may still fail."""
+        """Hand a directory that holds files of other calls to one of them, which may still fail."""
         depth = len(write.parts)
         for parts, chain in self._chains.items():
             if parts[:depth] == write.parts and len(parts) > depth and chain:

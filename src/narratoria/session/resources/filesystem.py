@@ -1,11 +1,11 @@
 """The files a tool may touch: a folder of the host, or a tree in memory. No path leads outside it.
 
-Paths are text, relative to the root, with `/` between their parts; writing makes the directories it needs.
-Both kinds can be drafted: what a call writes is taken back when the call fails, and the files of calls
-beside it stay as they are. A host folder is written at once, as processes look at it too, and undone from a
-history; in memory a draft is an overlay that nobody else sees before it is committed.
+Paths are text, relative to the root, with `/` between their parts; writing makes the directories it needs. Both kinds
+can be drafted: a failed call's writes are taken back, and the files of concurrent calls stay as they are. A host
+folder is written at once, as processes look at it too, and undone from a history; in memory a draft is an overlay
+that nobody else sees before it is committed.
 
-Both can tell what a call changed (`changes`) and put it back later (`take_back`): so files are part of a turn.
+Both can list a call's changes (`changes`) and put them back later (`take_back`): so files are part of a turn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ __all__ = ["Filesystem", "HostFilesystem", "MemoryFilesystem", "PathRefusedError
 
 @runtime_checkable
 class Filesystem(Protocol):
-    """002: `context.filesystem`. Missing files and the like raise the `OSError`s everybody knows."""
+    """The interface of `context.filesystem`. Missing files and the like raise the usual `OSError`s."""
+
+    # 002, "Resource Access".
 
     def read_text(self, path: str, encoding: str = "utf-8") -> str: ...
     def read_bytes(self, path: str) -> bytes: ...
@@ -48,7 +50,7 @@ class Filesystem(Protocol):
 
 
 class _Texts:
-    """What both kinds do the same way."""
+    """The methods that both kinds share."""
 
     __slots__ = ()
 
@@ -56,7 +58,7 @@ class _Texts:
         self.write_bytes(path, content)
 
     def take_back(self: Any, receipts: Sequence[Any], *, try_only: bool = False) -> Reasons:
-        """Put back what calls changed, by what `changes` told of them; for each the reason why not, or None."""
+        """Put back the changes of calls, as `changes` listed them; return for each the reason why not, or None."""
         changes = [msgspec.convert(receipt, FileChange) for receipt in receipts]
         return take_back(self, changes, self._put, try_only=try_only)
 
@@ -67,7 +69,7 @@ class _Texts:
         self.write_bytes(path, text.encode(encoding))
 
     def glob(self: Filesystem, pattern: str) -> Names:
-        """The paths that fit `pattern`: `*`, `?`, `[…]` within a part, `**` for any number of directories."""
+        """Return the paths that fit `pattern`: `*`, `?`, `[…]` within a part, `**` for any number of directories."""
         return sorted(set(_expand(self, "", parts_of(pattern))))
 
 
@@ -170,7 +172,7 @@ class HostFilesystem(_Texts):
         return child
 
     def changes(self) -> Changes:
-        """What this draft has changed so far, for an undo after its commit."""
+        """Return the changes of this draft so far, for an undo after its commit."""
         with self._history.lock:
             befores: dict[tuple[str, ...], Write] = {}
             lefts: dict[tuple[str, ...], str | None] = {}
@@ -279,7 +281,7 @@ class MemoryFilesystem(_Texts):
         return child
 
     def changes(self) -> Changes:
-        """What this draft has changed so far, for an undo after its commit."""
+        """Return the changes of this draft so far, for an undo after its commit."""
         base = self._base
         if base is None:
             return []
@@ -356,7 +358,7 @@ def _inside(path: str) -> tuple[str, ...]:
 
 
 def _expand(files: Filesystem, prefix: str, pattern: Sequence[str]) -> Iterator[str]:
-    """The paths below `prefix` that fit `pattern`, part by part."""
+    """Yield the paths below `prefix` that fit `pattern`, part by part."""
     if not pattern:
         yield prefix
         return

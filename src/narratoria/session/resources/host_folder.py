@@ -22,7 +22,7 @@ _OPEN_DIR: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class PathRefusedError(NarratoriaError):
-    """A path that is not one, or that would lead out of the filesystem's root."""
+    """An invalid path, or one that leads out of the filesystem's root."""
 
 
 def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -41,7 +41,9 @@ def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 class Stamp(NamedTuple):
-    """How a file looked right after it was written; a different stamp means that somebody else wrote it."""
+    """The inode, time and size of a file right after it was written; a different stamp means that somebody else wrote
+    it.
+    """
 
     inode: int
     changed: int
@@ -49,7 +51,7 @@ class Stamp(NamedTuple):
 
 
 class HostFolder:
-    """Operations on what lies below `root`. Paths are parts, as `parts_of` gives them."""
+    """Operations below the folder `root`. Paths are parts, as `parts_of` gives them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -76,7 +78,7 @@ class HostFolder:
             raise type(problem)(problem.errno, problem.strerror, "/".join(parts)) from None
 
     def look(self, parts: Sequence[str]) -> os.stat_result | None:
-        """What is at `parts`, or None. A symbolic link is refused."""
+        """Return the status of the entry at `parts`, or None. A symbolic link is refused."""
         if not parts:
             return self.root.stat()
         try:
@@ -129,7 +131,7 @@ class HostFolder:
             os.unlink(parts[-1], dir_fd=parent)
 
     def make_directory(self, parts: Sequence[str]) -> bool:
-        """False when it exists already."""
+        """Make a directory; return False if it exists already."""
         with self.directory(parts[:-1]) as parent:
             try:
                 os.mkdir(parts[-1], dir_fd=parent)
@@ -140,7 +142,7 @@ class HostFolder:
         return True
 
     def remove_directory(self, parts: Sequence[str]) -> bool:
-        """False when it is not empty."""
+        """Remove a directory; return False if it is not empty."""
         with self.directory(parts[:-1]) as parent:
             try:
                 os.rmdir(parts[-1], dir_fd=parent)
@@ -151,7 +153,7 @@ class HostFolder:
         return True
 
     def names(self, parts: Sequence[str]) -> list[str]:
-        """What a directory holds, without symbolic links."""
+        """Return the names in a directory, without symbolic links."""
         with self.directory(parts) as descriptor, os.scandir(descriptor) as entries:
             return sorted(entry.name for entry in entries if not entry.is_symlink())
 

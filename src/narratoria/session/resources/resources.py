@@ -1,15 +1,15 @@
-"""What tools use besides the session: a filesystem, a browser, a database connection.
+"""Resources that tools use besides the session: a filesystem, a browser, a database connection.
 
-A session has one `ResourceRegistry`, which says how each resource is made. Each call gets a
-`ResourceContext`, which remembers what the call touched: `discard` puts that back, `commit` keeps it.
-A resource may help, by one of two protocols:
+A session has one `ResourceRegistry`, which makes each resource. Each call gets a `ResourceContext`, which records the
+resources the call used: `discard` puts them back, `commit` keeps the changes. A resource may help, by one of two
+protocols:
 
-* `Draftable`: `draft()` gives a child to work on. Calls that run at once do not disturb each other.
-  A draft that is `Undoable` too tells what it changed, so that an undo of the turn can put it back.
-* `Snapshotable`: `snapshot()` before the first use, `restore()` when the call fails. It restores the whole
-  resource, so what a call beside it did in the meantime is lost too; `discard` detects that and says so.
+* `Draftable`: `draft()` gives a child to work on. Concurrent calls do not disturb each other.   A draft that is
+`Undoable` too lists its changes, so that an undo of the turn can put them back. * `Snapshotable`: `snapshot()` before
+the first use, `restore()` when the call fails. It restores the whole   resource, so the changes of a concurrent call
+are lost too; `discard` detects that and says so.
 
-A resource first made inside a failing call is closed and forgotten, unless a call beside it uses it by then.
+A resource first made inside a failing call is closed and forgotten, unless another running call uses it by then.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MAKING: Final[ContextVar[tuple[Binding, ...]]] = ContextVar("resources being ma
 
 
 class ResourceContext:
-    """The resources of one call. Nested calls commit into the call around them; after that it is over."""
+    """The resources of one call. Nested calls commit into the enclosing call; after that it is over."""
 
     __slots__ = (
         "__weakref__",
@@ -83,7 +83,7 @@ class ResourceContext:
     @overload
     def get(self, key: str) -> Any: ...
     def get(self, key: ResourceKey) -> Any:
-        """The resource bound to `key`, the same one again within a call, but for prototypes."""
+        """Return the resource bound to `key`, the same one again within a call, except for prototypes."""
         binding = self._registry.binding(key)
         if self._held is not None and binding in self._held:
             return self._held[binding]
@@ -103,18 +103,19 @@ class ResourceContext:
                 _MAKING.reset(token)
 
     def has(self, key: ResourceKey) -> bool:
-        """Whether the session can provide it; nothing is made."""
+        """Tell if the session can provide it; nothing is made."""
         return self._registry.has(key)
 
     @property
     def filesystem(self) -> Filesystem:
-        """002: shorthand for `get(Filesystem)`."""
+        """Shorthand for `get(Filesystem)`."""
+        # 002, "Resource Access".
         return cast(Filesystem, self.get(cast(Any, Filesystem)))
 
     def changes(self, effects: Sequence[EffectApplied] = ()) -> list[ResourceChange]:
-        """What the call changed in resources that can take it back later. Asked before the commit.
+        """Return the call's changes in resources that can take them back later. Asked before the commit.
 
-        What the receipt of an effect names, as `path` or among `made`, is left to the rollback of that effect.
+        Paths named by the receipt of an effect, as `path` or among `made`, are left to the rollback of that effect.
         """
         found: list[ResourceChange] = []
         if self._held is not None:
@@ -128,13 +129,13 @@ class ResourceContext:
         return [one for one in found if one.receipt.get("path") not in own]
 
     def undoable(self, name: str) -> Undoable | None:
-        """The resource that records call so, to take changes back in; None where there is none here that can."""
+        """Return the resource of this name in records, to take changes back; None if there is none here that can."""
         key = self._registry.key_named(name)
         resource = None if key is None else self.get(key)
         return resource if _is_undoable(resource) else None
 
     def commit(self) -> tuple[str, ...]:
-        """Keep what the call did: in the call around it, or for good. Returns what failed, in words."""
+        """Keep the call's changes: in the enclosing call, or for good. Return the failures, in words."""
         steps: list[_Step] = []
         with self._registry.lock:
             self._over = True
@@ -158,7 +159,7 @@ class ResourceContext:
         return _carry_out(steps)
 
     def discard(self) -> tuple[str, ...]:
-        """Take back what the call did. Returns what could not be put back cleanly, for people to read."""
+        """Take back the call's changes. Return what could not be put back cleanly, for people to read."""
         steps: list[_Step] = []
         problems: list[str] = []
         with self._registry.lock:
@@ -188,7 +189,7 @@ class ResourceContext:
     # --- how a resource is found, and whose it is ---------------------------------------------------------
 
     def _open(self, binding: Binding) -> dict[Binding, Any]:
-        """Ready to note things down; called with the registry's lock held."""
+        """Return the table of held resources; called with the registry's lock held."""
         if self._over:
             raise ResourceError(f"resource {binding.name}: the call that asks for it is over")
         if self._held is None:
@@ -201,10 +202,10 @@ class ResourceContext:
         return self._held
 
     def _obtain(self, binding: Binding) -> Any:
-        """Make or find the resource, and note what a discard will need.
+        """Make or find the resource, and record what a discard will need.
 
-        What the author wrote (factory, draft, snapshot) runs without the registry's lock: it may be slow, and
-        the call may be given up meanwhile.
+        The author's code (factory, draft, snapshot) runs without the registry's lock: it may be slow, and the call
+        may be given up meanwhile.
         """
         if binding.scope != "singleton":
             resource = binding.make(self)
@@ -231,7 +232,7 @@ class ResourceContext:
         return resource
 
     def _shared(self, binding: Binding) -> Any:
-        """The session's instance, or for a draftable one the draft of the call around this one."""
+        """Return the session's instance, or for a draftable one the draft of the enclosing call."""
         with binding.lock:
             if binding.instance is NOTHING:
                 made = binding.make(self)
@@ -257,7 +258,7 @@ class ResourceContext:
     def _noting(
         self, binding: Binding, otherwise: Callable[[], Any] | None = None
     ) -> Iterator[dict[Binding, Any]]:
-        """Note something down while the call lasts; when it was given up meanwhile, undo it and say so."""
+        """Record something while the call lasts; if it was given up meanwhile, undo it and say so."""
         with self._registry.lock:
             if not self._over:
                 yield self._open(binding)
@@ -267,7 +268,7 @@ class ResourceContext:
         self._open(binding)  # raises
 
     def _adopt(self, binding: Binding, maker: ResourceContext) -> None:
-        """A resource belongs to the smallest call around all that use it; beyond that, to the session."""
+        """Assign a resource to the smallest call around all its users; beyond that, to the session."""
         enclosing = set(self._lineage())
         owner = next((one for one in maker._lineage() if one in enclosing), None)
         if owner is maker:
@@ -296,7 +297,7 @@ class ResourceContext:
         binding.overlapping.discard(self)
 
     def _lineage(self) -> list[ResourceContext]:
-        """This context and those around it, the nearest first."""
+        """Return this context and the enclosing ones, the nearest first."""
         line: list[ResourceContext] = []
         context: ResourceContext | None = self
         while context is not None:
@@ -329,7 +330,7 @@ def _is_snapshotable(resource: Any) -> TypeGuard[Snapshotable]:
 
 
 def _carry_out(steps: list[_Step]) -> tuple[str, ...]:
-    """Do these, the last first; one that fails is reported and keeps none of the others from being done."""
+    """Carry out steps, the last first; a failing one is reported and the others go on."""
     problems: list[str] = []
     for binding, step in reversed(steps):
         try:
