@@ -1,1 +1,1 @@
-"""Where sessions are kept: the journal, SQLite, PostgreSQL, export and import."""
+"""Storage of sessions: the journal, SQLite, PostgreSQL, export and import."""

@@ -1,4 +1,4 @@
-"""The store that this environment asks for."""
+"""The store that the environment selects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ STORES: Final[Mapping[str, Callable[[str, Path], Store]]] = {
 
 
 def default_store(home: Path | None = None) -> Store:
-    """The store of `NARRATORIA_STORE`, by the scheme of its address (`postgresql://…`), else a file in the home."""
+    """Return the store of `NARRATORIA_STORE`, by the scheme of its address (`postgresql://…`), else a file in the
+    home.
+    """
     home = home or data_home()
     close_home(home)
     shared = os.environ.get("NARRATORIA_STORE", "")

@@ -1,4 +1,4 @@
-"""Who may write a session of a file: locks beside it, held by the system, so that a dead process holds none."""
+"""Locks on the sessions of a file store: files beside it, locked by the system, so that a dead process holds none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from narratoria.store.store import is_plain_id, unwritable
 
 @contextmanager
 def nobody_playing(path: Path) -> Iterator[None]:
-    """Hold every session of a database at once, or raise `SessionBusy` that says which is being played."""
+    """Lock every session of a database at once, or raise `SessionBusy` that says which is being played."""
     with ExitStack() as held:
         for lock in sorted(path.with_name("locks").glob("*.lock")):
             held.callback(FileLease(lock.parent, lock.stem).release)
@@ -26,13 +26,13 @@ def nobody_playing(path: Path) -> Iterator[None]:
 
 
 def lock_name(session_id: str) -> str:
-    """Ids are whatever a caller chose; file names are not."""
+    """Return the file name of a session's lock: ids may hold any character."""
     name = session_id if is_plain_id(session_id) else hashlib.sha256(session_id.encode()).hexdigest()
     return f"{name}.lock"
 
 
 class FileLease:
-    """An exclusive `flock` on a small file that says who holds it. The kernel drops it with the process."""
+    """An exclusive `flock` on a small file that names its holder. The kernel drops it with the process."""
 
     def __init__(self, folder: Path, session_id: str) -> None:
         try:

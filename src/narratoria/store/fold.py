@@ -1,4 +1,4 @@
-"""A session as people see it: turns with what was asked, done and told. A pure fold of records.
+"""A session as people see it: turns with their prompts, calls and narration. A pure fold of records.
 
 The live page, `sessions show`, a replay, a transcript and an export all read a session through here.
 """
@@ -48,7 +48,7 @@ class _View(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class AttemptView(_View):
-    """One try at a call: a failed one says why."""
+    """One attempt at a call, with the error of a failed one."""
 
     attempt: int
     ok: bool | None = None
@@ -87,7 +87,7 @@ class PlanView(_View):
 
 
 class TurnView(_View):
-    """`undone` turns are kept: they can be looked at, branched from, and redone while nothing came after."""
+    """One turn. `undone` turns are kept: they can be read, branched from, and redone while no turn came after."""
 
     turn: int
     prompt: str = ""
@@ -129,7 +129,7 @@ class SessionView(_View):
 
 
 def fold(records: Iterable[Record]) -> SessionView:
-    """What a session's records, from the first on, amount to."""
+    """Return the view of a session from all its records."""
     folding = Fold()
     for record in records:
         folding.apply(record)
@@ -137,7 +137,7 @@ def fold(records: Iterable[Record]) -> SessionView:
 
 
 def fold_turn(records: Iterable[Record]) -> TurnView:
-    """The same for the records of one turn alone."""
+    """Return the view of one turn from its records alone."""
     turns = fold(records).turns
     return turns[-1] if turns else TurnView(turn=-1)
 

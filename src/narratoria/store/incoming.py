@@ -1,9 +1,9 @@
-"""The journal in a file that is imported: bounded, in order, and inert.
+"""The journal in an imported file: bounded, in order, and inert.
 
 Each line is measured before it is decoded. Records must follow each other as a session records them: a beginning,
-numbers without a gap, turns that begin and end. Nothing in them acts here: permissions become claims, which count as
-far as the story grants them; rollbacks are marked, and run only if a person asks; a turn or an undo that was cut short
-is closed.
+numbers without a gap, turns that begin and end. Nothing in them acts here: permissions become claims, which count
+only if the story grants them; rollbacks are marked, and run only if a person asks; an interrupted turn or undo is
+closed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ MAX_LINE: Final = 64 * 1024**2
 MAX_JOURNAL: Final = 2 * 1024**3
 MAX_TURN: Final = 256 * 1024**2
 MAX_KEPT_VALUES: Final = 4_000_000
-"""Values in one turn, which is held in memory while it is folded, and in all records that make the session."""
+"""Cap on the values of one turn, which is held in memory while it is folded, and of all records that make the
+session.
+"""
 MAX_DEPTH: Final = 2 * bounds.MAX_DEPTH  # a tool may send half of that; handlers in a program are not counted
 
 _STORY: Final = re.compile(r"[a-z0-9_-]{1,100}")
@@ -63,11 +65,11 @@ _UNFINISHED: Final = (
 
 
 class Unfit(ValueError):
-    """Why a journal is refused."""
+    """A journal is refused; the message says why."""
 
 
 def check_story(story: str | None) -> None:
-    """A story is looked up by this name, and a folder is a name too: a file must not choose one."""
+    """Refuse a story name that a file must not choose: a story is looked up by it, and a folder is a name too."""
     if story is not None and not _STORY.fullmatch(story):
         raise Unfit(f"{story[:100]!r} is not the id of a story")
 
@@ -95,7 +97,7 @@ class Incoming:
         self._bytes = 0
 
     def records(self, lines: bytes) -> Iterator[Record]:
-        """The records of whole lines. `Unfit` where a line cannot follow on those before it."""
+        """Yield the records of whole lines; raise `Unfit` for a line that cannot follow those before it."""
         for line in lines.split(b"\n"):
             if line and not line.isspace():
                 yield from self._line(line)
@@ -116,7 +118,7 @@ class Incoming:
             yield self._accept(record)
 
     def close(self) -> Iterator[Record]:
-        """What is added so that nothing is left to be finished when the session is opened."""
+        """Yield the records that close an open turn or undo, so that nothing is resumed when the session is opened."""
         if not self._seq:
             raise Unfit("it has no records")
         if self._missing_from is not None:
@@ -135,7 +137,9 @@ class Incoming:
     # --- limits ----------------------------------------------------------------------------------------------
 
     def _measure(self, line: bytes, values: int, found: list[Record]) -> None:
-        """What is folded is held in memory: a turn while it is read, and for good what the session is made of."""
+        """Refuse records that would take too much memory: those of a turn while it is read, and those the session
+        keeps.
+        """
         self._bytes += len(line)
         self._turn_bytes += len(line)
         self._in_turn += values
@@ -187,7 +191,7 @@ class Incoming:
             raise Unfit(f"record {self._missing_from} is missing")
 
     def _check_turn(self, record: Record) -> None:
-        """Turns begin and end, and are taken back in reverse; numbers are never used twice."""
+        """Check that turns begin and end, and are taken back in reverse, and that no number is used twice."""
         event, timeline, where = record.event, self._timeline, f"record {record.seq}"
         if isinstance(event, RecordsLost):
             if event.resumed is not None:
@@ -215,7 +219,7 @@ class Incoming:
         timeline.apply(record)
 
     def _resume(self, content: Any, where: str) -> None:
-        """Behind a gap things are as a snapshot says."""
+        """Continue behind a gap from a snapshot."""
         snapshot = _snapshot(content, where)
         if snapshot.timeline.open is not None:
             raise Unfit(f"{where}: a turn is open in its snapshot")
@@ -242,7 +246,7 @@ class Incoming:
 
 
 def _passes(event: Any) -> bool:
-    """Whether an event leaves nothing behind in the session it is folded into."""
+    """Tell if an event leaves nothing behind in the session it is folded into."""
     if isinstance(event, CallEmitted):
         return not isinstance(event.event, StatePatch)
     return isinstance(event, _PASSING)
@@ -259,7 +263,7 @@ def _snapshot(content: Any, where: str) -> Snapshot:
 
 
 def inert(record: Record) -> Record:
-    """The record with its permissions as claims and its rollbacks marked as a file's."""
+    """Return the record with its permissions as claims and its rollbacks marked as imported."""
     event: Any = record.event
     if isinstance(event, SessionStarted):
         event = msgspec.structs.replace(event, imported=True)

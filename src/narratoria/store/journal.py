@@ -1,12 +1,11 @@
-"""The journal of one open session: it keeps every record, in order, without holding up the event loop.
+"""The journal of one open session: it keeps every record, in order, without blocking the event loop.
 
-Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed
-over by a callback of the loop, never inside `push`, so what one step of a coroutine records (a commit and the
-end of its call) is written together or not at all. A batch that ends a turn is on the disk before anybody is
-told.
+Records gather for a few milliseconds and are written as one batch by the store's thread. A batch is handed over by a
+callback of the loop, never inside `push`, so the records of one step of a coroutine (a commit and the end of its
+call) are written together or not at all. A batch that ends a turn is on the disk before any viewer gets it.
 
-Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never
-knows more than a restarted server.
+Viewers attach here rather than to the session: they get a record once it is written, so that a viewer never knows
+more than a restarted server.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class JournalStore(Store, Protocol):
 
 
 class Journal:
-    """Attached to `session`, whose records it writes. Holds the lease: nobody else writes it meanwhile."""
+    """The writer of the records of `session`. It holds the lease: no other process writes the session meanwhile."""
 
     def __init__(
         self,
@@ -118,7 +117,7 @@ class Journal:
         self._wake_up(type(record.event) in _PROMPT)
 
     def push_run(self, run: Run) -> None:
-        """Many at once: what a tool emitted, which tells nothing of the game's course."""
+        """Take many records at once: events of a tool, which do not change the timeline."""
         self._pending.append(run)
         self._gathered += len(run.emitted)
         self._wake_up(False)
@@ -135,7 +134,7 @@ class Journal:
         return self._gathered + self._handed > ROOM or any(sink.full for sink in self._viewers)
 
     async def wait(self) -> None:
-        """Until there is room again. Raises `JournalError` if that cannot be hoped for."""
+        """Wait until there is room again. Raise `JournalError` if writing fails."""
         if self._gathered + self._handed > ROOM:
             await self._reach(self.session.seq, durable=False)
         for sink in self._viewers:
@@ -143,7 +142,7 @@ class Journal:
                 await sink.wait()
 
     def attach(self, sink: Sink) -> Callable[[], None]:
-        """Send every record to `sink` once it is written; returns what detaches it."""
+        """Send every record to `sink` once it is written; return a function that detaches it."""
         self._viewers = (*self._viewers, sink)
 
         def detach() -> None:
@@ -154,7 +153,7 @@ class Journal:
     # --- promises ----------------------------------------------------------------------------------------
 
     async def commit_turn(self) -> None:
-        """Return once everything recorded so far is on the disk. Raises `JournalError` with what was kept."""
+        """Return once everything recorded so far is on the disk. Raise `JournalError` with what was kept."""
         for again in (True, True, False):
             try:
                 await self._reach(self.session.seq, durable=True)
@@ -169,11 +168,11 @@ class Journal:
         await self._reach(self.session.seq, durable=False)
 
     async def keep(self, *events: AnyRuntimeEvent, revert: Callable[[], None]) -> None:
-        """Record events, and return once they are on the disk; nobody but the journal hears of them before.
+        """Record events, and return once they are on the disk; no viewer gets them before.
 
-        If they cannot be written, `revert` takes back what they say of the session, they are forgotten, and the
-        `JournalError` is raised: what was to happen never did. Only where something else was recorded after them,
-        which stands on them, do they stay, to be written with it.
+        If they cannot be written, `revert` takes back their changes to the session, they are forgotten, and the
+        `JournalError` is raised, as if they had never happened. Only if something else was recorded after them, which
+        builds on them, do they stay, to be written with it.
         """
         after = self.session.seq
         records = [self.session.next_record(event) for event in events]
@@ -199,7 +198,7 @@ class Journal:
         self.session.seq = after
 
     async def close(self) -> None:
-        """Write what is left, let the session go, and give the lease back. The session stays usable."""
+        """Write the rest, detach from the session, and give the lease back. The session stays usable."""
         if self.closed:
             return
         try:
@@ -220,7 +219,7 @@ class Journal:
             lease.release()
 
     async def acquire(self) -> None:
-        """Take the session back, and fold in what others did to it meanwhile. Raises `SessionBusy`."""
+        """Take the session back, and fold in the records of others. Raise `SessionBusy` if it is locked."""
         if self._lease is not None and self._lease.held:
             return
         lease = await asyncio.to_thread(self.store.lease, self.session.id)
@@ -236,14 +235,14 @@ class Journal:
         self.written = self._durable = self.session.seq
 
     def resumes(self, turn: int | None) -> bool:
-        """Whether a crash left this turn open: a call of it may have acted already, and not said so."""
+        """Tell if a crash left this turn open: a call of it may have acted already without a record."""
         return any(
             isinstance(record.event, TurnStarted) and record.event.turn == turn
             for record in self.open_records
         )
 
     def restoration(self, fetch: FetchTurn | None = None) -> Restoration:
-        """What takes turns of this session back and makes them again, read by `fetch` where there is one."""
+        """Return the restoration that takes turns of this session back and redoes them, read by `fetch` if given."""
         return Restoration(
             self.session, self.timeline, fetch or (lambda turn: self.store.read_turn(self.session.id, turn))
         )
@@ -262,7 +261,7 @@ class Journal:
         )
 
     def _hand_over(self) -> None:
-        """Give the gathered records to the writer, unless it has a batch of ours: then they gather on."""
+        """Give the gathered records to the writer, unless it still has a batch of ours: then they gather on."""
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
@@ -355,7 +354,7 @@ class Journal:
         await waiter
 
     def _sync(self) -> None:
-        """Everything is written, but not durably: an empty durable transaction makes it so."""
+        """Make written records durable, by an empty durable transaction."""
         loop, reached = asyncio.get_running_loop(), self.written
         self._future = self.store.submit_sync(self._key)
         self._future.add_done_callback(lambda future: _on_loop(loop, lambda: self._synced(future, reached)))
@@ -390,6 +389,6 @@ def _ends_a_turn(entry: Record | Run) -> bool:
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
-    """Called by the writer's thread. A loop that is closed waits for nothing any more."""
+    """Run an action on the loop, from the writer's thread. A closed loop is ignored."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(action)

@@ -1,8 +1,8 @@
 """A session in one file: `.narratoria`, a zip with the journal as NDJSON and the assets by hash.
 
-A branch is exported with the past it shares, so the file stands alone. An import trusts nothing in the file:
-names, sizes and hashes are checked while reading, never taken from the zip's own directory. It takes the session in
-whole or not at all: assets are unpacked once the journal is found sound, and move to their places together.
+A branch is exported with the past it shares, so the file stands alone. An import trusts nothing in the file: names,
+sizes and hashes are checked while reading, never taken from the zip's own directory. It imports the session whole or
+not at all: assets are unpacked after the journal is accepted, and move to their places together.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WHEN: Final = (1980, 1, 1, 0, 0, 0)  # the same session gives the same file
 
 
 class Manifest(msgspec.Struct, kw_only=True, rename="camel"):
-    """`session.json`: what the file holds, and the hash of the journal."""
+    """The document `session.json`: the contents of the file, and the hash of the journal."""
 
     format: int
     session: SessionMeta
@@ -62,7 +62,7 @@ def export_session(store: Store, session_id: str, target: Path | BinaryIO) -> Ma
 
 @contextmanager
 def replacing(target: Path) -> Iterator[BinaryIO]:
-    """A file that takes its place once it is complete; until then, and if that fails, the old one stays."""
+    """Open a file that replaces `target` once it is complete; until then, and on a failure, the old one stays."""
     try:
         if target.exists() and not target.is_file():  # a pipe or a device is written to, not replaced
             with target.open("wb") as file:
@@ -81,7 +81,7 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
 
 
 def _is_whole(assets: AssetStore, digest: str) -> bool:
-    """Whether the store still has that content, unchanged."""
+    """Tell if the store still has that content, unchanged."""
     hasher = hashlib.sha256()
     try:
         with assets.path_of(digest).open("rb") as content:
@@ -129,7 +129,7 @@ def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
 
 
 def import_session(store: Store, source: Path | BinaryIO, *, limit: int = MAX_TOTAL) -> SessionMeta:
-    """Take a session in. It keeps its id where that is free. `JournalError` says why a file is refused."""
+    """Import a session. It keeps its id if that is free. `JournalError` says why a file is refused."""
     name = str(source) if isinstance(source, Path) else "the file"
     try:
         with zipfile.ZipFile(source) as archive:
@@ -208,7 +208,7 @@ class _Import:
             raise Unfit(f"session.json: {error}") from None
 
     def blocks(self, name: str, most: int | None = None) -> Iterator[bytes]:
-        """The content as it is unpacked, counted: a small file may unpack to far more than it claims."""
+        """Yield the content as it is unpacked, and count it: a small file may unpack to far more than it claims."""
         with self.archive.open(name) as content:
             while block := content.read(_BLOCK):
                 self.left -= len(block)
@@ -236,7 +236,7 @@ class _Import:
         yield from self.incoming.close()
 
     def lines(self, hasher: hashlib._Hash) -> Iterator[bytes]:
-        """The journal in pieces of whole lines. A long line gathers in a list, so that it is copied once."""
+        """Yield the journal in pieces of whole lines. A long line gathers in a list, so that it is copied once."""
         partial: list[bytes] = []
         waiting = 0
         for block in self.blocks("journal.ndjson"):
@@ -255,7 +255,7 @@ class _Import:
     # --- assets ----------------------------------------------------------------------------------------------
 
     def assets(self, staging: Path) -> Iterator[AssetStored]:
-        """Unpack all, then put them in their places. Called when the journal is accepted."""
+        """Unpack all assets, then put them in their places. Called when the journal is accepted."""
         wanted = [stored for digest, stored in self.incoming.assets.items() if digest in self.packed]
         sizes = sum(stored.size for stored in wanted)
         if sizes > self.left:
@@ -286,7 +286,7 @@ class _Version(msgspec.Struct):
 
 
 def _one_line(title: str | None) -> str | None:
-    """A title stands on cards, in menus and in the names of files."""
+    """Return a title as one line: it stands on cards, in menus and in the names of files."""
     if title is None:
         return None
     hidden = {"Cc", "Cs", "Zl", "Zp"}

@@ -1,8 +1,8 @@
 """The shared store: PostgreSQL, for several servers that play the same sessions (extra `postgres`).
 
-Who writes a session is decided by an advisory lock of the very connection that writes. A server that loses
-its connection loses its locks with it and cannot write either, so two writers never interleave, whatever the
-network does. Assets are kept in the database too, and come to each server's folder when they are asked for.
+The writer of a session holds an advisory lock of the very connection that writes. A server that loses its connection
+loses its locks with it and cannot write either, so two writers never interleave, whatever the network does. Assets
+are kept in the database too, and are copied to each server's folder when they are asked for.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class PostgresStore(SqlStore):
 
 
 class AdvisoryLease:
-    """A lock that one connection holds. `connection` counts the store's connections: a later one holds none."""
+    """A lock that one connection holds. `connection` counts the store's connections: a later one holds no lock."""
 
     def __init__(self, store: PostgresStore, session_id: str, connection: int) -> None:
         self._store: PostgresStore | None = store
@@ -155,7 +155,7 @@ class SharedAssets(AssetStore):
 
 
 class PostgresDatabase:
-    """One connection. Everything of ours lies in a schema of its own."""
+    """One connection. All our tables lie in a schema of their own."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -195,7 +195,7 @@ class PostgresDatabase:
 
 
 def _own_name() -> str:
-    """What the database tells others of us. It keeps 63 bytes of it."""
+    """Return our name for other users of the database, which keeps 63 bytes of it."""
     return f"{_APPLICATION}process {os.getpid()} on {socket.gethostname()}"[:63]
 
 
@@ -225,7 +225,7 @@ def _prepare(database: PostgresDatabase) -> None:
 
 
 def _holder_of(database: Database, number: int) -> str:
-    """Who has a lock. It may be free again by now, or belong to somebody whose name the server does not tell us."""
+    """Return the holder of a lock, in words. It may be free again by now, or belong to a user whose name is hidden."""
     rows = database.execute(_HOLDER, (number >> 32 & _HALF, number & _HALF))
     name = str(rows[0][0] or "") if rows else ""
     return name.removeprefix(_APPLICATION) if name.startswith(_APPLICATION) else "a process on another server"

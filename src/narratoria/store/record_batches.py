@@ -1,9 +1,8 @@
-"""How records lie in a journal: as NDJSON, the lines of one batch compressed together.
+"""The format of records in a journal: NDJSON, the lines of one batch compressed together.
 
-A line is a record, as in an export, or a run of them: what a tool emitted in one breath shares all but the event.
-So a journal can be read with any JSON tool once unpacked. Packing a batch costs no more than inserting its rows one
-by one would, and what tools repeat (ids, keys) then takes no room. The checksum inside the stream tells a damaged
-batch from a whole one.
+A line is a record, as in an export, or a run of them: events that a tool emitted at once share all other fields. So a
+journal can be read with any JSON tool once unpacked. Packing a batch costs no more than inserting its rows one by one
+would, and repeated ids and keys then take no room. The checksum inside the stream reveals a damaged batch.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _A_RUN: Final = b'"emitted":['
 
 
 class _Line(msgspec.Struct, frozen=True, gc=False):
-    """A record or a run, whichever a line turns out to be."""
+    """A line that is a record or a run."""
 
     seq: int
     ts: float
@@ -41,7 +40,7 @@ _decode_lines: Final = msgspec.json.Decoder(_Line).decode_lines
 
 
 def to_lines(entries: Sequence[Record | Run]) -> bytes:
-    """One JSON object a line, each ended by a newline."""
+    """Return one JSON object a line, each ended by a newline."""
     return _encode_lines(entries)
 
 
@@ -62,18 +61,18 @@ def pack(content: bytes) -> bytes:
 
 
 def pack_lines(content: bytes) -> bytes:
-    """Each line as a stream of its own, one behind the other, so that the first can be read alone."""
+    """Return each line as a compressed stream of its own, one behind the other, so that the first can be read alone."""
     return b"".join(map(pack, content.split(b"\n")))
 
 
 def parted(data: bytes, what: str) -> tuple[bytes, bytes]:
-    """The content of the first of two streams, and the second, packed; of a single one, nothing and that."""
+    """Return the content of the first of two streams, and the second, packed; for a single one, nothing and that."""
     first, rest = _unpack(data, what)
     return (first, rest) if rest else (b"", data)
 
 
 def unpack(data: bytes, what: str) -> bytes:
-    """The content of a batch; `JournalError` names `what` when it is damaged."""
+    """Return the content of a batch; a `JournalError` names `what` if it is damaged."""
     return _unpack(data, what)[0]
 
 

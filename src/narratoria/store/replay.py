@@ -1,12 +1,12 @@
-"""Running the tools of a recorded session again, to see where the outcome differs from what was recorded.
+"""Verification of a recorded session: its tools run again, and the outcome is compared with the record.
 
-Each turn starts from the world as it was recorded, so one difference does not colour the turns after it.
-Plans come from the journal: no narrator is asked. What the tools make goes to a temporary place, and the
-session stays untouched. What they do outside, they do again: each call has a new id, or a tool that acts once
-per id would not act at all.
+Each turn starts from the world as it was recorded, so one difference does not affect the turns after it. Plans come
+from the journal: no narrator is asked. The tools' files go to a temporary place, and the session stays untouched.
+Effects outside the session do happen again: each call has a new id, or a tool that acts once per id would not act at
+all.
 
-Compared are how calls ended, their output, message, assets and what they showed (choices among it); and of the
-turn the state, memory, permissions and notifications. Not times, logs and typed slices, whose reducers are the
+Compared are the endings of calls, their output, message, assets and the events they showed (choices among them); and
+of the turn the state, memory, permissions and notifications. Not times, logs and typed slices, whose reducers are the
 program's own.
 """
 
@@ -32,8 +32,9 @@ from narratoria.store.store import Store
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One thing that came out otherwise. `where` is a call's toolId, or what of the world differs after the turn:
-    `state`, `memory`, `permissions`, `notifications`."""
+    """One difference. `where` is a call's toolId, or the part of the world that differs after the turn: `state`,
+    `memory`, `permissions`, `notifications`.
+    """
 
     turn: int
     where: str
@@ -102,7 +103,7 @@ async def verify(
 
 
 class _Made:
-    """Hears what happens this time."""
+    """A sink for the records of the repeated calls."""
 
     full = False
 
@@ -153,7 +154,7 @@ def _aspects(before: CallView, result: CallResult, now: CallView | None) -> list
 
 
 def _shown(call: CallView) -> list[Any]:
-    """What the attempt that counts asked the client to show: the choices it offers, a scene, a sound."""
+    """Return the client events of the attempt that counts: the choices it offers, a scene, a sound."""
     return [[one.event, one.payload] for one in call.attempts[-1].ui] if call.attempts else []
 
 
@@ -162,7 +163,7 @@ def _hashes(call: CallView) -> dict[str, str]:
 
 
 def _memory(records: Iterable[Record]) -> list[Any]:
-    """What was remembered and forgotten; calls that ran at the same time may have done so in another order."""
+    """Return the changes of memory, sorted: concurrent calls may have made them in another order."""
     changes = [
         [change.scope, change.op, change.key, _without_its_time(change)]
         for record in records

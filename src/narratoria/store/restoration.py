@@ -1,4 +1,4 @@
-"""Making a session from its records: a snapshot, what came after it, turns taken back or made again."""
+"""Restoring a session from its records: a snapshot, the records after it, turns taken back or redone."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Snapshot(msgspec.Struct, omit_defaults=True):
 
 
 class SnapshotTaken(msgspec.Struct):
-    """A snapshot on its way to the store: two lines, what became of the assets since the last one, and the rest."""
+    """A snapshot on its way to the store: two lines, the changes of the assets since the last one, and the rest."""
 
     content: bytes
     assets: AssetChanges
@@ -93,7 +93,7 @@ def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = Non
 
 
 class Restoration:
-    """A session in the making. Feed it a snapshot, if there is one, and every record after that, in order.
+    """A session being restored. Feed it a snapshot, if there is one, and every record after that, in order.
 
     `fetch` gives all records of one turn: a turn is taken back by the inverses recorded in it.
     """
@@ -108,7 +108,7 @@ class Restoration:
         self._narrative = ""
 
     def load(self, snapshot: Snapshot, assets: Callable[[int], dict[int, AssetStored]]) -> None:
-        """`assets` gives those that stood at a snapshot, when they are asked for."""
+        """Load a snapshot; `assets` returns those that stood at a snapshot, when they are asked for."""
         session = self.session
         session.tree.clear()
         session.tree.update(snapshot.state)
@@ -150,7 +150,7 @@ class Restoration:
     # --- turns, backwards and forwards ---------------------------------------------------------------------
 
     def take_back(self, turn: int) -> None:
-        """Undo what `turn` did to the session: its changes in reverse, its assets, choices, completions."""
+        """Undo the changes of `turn` to the session: its changes in reverse, its assets, choices, completions."""
         session = self.session
         records = self.fetch(turn)
         for record in reversed(records):
@@ -169,7 +169,7 @@ class Restoration:
                 self._lengthen_past()
 
     def _lengthen_past(self) -> None:
-        """The deque had dropped an older exchange to make room for the one taken back."""
+        """Add the older exchange that the deque had dropped to make room for the one taken back."""
         turns = self.timeline.turns
         position = len(turns) - len(self.session.past) - 2
         if position >= 0:
@@ -178,7 +178,7 @@ class Restoration:
                 self.session.past.appendleft(exchange)
 
     def make_again(self, turn: int) -> None:
-        """Redo a turn that was taken back, from what it recorded. No tool runs."""
+        """Redo a turn that was taken back, from its records. No tool runs."""
         session = self.session
         records = self.fetch(turn)
         for record in records:
@@ -231,7 +231,7 @@ class Restoration:
             self.session.apply_change(PermissionChange(permission, True, claimed=event.imported))
 
     def _bridge(self, record: Record, event: RecordsLost) -> None:
-        """Go on as things stood behind the gap: the session becomes what the snapshot says, and nothing else."""
+        """Continue behind a gap: the session becomes what the snapshot says, and nothing else."""
         if event.resumed is None:
             return
         snapshot = msgspec.convert(event.resumed, Snapshot, str_keys=True)
@@ -260,7 +260,7 @@ class Restoration:
         self._referred.clear()
 
     def _note_call(self, record: Record, event: CallStarted | CallFinished) -> None:
-        """Calls outside a plan are numbered; the numbers of a restored session go on where they stopped."""
+        """Count calls outside a plan; the numbers of a restored session continue."""
         session = self.session
         owner, _, number = event.call.rpartition(":")
         if owner == session.id and number.isdecimal():
@@ -309,7 +309,7 @@ def _runs(numbers: list[int]) -> list[tuple[int, int]]:
 
 
 def _told(records: list[Record]) -> tuple[str, tuple[str, str], Choices]:
-    """A turn as the player saw it: its origin, (prompt, narrative), and the choices it ended with."""
+    """Return a turn as the player saw it: its origin, (prompt, narrative), and its last choices."""
     origin, prompt, narrative, choices = "player", "", "", Choices(choices=[])
     for record in records:
         event = record.event

@@ -1,4 +1,4 @@
-"""What is kept and for how long: old sessions go on request, assets nobody refers to go with them."""
+"""Deletion of old sessions on request, and of assets that no session refers to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pruned:
 def select(
     store: Store, *, older_than: float | None = None, keep: int | None = None, now: float | None = None
 ) -> list[SessionMeta]:
-    """The sessions not touched for `older_than` days, beyond the newest `keep`. Neither given: none."""
+    """Return the sessions not touched for `older_than` days, beyond the newest `keep`. Neither given: none."""
     if older_than is None and keep is None:
         return []
     now = time.time() if now is None else now
@@ -39,7 +39,7 @@ def select(
 def prune(
     store: Store, sessions: Collection[SessionMeta] = (), *, now: float | None = None, dry_run: bool = False
 ) -> Pruned:
-    """Delete these sessions but those being played, then collect the assets that no session refers to."""
+    """Delete these sessions but those being played, then the assets that no session refers to."""
     done = Pruned(list(sessions) if dry_run else [])
     now = time.time() if now is None else now
     if not dry_run:

@@ -1,4 +1,4 @@
-"""Reading a store in SQL: what sessions there are, their records, and a session made from them.
+"""Reading a store in SQL: its sessions, their records, and sessions restored from them.
 
 A branch has no copy of the past it shares: its records are stretches of its ancestors' and then its own.
 """
@@ -71,7 +71,7 @@ class SqlReader:
         return self._restore(session_id, upto, None, None).session
 
     def timeline(self, session_id: str, *, upto: int | None = None) -> Timeline:
-        """Where a session stands, or stood at record `upto`."""
+        """Return the timeline of a session, now or at record `upto`."""
         return self._restore(session_id, upto, None, None).timeline
 
     def _restore(
@@ -104,7 +104,7 @@ class SqlReader:
         return restoration
 
     def catch_up(self, session: Session, timeline: Timeline) -> Records:
-        """Fold in what others wrote since `session.seq`; returns the records of a turn left open."""
+        """Fold in the records of others since `session.seq`; return the records of a turn left open."""
         restoration = Restoration(session, timeline, lambda turn: self.read_turn(session.id, turn))
         restoration.apply_all(self.read(session.id, session.seq))
         session.seq = self._key_and_last(session.id)[1]
@@ -121,7 +121,7 @@ class SqlReader:
         return None
 
     def _assets_at(self, session_id: str, key: int, seq: int) -> dict[int, AssetStored]:
-        """The assets that stood at the snapshot `seq`: what each snapshot up to it says, in their order."""
+        """Return the assets that stood at the snapshot `seq`: the changes of each snapshot up to it, in order."""
         found: dict[int, AssetStored] = {}
         for part, _, upto in self._stretches(key, seq):
             rows = self.query(
@@ -137,7 +137,7 @@ class SqlReader:
         return found
 
     def snapshots(self, session_id: str) -> Iterator[tuple[int, bytes]]:
-        """Those of a session and of the past it shares, by their record, oldest first, packed."""
+        """Yield the snapshots of a session and of the past it shares, by their record, oldest first, packed."""
         for key, _, upto in self._stretches(*self._key_and_last(session_id)):
             for (seq,) in self.query(
                 "SELECT seq FROM snapshots WHERE session = ? AND seq <= ? ORDER BY seq", (key, upto)
@@ -182,7 +182,7 @@ class SqlReader:
         return int(rows[0][0]), int(rows[0][1])
 
     def _stretches(self, key: int, upto: int) -> Stretches:
-        """Whose records make up a session, from the eldest ancestor to itself."""
+        """Return the sessions whose records make up a session, from the eldest ancestor to itself."""
         found: Stretches = []
         current: int | None = key
         while current is not None:
@@ -268,7 +268,7 @@ class SqlReader:
         ]
 
     def sharing(self, session_id: str, turn: int) -> dict[str, Timeline]:
-        """The other sessions whose past has this very turn, taken back or not, and where each of them stands."""
+        """Return the other sessions whose past has this very turn, taken back or not, with their timelines."""
         key, last = self._key_and_last(session_id)
         found: dict[int, tuple[str, bool]] = {}
         for owner, _, upto in self._stretches(key, last):

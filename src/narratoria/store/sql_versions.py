@@ -1,4 +1,4 @@
-"""The tables of a store in SQL, and what leads from one version of them to the next."""
+"""The tables of a store in SQL, and the upgrades between their versions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def upgrade(database: Database, found: int, words: Mapping[str, str]) -> None:
 
 
 def standing_turns(database: Database) -> dict[int, int]:
-    """How many turns of each session stand, by its key: version 1 counted those taken back, and the opening.
+    """Return the number of standing turns of each session, by its key: version 1 counted undone turns and the opening
+    too.
 
     A session whose records do not make a game is left out.
     """
@@ -61,7 +62,7 @@ def standing_turns(database: Database) -> dict[int, int]:
 
 
 class _Within(SqlReader):
-    """Reads through a connection that somebody else has opened, and will close."""
+    """A reader on a connection that the caller opens and closes."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(AssetStore())

@@ -1,4 +1,4 @@
-"""A store in SQL: writing to its tables. Connecting and locking are left to SQLite or PostgreSQL."""
+"""A store in SQL: writing to its tables. SQLite and PostgreSQL do the connecting and locking."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MARKED: Final = frozenset({TurnStarted, TurnCommitted, TurnUndone, TurnRedone, 
 
 
 class SqlStore(SqlReader):
-    """Sessions in SQL tables. A subclass connects, and says who may write."""
+    """Sessions in SQL tables. A subclass connects, and grants the right to write."""
 
     def __init__(self, assets: AssetStore, name: str) -> None:
         super().__init__(assets)
@@ -51,11 +51,11 @@ class SqlStore(SqlReader):
         raise NotImplementedError
 
     def lease(self, session_id: str) -> Lease:
-        """Take the right to write a session, or raise `SessionBusy` that says who has it."""
+        """Take the right to write a session, or raise `SessionBusy` that names the holder."""
         raise NotImplementedError
 
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
-        """Called in the transaction that records an asset: make sure that its content lasts as long."""
+        """Make an asset's content last as long as its record; called in the transaction that records it."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -143,9 +143,9 @@ class SqlStore(SqlReader):
         *,
         absent: Collection[str] = (),
     ) -> int:
-        """Write one batch behind record `after`; returns the bytes it took. A job for the writer.
+        """Write one batch behind record `after`; return its size in bytes. A job for the writer.
 
-        `absent` are assets whose content nobody has.
+        `absent` are assets without content.
         """
         data = chunks.pack(chunks.to_lines(entries))
         last, now = entries[-1].last, entries[-1].ts
@@ -201,7 +201,7 @@ class SqlStore(SqlReader):
     def _mark(
         self, database: Database, key: int, record: Record, durable: bool, absent: Collection[str]
     ) -> None:
-        """Keep the tables beside the batches in step with what a record says."""
+        """Update the tables beside the batches for a record."""
         event = record.event
         if isinstance(event, TurnStarted):
             database.execute(
@@ -272,7 +272,7 @@ class SqlStore(SqlReader):
         return self.meta(child)
 
     def _named_since(self, session_id: str, then: Timeline) -> list[AnyRuntimeEvent]:
-        """The checkpoints of turns that stood then: a turn gets its names after its end."""
+        """Return the checkpoints of turns that stood then: a turn gets its names after its end."""
         now = self.timeline(session_id)
         return [
             Checkpoint(name=name, turn=turn)
@@ -288,7 +288,7 @@ class SqlStore(SqlReader):
         lacking: bool = False,
         accepted: Callable[[], Iterable[AssetStored]] | None = None,
     ) -> SessionMeta:
-        """The session stays hidden until it is complete, so that a crash half way shows nothing."""
+        """Import a session. It stays hidden until it is complete, so that a crash half way shows nothing."""
         name = meta.id if is_plain_id(meta.id) else uuid.uuid4().hex
         if self.query("SELECT 1 FROM sessions WHERE id = ?", (name,)):
             name = uuid.uuid4().hex
@@ -323,7 +323,9 @@ class SqlStore(SqlReader):
         self.append(database, key, after, batch, False, None, absent=absent)
 
     def _check_adopted(self, name: str, key: int) -> None:
-        """Fold it once: what cannot be folded is not taken in, and the next opening need not fold it all."""
+        """Fold the imported session once: one that cannot be folded is refused, and the next opening need not fold it
+        all.
+        """
         try:
             restored = self._restore(name, None, None, None, hidden=True)
         except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
@@ -371,7 +373,7 @@ def _insert_hidden(database: Database, name: str, meta: SessionMeta) -> int:
 
 
 def _batched(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """So many that they are quickly written, and so few that they do not fill the memory."""
+    """Yield batches that are quickly written and do not fill the memory."""
     batch: list[Record] = []
     size = 0
     for record in records:

@@ -42,7 +42,7 @@ _WORDS: Final = {
 
 
 class NewerVersion(JournalError):
-    """The file is of a Narratoria that this one does not know: nothing is done to it, nor made of it."""
+    """The file was written by a newer version of Narratoria: it is neither changed nor read."""
 
 
 class SqliteStore(SqlStore):
@@ -69,7 +69,7 @@ class SqliteStore(SqlStore):
         return _prepared(self._connection(readonly=False), self.path, self._lived_in)
 
     def _make(self) -> None:
-        """A new file appears with its tables in it, so that one without tables has lost them."""
+        """Make a new file with its tables already in it, so that one without tables is known to be damaged."""
         draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         try:
             make_file(draft)
@@ -90,7 +90,7 @@ class SqliteStore(SqlStore):
                 left.unlink(missing_ok=True)
 
     def _look_for_damage(self) -> None:
-        """Before the first write, where that takes no time worth mentioning: writing into damage makes it worse."""
+        """Look for damage before the first write, if that is fast: writing into damage makes it worse."""
         if not 0 < self.path.stat().st_size <= CHECKED_BYTES:
             return
         database = self._connection(readonly=True)  # its end, unlike a writer's, moves nothing from the log
@@ -144,7 +144,7 @@ class SqliteStore(SqlStore):
         (self.path.with_name("locks") / lock_name(session_id)).unlink(missing_ok=True)
 
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
-        """The file is in its place already; before the record of it is durable, so must be its content."""
+        """Make an asset's content durable before its record is; the file is already in its place."""
         try:
             path = self.assets.path_of(stored.hash)
         except KeyError:
@@ -158,17 +158,17 @@ class SqliteStore(SqlStore):
 
 
 def _lived_in(path: Path, assets: Path) -> bool:
-    """Whether sessions were kept here before: they leave locks and assets beside the database."""
+    """Tell if sessions were kept here before: they leave locks and assets beside the database."""
     return any(path.with_name("locks").glob("*.lock")) or any(assets.glob("??/*"))
 
 
 def _may_be_made(path: Path) -> bool:
-    """Whether what there is of the way to a path are folders."""
+    """Tell if the nearest existing parent of a path is a folder."""
     return next(one for one in path.absolute().parents if one.exists()).is_dir()
 
 
 def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDatabase:
-    """Check what the file is, and bring it to the present schema."""
+    """Check the kind and version of the file, and upgrade it to the present schema."""
     try:
         database.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         version = _version(database)
@@ -199,7 +199,7 @@ def _prepared(database: SqliteDatabase, path: Path, lived_in: bool) -> SqliteDat
 
 
 def _view_as_present(database: Database) -> None:
-    """Let a file of version 1 look like one of this version, to this connection only."""
+    """Make a file of version 1 look like one of this version, to this connection only."""
     database.execute("PRAGMA temp_store = MEMORY")
     database.execute("CREATE TEMP TABLE standing (key INTEGER PRIMARY KEY, turns INTEGER NOT NULL)")
     for row in standing_turns(database).items():

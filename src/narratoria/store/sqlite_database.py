@@ -1,4 +1,4 @@
-"""A connection to a SQLite file, with `apsw` or the standard library, and its errors in words that say what to do."""
+"""A connection to a SQLite file, with `apsw` or the standard library, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def connect(path: Path, driver: str, *, readonly: bool) -> SqliteDatabase:
 
 
 class SqliteDatabase:
-    """What the two drivers share."""
+    """The base of the two drivers."""
 
     def __init__(self, path: Path, *, readonly: bool) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class SqliteDatabase:
         self._damage: JournalError | None = None
 
     def _failed(self, error: Exception) -> JournalError:
-        """The error in words. Once damage is found, nothing is written any more."""
+        """Return the error in words. Once damage is found, nothing is written any more."""
         if not _is_damage(error):
             return _explained(self.path, error)
         damage = damaged(self.path, str(error), "" if self.readonly else "; nothing more is written to it")
@@ -138,7 +138,9 @@ class StandardDatabase(SqliteDatabase):
 
 
 def _uri(path: Path, readonly: bool) -> str:
-    """A file in a folder that cannot be written is read as it is: SQLite could not make its log beside it."""
+    """Return the URI of a file; one in a read-only folder is opened as immutable, since SQLite cannot make its log
+    there.
+    """
     if path == IN_MEMORY:
         return "file::memory:"
     uri = path.absolute().as_uri()
@@ -163,7 +165,7 @@ def damaged(path: Path, what: str, then: str) -> JournalError:
 
 
 def _explained(path: Path, error: Exception) -> JournalError:
-    """What went wrong, in words that say what to do. The file is never touched to find out."""
+    """Return an error that says what to do. The file is not touched to find out."""
     text = str(error).lower()
     if "full" in text:
         return JournalError(f"{path}: the disk is full; make room, then go on: what was saved before is safe")

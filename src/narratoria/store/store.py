@@ -1,4 +1,4 @@
-"""Where sessions are kept. One vocabulary for the embedded store (SQLite) and the shared one (PostgreSQL)."""
+"""The store of sessions: one interface for the embedded store (SQLite) and the shared one (PostgreSQL)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 def is_plain_id(session_id: str) -> bool:
-    """Whether an id may be part of a file name as it is."""
+    """Tell if an id may be part of a file name as it is."""
     return _ID.fullmatch(session_id) is not None
 
 
@@ -38,7 +38,7 @@ class SessionUnknown(JournalError, KeyError):
 
 
 class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is known of a session without folding it."""
+    """Data about a session that needs no folding."""
 
     id: str
     story: str | None = None
@@ -54,12 +54,12 @@ class SessionMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def begun(self) -> bool:
-        """False for a game whose process ended before its opening: nothing but the record of its making."""
+        """False for a game whose process ended before its opening: it has only its first record."""
         return self.story is None or self.parent is not None or self.last_seq > 1
 
 
 class TurnSpan(msgspec.Struct, frozen=True):
-    """Where a turn's records lie. `last` is None while the turn is open."""
+    """The range of a turn's records. `last` is None while the turn is open."""
 
     turn: int
     first: int
@@ -74,7 +74,7 @@ Spans = list[TurnSpan]
 class Store(Protocol):
     """Sessions and their journals. Methods block briefly; a server calls them in a thread where that matters.
 
-    `JournalError` says what cannot be read or written, `SessionBusy` that another writer has the session.
+    They raise `JournalError` if something cannot be read or written, `SessionBusy` if another writer has the session.
     """
 
     assets: AssetStore
@@ -87,7 +87,7 @@ class Store(Protocol):
         title: str | None = None,
         folder: str | None = None,
     ) -> Journal:
-        """Keep a new session, and open it for writing. What it holds now is kept as its beginning."""
+        """Store a new session, and open it for writing. Its present content is its beginning."""
 
     def open(
         self,
@@ -99,7 +99,7 @@ class Store(Protocol):
         """Restore a session and open it for writing: `journal.session` is the world as it was recorded."""
 
     def restore(self, session_id: str, *, upto: int | None = None) -> Session:
-        """The session as it was at record `upto` (the newest), for reading: nothing is attached or locked."""
+        """Return the session as it was at record `upto` (the newest), for reading: nothing is attached or locked."""
 
     def meta(self, session_id: str) -> SessionMeta: ...
 
@@ -107,7 +107,7 @@ class Store(Protocol):
         """All sessions, the one changed last first."""
 
     def find(self, prefix: str) -> SessionMeta:
-        """The one session whose id begins so."""
+        """Return the one session whose id begins with `prefix`."""
 
     def rename(self, session_id: str, title: str) -> None: ...
 
@@ -115,10 +115,10 @@ class Store(Protocol):
         """Look for the session's story in another folder from now on."""
 
     def delete(self, session_id: str) -> None:
-        """Forget a session. What its branches share of it stays until they go too."""
+        """Delete a session. The past that its branches share stays until they are deleted too."""
 
     def branch(self, session_id: str, turn: int, *, title: str | None = None) -> SessionMeta:
-        """A new session that shares the past of `session_id` up to the end of `turn`. No record is copied."""
+        """Make a session that shares the past of `session_id` up to the end of `turn`. No record is copied."""
 
     def read(self, session_id: str, after: int = 0, limit: int | None = None) -> Iterator[Record]:
         """The records after sequence number `after`, in order, those shared with a parent included."""
@@ -138,29 +138,29 @@ class Store(Protocol):
         lacking: bool = False,
         accepted: Callable[[], Iterable[AssetStored]] | None = None,
     ) -> SessionMeta:
-        """Keep a session that was recorded elsewhere. All of it, or, if `records` or `accepted` fails, nothing.
+        """Store a session that was recorded elsewhere: all of it, or nothing if `records` or `accepted` fails.
 
-        With `lacking`, an asset whose content is not here is referred to all the same. `accepted` is called once the
-        records are found to make a game, and gives the assets whose content it has put into the store.
+        With `lacking`, an asset without content is referred to all the same. `accepted` is called once the records
+        are found to make a game, and returns the assets whose content it has put into the store.
         """
 
     def sweep(self) -> int:
-        """Remove what an interrupted `adopt` left behind; returns how many."""
+        """Remove the remains of interrupted `adopt`s; return their number."""
 
     def asset_hashes(self, session_id: str | None = None) -> set[str]:
-        """The assets a session refers to, or any session at all."""
+        """Return the assets that a session, or any session, refers to."""
 
     def close(self) -> None: ...
 
 
 def data_home() -> Path:
-    """Where a person's own things are: NARRATORIA_HOME, or the platform's user data."""
+    """Return the folder of a player's own data: NARRATORIA_HOME, or the platform's user data."""
     chosen = os.environ.get("NARRATORIA_HOME")
     return Path(chosen).expanduser() if chosen else platformdirs.user_data_path("narratoria")
 
 
 def unwritable(path: Path, why: OSError | str) -> str:
-    """What to tell of a place where sessions cannot be kept."""
+    """Return the message for a folder where sessions cannot be kept."""
     if isinstance(why, OSError):
         if why.errno == errno.ENOSPC:
             return f"{path}: the disk is full; make room, then try again"

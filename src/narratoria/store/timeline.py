@@ -1,4 +1,4 @@
-"""Where a game stands: its turns, those taken back, its checkpoints. A fold of records, always small."""
+"""The timeline of a game: its turns, those taken back, its checkpoints. A fold of records, always small."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from narratoria.session.session import Record
 
 
 class Timeline(msgspec.Struct, omit_defaults=True):
-    """`turns` are those that count, oldest first; `undone` those a redo brings back, the next one last.
+    """The turns of a session: `turns` are those that count, oldest first; `undone` those a redo brings back, the next
+    one last.
 
     Numbers are never used twice: a turn taken after an undo gets a new one.
     """
@@ -37,8 +38,9 @@ class Timeline(msgspec.Struct, omit_defaults=True):
     completions: dict[str, int] = msgspec.field(default_factory=dict)
     undoing: int | None = None  # the turn whose effects are being taken back
     taken_back: dict[int, list[tuple[str, int]]] = msgspec.field(default_factory=dict)
-    """By turn, the effects, as (call, number), that are undone outside. Kept for good: the turn may count again, if not
-    here then in a session that shares it."""
+    """By turn, the effects, as (call, number), that are undone outside. Never forgotten: the turn may count again, if
+    not here then in a session that shares it.
+    """
 
     def apply(self, record: Record) -> None:
         step = _STEPS.get(type(record.event))
@@ -46,7 +48,7 @@ class Timeline(msgspec.Struct, omit_defaults=True):
             step(self, record.event)
 
     def copy(self) -> Timeline:
-        """As it is now, whatever becomes of this one."""
+        """Return an independent copy."""
         return msgspec.structs.replace(
             self,
             turns=list(self.turns),
@@ -68,7 +70,7 @@ class Timeline(msgspec.Struct, omit_defaults=True):
 
     @property
     def standing(self) -> int:
-        """How many of the player's turns count: the opening is not one."""
+        """The number of the player's turns that count: the opening is not one."""
         return sum(turn > 0 for turn in self.turns)
 
     def before(self, turn: int) -> int | None:
@@ -79,7 +81,7 @@ class Timeline(msgspec.Struct, omit_defaults=True):
         return None
 
     def count_completions(self, tools: dict[str, int], sign: int) -> None:
-        """Add or take away what a turn completed."""
+        """Add or subtract the completions of a turn."""
         for tool, count in tools.items():
             left = self.completions.get(tool, 0) + sign * count
             if left > 0:
@@ -125,7 +127,7 @@ def _redone(timeline: Timeline, event: TurnRedone) -> None:
 
 
 def move_names(turn: int, source: dict[str, int], target: dict[str, int]) -> None:
-    """The checkpoints of a turn go with it, and come back with it."""
+    """Move the checkpoints of a turn with it."""
     for name in [name for name, marked in source.items() if marked == turn]:
         target[name] = source.pop(name)
 
@@ -136,7 +138,7 @@ def _marked(timeline: Timeline, event: Checkpoint) -> None:
 
 
 def completed_by(event: AnyRuntimeEvent) -> Sequence[str]:
-    """The tools that count as completed from this record on. A part of a call is named by that call's commit."""
+    """Return the tools that count as completed from this record on. A part of a call is named by that call's commit."""
     if isinstance(event, Committed):
         return event.completed
     if isinstance(event, CallFinished) and event.ok and not event.part:

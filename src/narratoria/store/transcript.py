@@ -1,4 +1,4 @@
-"""A session to read: Markdown, or one HTML page with its pictures inside."""
+"""A transcript of a session: Markdown, or one HTML page with its pictures inside."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ figcaption, .choices, .undone { opacity: .7; font-size: .9rem; }
 
 
 def to_markdown(view: SessionView) -> str:
-    """What was asked and told, turn by turn. Text of tools and players is kept from acting as markup."""
+    """Return the prompts and narration, turn by turn. Text of tools and players is escaped."""
     parts = [f"# {_plain(view.title or view.story or view.session)}"]
     for turn in view.told:
         if turn.prompt:
@@ -37,7 +37,7 @@ def to_markdown(view: SessionView) -> str:
 
 
 def to_html(view: SessionView, assets: AssetStore) -> str:
-    """One page that needs nothing else: pictures are part of it, and it runs no script."""
+    """Return one self-contained page: pictures are part of it, and it runs no script."""
     title = html.escape(view.title or view.story or view.session)
     body = "\n".join(_turn(turn, assets, last=turn is view.told[-1]) for turn in view.told)
     policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -77,7 +77,7 @@ def _caption(asset: AssetStored) -> str:
 
 
 def _plain(text: str) -> str:
-    """Markdown's own characters, escaped where they would change how the text reads."""
+    """Escape Markdown's own characters where they would change the text."""
     for char in "\\`*_{}[]<>#|":
         text = text.replace(char, "\\" + char)
     return text

@@ -1,4 +1,4 @@
-"""The one thread that writes to a store: jobs of all its sessions, those that wait together in one commit."""
+"""The one thread that writes to a store: jobs of all its sessions; waiting jobs share one commit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _GROUP: Final = 64
 
 
 class ConnectionLost(JournalError):
-    """The database went away, and with it the right to write. The next attempt connects again."""
+    """The connection to the database is lost, and with it the right to write. The next attempt connects again."""
 
 
 class Database(Protocol):
-    """What a store needs of a database. Placeholders are `?`. Every failure is raised as `JournalError`."""
+    """The interface of a store to its database. Placeholders are `?`. Every failure is raised as `JournalError`."""
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     def begin(self, *, durable: bool) -> None:
-        """Open a transaction; a `durable` one is on the disk itself when its commit returns."""
+        """Open a transaction; a `durable` one is on the disk when its commit returns."""
 
     def commit(self) -> None: ...
 
@@ -33,7 +33,7 @@ class Database(Protocol):
 
     @property
     def broken(self) -> bool:
-        """Whether the connection is lost for good; another one is made then."""
+        """Tell if the connection is lost for good; another one is made then."""
 
     def close(self) -> None: ...
 
@@ -100,7 +100,7 @@ class Writer:
             self._database.close()
 
     def _write(self, group: list[_Entry]) -> None:
-        """All in one transaction. If that fails, each by itself, so that one bad job fails alone."""
+        """Write all in one transaction. If that fails, each by itself, so that one bad job fails alone."""
         try:
             results = self._transact(group)
         except BaseException as error:

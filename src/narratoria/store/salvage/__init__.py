@@ -1,1 +1,1 @@
-"""What can be saved of a damaged store."""
+"""Recovery of sessions from a damaged store."""

@@ -1,4 +1,4 @@
-"""A session of which some records are lost, told as far as it can be: a snapshot bridges the gap before it."""
+"""A session with lost records, rebuilt as far as possible: a snapshot bridges the gap before it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from narratoria.store.timeline import Timeline
 
 
 class Telling:
-    """The records of one session in order, gaps and what bridges them included.
+    """The records of one session in order, with gaps and the snapshots that bridge them.
 
-    Turns that a gap has cut are left out, so that no half of one is ever taken back. Turns behind a gap are kept though
-    how things stood then is not known: they can be read.
+    Turns that a gap has cut are left out, so that no half of one is ever taken back. Turns behind a gap are kept even
+    if the state at that time is unknown: they can be read.
     """
 
     def __init__(self, meta: SessionMeta, records: list[Record], snapshots: Mapping[int, Snapshot]) -> None:
@@ -46,7 +46,7 @@ class Telling:
         return self.kept[-1].seq if self.kept else 0
 
     def makes_a_game(self) -> bool:
-        """Whether it can be folded: a turn behind a gap may be taken back though it lies in the gap."""
+        """Tell if it can be folded: a turn behind a gap may be taken back though it lies in the gap."""
         turns: dict[int | None, list[Record]] = {}
         for record in self.kept:
             turns.setdefault(record.turn, []).append(record)
@@ -72,7 +72,7 @@ class Telling:
         return any(first <= self.reached + 1 and record.seq <= last for first, last in self._bridged)
 
     def _bridge(self) -> bool:
-        """Get over the gap that comes next, if a snapshot tells how things stood behind it."""
+        """Cross the next gap, if a snapshot has the state behind it."""
         while self._left:
             record = self._left[-1]
             last = record.seq - 1
@@ -121,7 +121,7 @@ class Telling:
         del self.kept[end:]
 
     def _beginning(self, snapshot: Snapshot | None) -> Record:
-        """The first record, as the session's row and its first snapshot tell of it."""
+        """Return the first record, made from the session's row and its first snapshot."""
         meta = self._meta
         held: dict[str, Any] = {}
         if snapshot is not None:
@@ -136,7 +136,7 @@ class Telling:
 
 
 def snapshots_of(source: SqlReader, session_id: str) -> dict[int, Snapshot]:
-    """A session's snapshots by record, each with all the assets that stood then, as far as they are known."""
+    """Return a session's snapshots by record, each with all its assets, as far as they are known."""
     found: dict[int, Snapshot] = {}
     assets: dict[int, AssetStored] = {}
     for seq, data in source.snapshots(session_id):
@@ -151,7 +151,7 @@ def snapshots_of(source: SqlReader, session_id: str) -> dict[int, Snapshot]:
 
 
 def _opened(data: bytes) -> tuple[AssetChanges | None, Snapshot | None]:
-    """What can be read of the two parts of a snapshot."""
+    """Return the readable ones of the two parts of a snapshot."""
     what = "a snapshot"
     first, main = chunks.parted(data, what)
     changes: AssetChanges | None = None

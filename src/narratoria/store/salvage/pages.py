@@ -1,8 +1,9 @@
 """Rows of a damaged SQLite file, read page by page.
 
-SQLite finds a row through the pages above it; where one of those is lost, so is everything below, though it is still
-there. Here every page is looked at by itself (https://www.sqlite.org/fileformat2.html, §1.6 and §2).
+SQLite finds a row through the pages above it; if one of those is lost, so is everything below, though it is still
+there. Here every page is read by itself (https://www.sqlite.org/fileformat2.html).
 """
+# Its §1.6 and §2.
 
 from __future__ import annotations
 
@@ -21,15 +22,16 @@ _LONGEST: Final = 1 << 30  # of a row: a damaged length must not make us allocat
 
 
 class _Unreadable(Exception):
-    """This cell is not what it should be."""
+    """A cell is damaged."""
 
 
 Row = tuple[int, list[Any]]  # (rowid, values); 0 where a table has no rowid
 
 
 def readable_rows(path: Path) -> list[Row]:
-    """Every row on any page that is in use. The page size is what the header says, or, where that is damaged, SQLite's
-    usual one, whichever gives more."""
+    """Return every row on any page that is in use. The page size is the one in the header or, if that is damaged,
+    SQLite's usual one, whichever gives more rows.
+    """
     data = path.read_bytes()
     size = int.from_bytes(data[16:18], "big")
     layouts = {(65536 if size == 1 else size, data[20] if len(data) > 20 else 0), _USUAL}
@@ -65,7 +67,8 @@ class Pages:
                     continue  # this one is lost, its neighbours need not be
 
     def _free(self) -> set[int]:
-        """Pages that are free again (§1.5): what was deleted stays so. A damaged list of them is not believed."""
+        """Return the free pages: deleted rows stay deleted. A damaged list of them is ignored."""
+        # File format, §1.5.
         trunk, count = (int.from_bytes(self._bytes[at : at + 4], "big") for at in (32, 36))
         found: set[int] = set()
         while trunk:

@@ -1,7 +1,7 @@
 """The rows a damaged database still holds: those that SQLite finds, and those that only its pages show.
 
-What SQLite finds comes first, so that nothing is lost that could be read before, and no row that was deleted long ago,
-but still lies on a page, takes the place of one that counts.
+Rows that SQLite finds come first, so that nothing readable is lost, and no row that was deleted long ago, but still
+lies on a page, takes the place of one that counts.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def unpacked(data: bytes) -> list[Record]:
 
 
 def rebuild(copy: Path, folder: Path) -> Path:
-    """A sound database with every row that can still be had of a damaged one."""
+    """Return a sound database with every row that can still be read from a damaged one."""
     rows = FoundRows()
     _fold_log(copy)
     _ask_sqlite(copy, rows)
@@ -123,7 +123,7 @@ def _insert(database: Database, rows: FoundRows) -> None:
 
 
 def _fold_log(copy: Path) -> None:
-    """Bring what the write-ahead log holds into the file, where its pages are looked at."""
+    """Copy the contents of the write-ahead log into the file, whose pages are read."""
     try:
         database = connect(copy, default_driver(), readonly=False)
     except JournalError:
@@ -163,7 +163,7 @@ def _ask_sqlite(copy: Path, rows: FoundRows) -> None:
 
 
 class _Overheard(SqlReader):
-    """Reads as a store does, and keeps what it is given: which rows SQLite finds depends on how it is asked."""
+    """A reader that keeps every row it gets: the rows that SQLite finds depend on the query."""
 
     def __init__(self, database: Database, rows: FoundRows) -> None:
         super().__init__(AssetStore())
@@ -181,7 +181,7 @@ class _Overheard(SqlReader):
 
 
 def _record_of(data: Any) -> int | None:
-    """The record that a snapshot was taken at."""
+    """Return the record that a snapshot was taken at."""
     try:
         main = chunks.parted(data, "a snapshot")[1]
         found: Snapshot = chunks.read_as(Snapshot, chunks.unpack(main, "a snapshot"), "a snapshot")
@@ -200,9 +200,10 @@ def _overhear(database: Database, rows: FoundRows) -> None:
 
 
 def _from_both_ends(database: Database, sql: str, column: int) -> Iterator[tuple[Any, ...]]:
-    """Rows up to the first that cannot be read, and from the last down to it; some may come twice.
+    """Yield rows up to the first unreadable one, and from the last down to it; some may come twice.
 
-    Asked for many at a time, as the store does: a row whose own number is damaged is found among its neighbours only.
+    They are queried many at a time, as the store does: a row whose own number is damaged is found among its
+    neighbours only.
     """
     bound, reached = _ENDS
     for sign, order, step in ((">", "ASC", 1), ("<", "DESC", -1)):
@@ -226,7 +227,7 @@ def _from_both_ends(database: Database, sql: str, column: int) -> Iterator[tuple
 
 
 def _add_indexed(database: Database, sessions: dict[int, SessionRow]) -> None:
-    """Sessions that the index of ids still leads to."""
+    """Add sessions that the index of ids still leads to."""
     for _, key in _names(database):
         if key not in sessions:
             try:
@@ -252,7 +253,7 @@ def _names(database: Database) -> Iterator[tuple[str, int]]:
 
 
 def _prefer_told_names(database: Database, rows: FoundRows) -> None:
-    """Where the index and the row give a session two ids, its own first record knows the right one."""
+    """Correct a session's id from its first record if the index and the row give two ids."""
     for name, key in _names(database):
         row = rows.sessions.get(key)
         if row is None or row["id"] == name:
@@ -289,8 +290,7 @@ def _add_session(sessions: dict[int, SessionRow], key: int, row: list[Any]) -> N
 
 
 def _session_row(row: list[Any]) -> SessionRow | None:
-    """A row of the table, the key first. The folder stands where the table was made with it, or was added later, or not
-    at all."""
+    """Read a row of the table, the key first. The column of the folder depends on the version that made the table."""
     if len(row) not in (13, 14) or not isinstance(row[1], str):
         return None
     if len(row) == 13:
@@ -311,7 +311,7 @@ def _session_row(row: list[Any]) -> SessionRow | None:
 
 
 def _add_nameless(rows: FoundRows) -> None:
-    """Sessions whose own row is lost: their first record tells what they are."""
+    """Add sessions whose own row is lost, from their first record."""
     keys = {row["id"]: key for key, row in rows.sessions.items()}
     ends = rows.ends()
     waiting = sorted(ends.keys() - rows.sessions.keys())
@@ -336,7 +336,7 @@ def _add_nameless(rows: FoundRows) -> None:
 
 
 def _untie_orphans(sessions: dict[int, SessionRow]) -> None:
-    """A branch whose parent is lost has its own records only."""
+    """Cut a branch whose parent is lost to its own records."""
     for key, row in sessions.items():
         seen, current = {key}, row["parent"]
         while current is not None and current in sessions and current not in seen:

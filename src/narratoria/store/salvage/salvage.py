@@ -1,4 +1,4 @@
-"""What can be saved of a damaged database. The damaged file is read from a copy, and kept as it is."""
+"""Salvage of a damaged database. The damaged file is read from a copy, and kept as it is."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SavedSession:
 
     @property
     def readable(self) -> bool:
-        """Whether everything can be read that this file should hold of it."""
+        """Tell if all records of the session could be read."""
         return self.records >= self.expected
 
     @property
@@ -44,7 +44,7 @@ class SavedSession:
 
     @property
     def fate(self) -> Fate:
-        """Of a lost session no finished turn can be read; nothing of it is kept but in the damaged file."""
+        """The outcome for a session. Of a lost one no finished turn can be read; only the damaged file has it."""
         return "whole" if self.whole else "partly" if self.records else "lost"
 
 
@@ -55,12 +55,12 @@ class Salvaged:
 
 
 def salvage(path: Path) -> Salvaged:
-    """Put a new database with everything readable in the place of a damaged one.
+    """Replace a damaged database by a new one with everything readable.
 
-    Of each session its records are kept up to the first that cannot be read, if a turn ended before that, and those
-    after it where a snapshot tells how things stood then.
-    A sound file is left as it is, and so is one of a newer version (`NewerVersion`). `SessionBusy` while any
-    session in it is being played: that process would go on writing to the file that was moved away.
+    Of each session the records are kept up to the first unreadable one, if a turn ended before that, and those after
+    it if a snapshot has the state at that point. A sound file is left as it is, and so is one of a newer version
+    (`NewerVersion`). Raises `SessionBusy` while any session in it is being played: that process would go on writing
+    to the file that was moved away.
     """
     if not path.is_file():
         raise JournalError(f"{path}: no such file; there is nothing to salvage")
@@ -104,7 +104,7 @@ def _salvage(path: Path) -> Salvaged:
 
 
 def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
-    """Its sessions, if every page, index and record of a copy of the database at `path` can be read."""
+    """Return the sessions, if every page, index and record of a copy of the database at `path` can be read."""
     store = SqliteStore(copy, assets=path.parent / "assets")
     try:
         if store.query("PRAGMA integrity_check") != [("ok",)]:
@@ -120,7 +120,7 @@ def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
 
 
 def _looked_at(store: SqliteStore, meta: SessionMeta) -> SavedSession:
-    """What can be read of a session where nothing seems damaged; what its tables say must be what its records say."""
+    """Return the readable part of a session without apparent damage; its tables must agree with its records."""
     records = list(store.read(meta.id))
     told = Telling(meta, records, {})
     pictures = {one.event.hash for one in records if isinstance(one.event, AssetStored)}
@@ -170,8 +170,9 @@ def _copied(source: SqliteStore, target: SqliteStore, meta: SessionMeta) -> Save
 
 
 def _tellings(source: SqliteStore, meta: SessionMeta) -> Iterator[Telling]:
-    """Ways to tell a session, the one with most of it first. Where a turn in a gap is taken back behind it, only a
-    snapshot after that will do."""
+    """Yield ways to rebuild a session, the most complete first. If a turn in a gap is taken back behind it, only a
+    later snapshot will do.
+    """
     records = list(source.read(meta.id))
     plain = Telling(meta, records, {})
     if plain.reached >= meta.last_seq:
