@@ -1,9 +1,9 @@
-"""Who may talk to this server: the person who started it, from a page of its own.
+"""Access control of the server: only the person who started it, from its own page.
 
-A loopback port is open to every program and, through a browser, to every web site. So each request must name
-a host we serve (DNS rebinding), a browser's request must come from our own pages (CSRF), and everything but
-the page's own code needs a sign-in: a cookie, for which the token in an address is exchanged, or that token as a
-program sends it (`sign_ins.py`).
+A loopback port is open to every program and, through a browser, to every web site. So each request must name a host
+we serve (DNS rebinding), a browser's request must come from our own pages (CSRF), and everything but the page's own
+code needs a sign-in: a cookie, for which the token in an address is exchanged, or that token as a program sends it
+(`sign_ins.py`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Access:
         await app(scope, receive, _with_headers(send, added))
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """The answer to a request that may not pass, or None."""
+        """Return the answer to a request that is refused, or None."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         name = _without_port(host)
@@ -90,7 +90,9 @@ class Access:
         return refusal(headers, 401, "not_signed_in", answer)
 
     def _is_own_page(self, method: str, headers: Headers, host: str) -> bool:
-        """Browsers say where a request comes from; programs do not, and have no cookie to steal."""
+        """Tell if a request comes from our own page. Browsers name the origin; programs do not, and have no cookie to
+        steal.
+        """
         origin = headers.get("origin")
         if origin is not None and origin != "null":
             return _host_of(origin) == host
@@ -106,7 +108,9 @@ class Access:
         return self.sign_ins.of_browser(_cookie(headers.get("cookie", ""), self.cookie))
 
     def _exchange(self, scope: Scope, headers: Headers, query: dict[str, str]) -> Response:
-        """To the same address without the token, which a used one does not hinder for someone already known."""
+        """Redirect to the same address without the token; a used token is no obstacle for a browser already signed
+        in.
+        """
         token = query.pop("token")
         secret = None
         if self._known(headers) is not None:
@@ -127,7 +131,9 @@ class Access:
 
 
 def cookie_name(port: int) -> str:
-    """Cookies know no ports: two servers on one machine must not overwrite each other's."""
+    """Return the cookie's name, with the port: cookies know no ports, and two servers on one machine must not share
+    one.
+    """
     return f"narratoria-{port}"
 
 
@@ -136,12 +142,12 @@ def _set_cookie(name: str, value: str, seconds: int = THIRTY_DAYS) -> str:
 
 
 def signed_out(name: str) -> str:
-    """The header that takes a cookie away."""
+    """Return the header that removes a cookie."""
     return _set_cookie(name, "", 0)
 
 
 def _host_of(origin: str) -> str | None:
-    """The host and port of an origin; None for what is none, such as `http://[`."""
+    """Return the host and port of an origin; None for an invalid one, such as `http://[`."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -155,7 +161,7 @@ def _without_port(host: str) -> str:
 
 
 def _is_number(host: str) -> bool:
-    """Rebinding needs a name; a browser that was given our number talks to us and knows it."""
+    """Tell if a host is an IP address: DNS rebinding needs a name."""
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -164,7 +170,7 @@ def _is_number(host: str) -> bool:
 
 
 def _local_path(path: str) -> str:
-    """`//elsewhere/` would be read as another host."""
+    """Return a path of this server: `//elsewhere/` would be read as another host."""
     return "/" + path.lstrip("/\\")
 
 

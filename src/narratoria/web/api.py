@@ -1,4 +1,4 @@
-"""What each request of the API does. The table at the end is the API: its routes and its documentation."""
+"""The operations of the API. The table at the end defines its routes and its documentation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ T = TypeVar("T", bound=documents.Request)
 
 
 class BadRequest(NarratoriaError):
-    """The body is not what the operation takes."""
+    """The body does not fit the operation."""
 
 
 class Api:
@@ -246,7 +246,7 @@ def _id(request: HttpRequest) -> str:
 
 
 def _line(what: str, given: str) -> str:
-    """One line that can be read: a title stands on cards, in menus and in the names of files."""
+    """Return text as one readable line: a title stands on cards, in menus and in the names of files."""
     seen = "".join(
         " " if unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} else letter for letter in given
     )
@@ -263,9 +263,9 @@ def _number(name: str, given: str) -> int:
 
 
 async def _body(request: HttpRequest, kind: type[T], without: T | None = None) -> T:
-    """The body as `kind`, or `without` where there is none and one may be left out.
+    """Return the body as `kind`, or `without` if it is missing and may be.
 
-    The content type is demanded: a form on another site cannot send JSON.
+    The content type is required: a form on another site cannot send JSON.
     """
     content = bytearray()
     async for chunk in request.stream():
@@ -313,7 +313,7 @@ _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
 
 
 async def explain(request: HttpRequest, error: Exception) -> Response:
-    """Errors of ours as documents; the message already says what to do."""
+    """Return our errors as documents; the message already says what to do."""
     for kind, (status, name) in _STATUS.items():
         if isinstance(error, kind):
             return _json(Problem(error=name, message=str(error)), status)

@@ -1,4 +1,4 @@
-"""The application: pages, API and access put together."""
+"""The application: pages, API and access control."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from narratoria.web.windows import MAX_STREAMS
 def create_app(
     games: Games, *, sign_ins: SignIns, port: int, hosts: Collection[str] = (), streams: int = MAX_STREAMS
 ) -> Starlette:
-    """Everything under one origin. `hosts` are names it may be called by besides those of the loopback."""
+    """Make the application, all under one origin. `hosts` are names it may be called by besides those of the
+    loopback.
+    """
     cookie = cookie_name(port)
     api = Api(games, sign_ins, cookie, streams)
     files = StaticFiles()
@@ -64,5 +66,5 @@ def create_app(
 
 
 async def _to_nobody(request: Request, error: Exception) -> Response:
-    """Who left in the middle of a body reads no answer, and is no error of ours."""
+    """Answer a client that left in the middle of its body, which is no error of ours."""
     return Response(status_code=400)

@@ -1,6 +1,6 @@
-"""Assets over HTTP: by hash only, and never as something a browser would run.
+"""Assets over HTTP: by hash only, and never in a form that a browser would run.
 
-What a tool says its file is decides nothing here. The first bytes do, and only pictures, sounds and films are
+The media type that a tool names does not count here. The first bytes do, and only pictures, sounds and films are
 shown; anything else is a download.
 """
 
@@ -21,13 +21,13 @@ _SHOWN: Final = ("image/", "audio/", "video/")
 
 
 def media_type_of(head: bytes) -> str:
-    """The media type the first bytes show, or that of bytes nobody should interpret."""
+    """Return the media type that the first bytes show, or that of plain bytes."""
     found = sniff(head)
     return found if found is not None and found.startswith(_SHOWN) else OTHER
 
 
 def asset_response(path: Path) -> Response:
-    """The file, with ranges for players that seek."""
+    """Return the file, with ranges for players that seek."""
     with path.open("rb") as file:
         media_type = media_type_of(file.read(HEAD_BYTES))
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": FOREVER}

@@ -1,4 +1,4 @@
-"""The words on a session's card: where the player was, and what a branch is called."""
+"""The text on a session's card: an excerpt of the last turn, and the title of a branch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BRANCHED: Final = re.compile(r"(?: \(from (?:turn \d+|the beginning)\))+$")
 
 
 def excerpt(told: str) -> str:
-    """The end of a turn: that is where the player was. It begins with a sentence, where one begins in time."""
+    """Return the end of a turn, from the beginning of a sentence if there is one near."""
     words = _as_read(told[-READ:])
     if len(words) <= EXCERPT and len(told) <= READ:
         return words
@@ -29,7 +29,7 @@ def excerpt(told: str) -> str:
 
 
 def _as_read(source: str) -> str:
-    """A narration in one line, without the signs that only say how it looks."""
+    """Return a narration in one line, without Markdown marks."""
     blocks = prose.render(source)
     if blocks is None:
         return " ".join(source.split())
@@ -38,7 +38,7 @@ def _as_read(source: str) -> str:
 
 
 def branch_title(title: str, turn: int) -> str:
-    """What a branch of `title` is called: where it left this story, not every story before it."""
+    """Return the title of a branch of `title`: with the turn where it left, not those of earlier branches."""
     place = f" (from turn {turn})" if turn else " (from the beginning)"
     name = _BRANCHED.sub("", title)
     room = LONGEST_TITLE - len(place)

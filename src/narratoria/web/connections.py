@@ -1,8 +1,8 @@
-"""Bounds on what a connection may cost: how many there are, and how long each may take.
+"""Limits on connections: their number, and the time each may take.
 
-uvicorn waits for the rest of a request for ever, and accepts whoever comes. On one machine an attacker has the
-player's own address, so a full house does not turn the newcomer away: the connection that has waited longest
-without a request goes. Streams are long and stay: an answer is only given up when nobody reads it.
+uvicorn waits for the rest of a request for ever, and accepts every connection. On one machine an attacker has the
+player's own address, so a full server does not turn the new connection away: it ends the one that has waited longest
+without a request. Streams are long and stay: an answer is only given up when nobody reads it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import Any, Final
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 ACCEPTED_AT_ONCE: Final = 16
-"""Connections accepted in one go, on top of those there are; asyncio has one number for this and for the queue."""
+"""Connections accepted at once, beyond the limit; asyncio has one number for this and for the queue."""
 QUEUE: Final = 1_024
-"""Connections the system holds until they are accepted. Who finds the queue full tries again after a second."""
+"""Connections the system holds until they are accepted. A client that finds the queue full tries again after a
+second.
+"""
 TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\nConnection: close\r\n"
     b'Content-Length: 85\r\n\r\n{"error": "too_many_connections", "message": "Close some windows, or wait a moment."}'
@@ -33,16 +35,16 @@ class Limits:
     per_address: int = 400
     streams: int = 300
     header: float = 10.0
-    """From the first byte of a request, or from a connection without one, to the end of its header."""
+    """Seconds from the first byte of a request, or from a connection without one, to the end of its header."""
     body: float = 20.0
-    """Without a byte of the body; a whole body may take this and a second for each `rate` bytes."""
+    """Seconds without a byte of the body; a whole body may take this and a second for each `rate` bytes."""
     rate: int = 1_000
     unread: float = 60.0
-    """Without a byte of the answer being read."""
+    """Seconds without a byte of the answer being read."""
 
     @classmethod
     def of_this_process(cls) -> Limits:
-        """Half of the files this process may open; the rest is for tools, journals and assets."""
+        """Return limits for half of the files this process may open; the rest is for tools, journals and assets."""
         usual = cls()
         most = min(usual.total, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2))
         address = min(usual.per_address, most - most // 4)
@@ -50,7 +52,7 @@ class Limits:
 
 
 class Connections:
-    """Every connection of a server, looked after together."""
+    """All connections of a server."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -58,7 +60,7 @@ class Connections:
         self._timer: asyncio.TimerHandle | None = None
 
     def admit(self, newcomer: Connection, address: str) -> bool:
-        """Take a connection in, if need be in the place of one that only waits."""
+        """Accept a connection, if need be in the place of one that only waits."""
         of_address = [one for one, whose in self._open.items() if whose == address]
         rivals = None
         if len(of_address) >= self.limits.per_address:
@@ -87,7 +89,7 @@ class Connections:
         self._timer = asyncio.get_running_loop().call_later(shortest / 4, self._look)
 
     def _look(self) -> None:
-        """End what takes too long. Nothing is looked at while nobody is connected."""
+        """End overdue connections. Nothing is checked while there are none."""
         self._timer = None
         now = asyncio.get_running_loop().time()
         for one in list(self._open):
@@ -96,12 +98,12 @@ class Connections:
             self._look_again()
 
     def protocol(self) -> type[Connection]:
-        """The class of this server's connections, as uvicorn wants it."""
+        """Return the class of this server's connections, as uvicorn wants it."""
         return type("Connection", (Connection,), {"house": self})
 
 
 class Connection(H11Protocol):
-    """uvicorn's connection, with a clock."""
+    """uvicorn's connection, with time limits."""
 
     house: Connections
 

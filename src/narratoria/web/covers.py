@@ -1,4 +1,4 @@
-"""The pictures on the shelf: a story's own file, or what a tool of the story draws."""
+"""The cover pictures of stories: a story's own file, or one that a tool of the story draws."""
 
 from __future__ import annotations
 

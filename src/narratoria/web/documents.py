@@ -1,4 +1,4 @@
-"""What the API takes and gives, as JSON documents."""
+"""The JSON documents that the API takes and returns."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import msgspec
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An answer."""
+    """The base of answers."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A body; a key that is not known is a mistake, and is said so."""
+    """The base of request bodies; an unknown key is refused."""
 
 
 # --- asked ---------------------------------------------------------------------------------------------
@@ -25,14 +25,14 @@ class NewSession(Request, frozen=True, kw_only=True):
 
 
 class Prompt(Request, frozen=True, kw_only=True):
-    """What the player does. `origin` is `choice` where it is one of the offered choices."""
+    """The player's prompt. `origin` is `choice` if it is one of the offered choices."""
 
     prompt: str
     origin: Literal["player", "choice"] = "player"
 
 
 class Undo(Request, frozen=True, kw_only=True):
-    """Take back the turn `to` and every later one; the newest alone, when it is not named."""
+    """Take back the turn `to` and every later one; without `to`, the newest alone."""
 
     to: int | None = None
     imported: bool = False
@@ -40,22 +40,24 @@ class Undo(Request, frozen=True, kw_only=True):
 
 
 class Redo(Request, frozen=True, kw_only=True):
-    """Bring back every turn undone, up to `to`: all of them, or none. The one undone last, when it is not named."""
+    """Bring back every undone turn up to `to`: all of them, or none. Without `to`, the one undone last."""
 
     to: int | None = None
 
 
 class Retry(Request, frozen=True, kw_only=True):
-    """Take a turn again, with the same words or with others: that of the number `to`, with which every later one is
-    taken back, or the newest."""
+    """Take a turn again, with the same prompt or another: the turn `to`, with which every later one is taken back, or
+    the newest.
+    """
 
     prompt: str | None = None
     to: int | None = None
 
 
 class BranchPoint(Request, frozen=True, kw_only=True):
-    """The last turn the new session shares with this one, or the first it does not: `before`. The newest is shared
-    when neither is named."""
+    """The last turn the new session shares with this one, or the first it does not share: `before`. With neither, the
+    newest is shared.
+    """
 
     turn: int | None = None
     before: int | None = None
@@ -74,7 +76,7 @@ class Restore(Request, frozen=True, kw_only=True):
 
 
 class SettingsChange(Request, frozen=True, kw_only=True):
-    """Only what is named changes."""
+    """Only the given keys change."""
 
     narrator: str | None = None
     skills: dict[str, bool] = {}
@@ -82,7 +84,7 @@ class SettingsChange(Request, frozen=True, kw_only=True):
 
 
 class SessionChange(Request, frozen=True, kw_only=True):
-    """Only what is named changes."""
+    """Only the given keys change."""
 
     title: str | None = None
     settings: SettingsChange | None = None
@@ -104,7 +106,7 @@ class StoryCard(Document, frozen=True, kw_only=True):
 
 
 class SessionCard(Document, frozen=True, kw_only=True):
-    """A saved session, with a glimpse of where the player was."""
+    """A saved session, with an excerpt of its last turn."""
 
     id: str
     title: str
@@ -124,41 +126,41 @@ class Made(Document, frozen=True, kw_only=True):
 
 
 class Token(Document, frozen=True, kw_only=True):
-    """What lets one browser in, once, as `?token=` of any page."""
+    """A token that signs one browser in, once, as `?token=` of any page."""
 
     token: str
     seconds: int
 
 
 class TurnNumber(Document, frozen=True, kw_only=True):
-    """The turn this is about; what comes of it is on the stream."""
+    """The number of a turn; its events are on the stream."""
 
     turn: int
 
 
 class UndoPreview(Document, frozen=True, kw_only=True):
-    """What an undo would do, and what it could not. Ask a person first where `irreversible` is not empty."""
+    """The effects of an undo, and those it cannot take back. Ask a person first if `irreversible` is not empty."""
 
     turns: list[int]
-    """Those that would be taken back, the newest first."""
+    """The turns that would be taken back, the newest first."""
     irreversible: list[str] = []
-    """What reached outside and cannot be taken back."""
+    """Effects outside the session that cannot be taken back."""
     compensated: list[str] = []
-    """What would be taken back outside as well; a redo, which runs no tool, cannot do it again."""
+    """Effects outside the session that would be taken back too; a redo, which runs no tool, cannot repeat them."""
 
 
 class Undone(Document, frozen=True, kw_only=True):
     turn: int
-    """The oldest that was taken back."""
+    """The oldest turn that was taken back."""
     turns: list[int] = []
     irreversible: list[str] = []
-    """What reached outside and cannot be taken back."""
+    """Effects outside the session that cannot be taken back."""
     compensated: list[str] = []
 
 
 class Redone(Document, frozen=True, kw_only=True):
     turn: int
-    """The newest that was brought back."""
+    """The newest turn that was brought back."""
     turns: list[int] = []
 
 
@@ -171,16 +173,16 @@ class CheckpointCard(Document, frozen=True, kw_only=True):
 
 class Restored(Document, frozen=True, kw_only=True):
     turn: int
-    """The newest that counts now."""
+    """The newest turn that counts now."""
     turns: list[int] = []
-    """Those that were taken back, the newest first; none, where the story stood there already."""
+    """The turns that were taken back, the newest first; none if the story was already there."""
     irreversible: list[str] = []
-    """What reached outside and cannot be taken back."""
+    """Effects outside the session that cannot be taken back."""
     compensated: list[str] = []
 
 
 class ToolName(Document, frozen=True, kw_only=True):
-    """What a tool is called before a player: its `title` where it has one, else what its `description` says."""
+    """A tool's name for players: its `title`, or else its `description`."""
 
     name: str
     title: str = ""
@@ -203,7 +205,7 @@ class Settings(Document, frozen=True, kw_only=True):
     narrator: str
     narrators: list[str]
     missing: dict[str, str] = {}
-    """Narrators that cannot speak here, each with what it lacks."""
+    """Unavailable narrators, each with what it lacks."""
     skills: list[Skill]
     permissions: list[Permission]
 
@@ -225,7 +227,7 @@ class PlanEntry(Document, frozen=True, kw_only=True):
 
 
 class Problem(Document, frozen=True, kw_only=True):
-    """Every refusal: what was wrong, and what to do."""
+    """A refused request: the error, and what to do."""
 
     error: str
     message: str

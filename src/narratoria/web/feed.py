@@ -1,9 +1,9 @@
-"""A session's records on their way to viewers: encoded once, sent together, never in a turn's way.
+"""The records of a session on their way to viewers: encoded once, sent together, without slowing a turn.
 
-Records are gathered for about 30 ms and go out as one server-sent event whose bytes all viewers share. Nobody
-waits for a viewer that does not keep up: its queue is thrown away and it gets the story again, condensed. What
-is older than the tail kept here is read and encoded in a thread, and narration is rendered in one: a text may be
-long, and hostile.
+Records are gathered for about 30 ms and go out as one server-sent event whose bytes all viewers share. A viewer that
+does not keep up delays nobody: its queue is thrown away and it gets the story again, condensed. Records older than
+the tail kept here are read and encoded in a thread, and narration is rendered in one: a text may be long, and
+hostile.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LATER: Final = b"event: later\ndata: {}\n\n"  # this answer ends here; ask again
 
 
 class Viewer:
-    """One connection's queue of what comes after the record `since`."""
+    """One connection's queue of records after `since`."""
 
     def __init__(self, since: int) -> None:
         self.since = since
@@ -60,7 +60,7 @@ class Viewer:
         self.ready.set()
 
     def take(self) -> bytes:
-        """Everything that waits, as one write; what came alone is the very bytes the others get."""
+        """Return everything in the queue as one write; a single item is returned without a copy."""
         waiting = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
         self.clear()
         return waiting
@@ -72,7 +72,7 @@ class Viewer:
 
 
 class Batch(NamedTuple):
-    """Records on their way, and how far the narrations under way had come by the last of them."""
+    """Records on their way, and the text of the unfinished narrations up to the last of them."""
 
     records: list[Record]
     texts: dict[Key, str]
@@ -147,7 +147,7 @@ class Feed:
             self._pump()
 
     def _pump(self) -> None:
-        """Batches go out in their order; one that waits for its narration holds up those behind it."""
+        """Send batches in their order; one that waits for its narration holds up those behind it."""
         while self._batches and self._rendering is None:
             batch = self._batches.popleft()
             if not tells(batch.records):
@@ -170,14 +170,14 @@ class Feed:
                 viewer.offer(chunk)
 
     def _begin_at(self, viewer: Viewer) -> int:
-        """The last record that `viewer` is to get by itself: whatever comes later, it gets with the others."""
+        """Return the last record that `viewer` gets by itself: later ones it gets with the others."""
         self._send()
         self._shown = {}
         viewer.since = self.seq
         return self.seq
 
     def _say_still_here(self) -> None:
-        """One timer for all viewers: a proxy must not take a quiet story for a dead connection."""
+        """Send a keep-alive to all viewers, by one timer: a proxy must not take a quiet story for a dead connection."""
         for viewer in self._viewers:
             if not viewer.chunks:
                 viewer.offer(KEEP_ALIVE)
@@ -189,7 +189,7 @@ class Feed:
             self._pulse = asyncio.get_running_loop().call_later(self._keep_alive, self._say_still_here)
 
     def close(self) -> None:
-        """Let every viewer go; each takes up again, or is told that the session is gone."""
+        """Disconnect every viewer; each reconnects, or is told that the session is gone."""
         self._send()
         self.closed = True
         if self._pulse is not None:
@@ -202,7 +202,7 @@ class Feed:
     async def follow(
         self, after: int | None = None, turns: int | None = None, *, once: bool = False
     ) -> AsyncIterator[bytes]:
-        """The stream of one viewer: what it has not seen, then what happens, unless it asks `once`.
+        """Yield the stream of one viewer: the records it has not seen, then new ones, unless it asks `once`.
 
         `turns` bounds its snapshots; a viewer that has seen nothing yet then begins with one.
         """
@@ -233,7 +233,7 @@ class Feed:
                 self._snapshots.clear()
 
     async def read(self, after: int, until: int) -> AsyncIterator[list[Record]]:
-        """The records after `after`, up to `until`, in parts; from the journal what the tail does not hold."""
+        """Yield the records after `after`, up to `until`, in parts; from the journal if the tail does not hold them."""
         tail = [record for record in self._tail if after < record.seq <= until]
         first = tail[0].seq if tail else until + 1
         if self._past is not None and after + 1 < first:
@@ -248,19 +248,19 @@ class Feed:
             yield await asyncio.to_thread(_told, Batch(part, texts))
 
     async def _snapshot(self, viewer: Viewer, turns: int | None, lines: int) -> bytes:
-        """The story so far. What happens meanwhile waits in the viewer's queue."""
+        """Return the story so far. Later records wait in the viewer's queue."""
         async with self._condensing:
             self._begin_at(viewer)
             viewer.clear()
             return (await self._condensed(turns, lines)).message
 
     async def so_far(self, turns: int) -> Snapshot:
-        """The same for one who takes up the stream later, after the record it ends with."""
+        """Return the story so far for a client that opens the stream later, after the record it ends with."""
         async with self._condensing:
             return await self._condensed(turns, FIRST_LOG_LINES)
 
     async def _condensed(self, turns: int | None, lines: int) -> Snapshot:
-        """Those who come together share one."""
+        """Return a snapshot; viewers that come together share one."""
         known = self._snapshots.get((turns, lines))
         if known is None or known.seq != self.seq:
             seq, tail, texts = self.seq, list(self._tail), self._telling.texts()
@@ -284,7 +284,7 @@ class Feed:
 
 
 def condense(records: list[Record], most_lines: int = SNAPSHOT_LOG_LINES) -> list[Record]:
-    """Enough to show the same page: the last lines of each log, no pieces of finished narration."""
+    """Return the records needed to show the same page: the last lines of each log, no pieces of finished narration."""
     lines: dict[str, int] = {}
     kept = []
     for record in reversed(_without_pieces(records)):
@@ -299,13 +299,13 @@ def condense(records: list[Record], most_lines: int = SNAPSHOT_LOG_LINES) -> lis
 
 
 def _told(batch: Batch, shown: dict[Key, list[str]] | None = None) -> bytes:
-    """One server-sent event, its narration rendered. Slow for a text that is made to be slow."""
+    """Return one server-sent event with its narration rendered. Slow for a hostile text."""
     kept = _without_pieces(batch.records)
     return _encoded(dress(kept, batch.texts, shown), batch.records[-1].seq)
 
 
 def _message(records: list[Record]) -> bytes:
-    """One server-sent event. Pieces of a narration that is complete in the same batch need not travel."""
+    """Return one server-sent event. Pieces of a narration that is complete in the same batch are left out."""
     return _encoded(_without_pieces(records), records[-1].seq)
 
 
@@ -315,7 +315,7 @@ def _encoded(records: list[Record], seq: int) -> bytes:
 
 
 def _without_pieces(records: list[Record]) -> list[Record]:
-    """Of a narration told to its end, the first piece is kept: it says where among the pictures the text stands."""
+    """Drop the pieces of finished narrations but the first, which marks the place of the text among the pictures."""
     told = {record.turn for record in records if isinstance(record.event, Narration)}
     begun: set[tuple[int | None, int]] = set()
     kept = []

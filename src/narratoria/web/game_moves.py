@@ -1,4 +1,4 @@
-"""Moving between the turns of an open game, as the API tells it: undo, redo, checkpoints."""
+"""Moves between the turns of an open game, for the API: undo, redo, checkpoints."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from narratoria.web.undo_report import in_words
 
 
 class Refused(NarratoriaError):
-    """It cannot be done as things stand."""
+    """The move is not possible now."""
 
 
 class NoCheckpoint(NarratoriaError):
-    """No moment of this session has this name."""
+    """The session has no checkpoint of this name."""
 
 
 @contextlib.contextmanager
@@ -30,7 +30,7 @@ def refusing() -> Iterator[None]:
 
 
 async def preview_undo(seat: Seat, to: int | None = None) -> UndoPreview:
-    """What taking back the newest turn, or `to` and every later one, would mean."""
+    """Return what taking back the newest turn, or `to` and every later one, would do."""
     registry = seat.game.registry
     with refusing():
         if to is None:
@@ -39,7 +39,7 @@ async def preview_undo(seat: Seat, to: int | None = None) -> UndoPreview:
 
 
 async def undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> list[history.Undone]:
-    """Take back the newest turn, or `to` and every later one; what each came to, the newest first."""
+    """Take back the newest turn, or `to` and every later one; return each outcome, the newest first."""
     with refusing():
         if to is None:
             return [await history.undo(seat.journal, seat.game.registry, imported=imported)]
@@ -56,7 +56,7 @@ def told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
 
 
 async def redo(seat: Seat, to: int | None = None) -> list[int]:
-    """Bring back the turn undone last, or all up to `to`; their numbers, the oldest first."""
+    """Bring back the turn undone last, or all up to `to`; return their numbers, the oldest first."""
     with refusing():
         if to is None:
             return [await history.redo(seat.journal)]
@@ -67,7 +67,7 @@ async def redo(seat: Seat, to: int | None = None) -> list[int]:
 
 
 def checkpoints(seat: Seat) -> list[CheckpointCard]:
-    """In the order of their turns."""
+    """Return the checkpoints in the order of their turns."""
     marked = sorted(seat.journal.timeline.checkpoints.items(), key=lambda one: one[1])
     return [CheckpointCard(name=name, turn=turn) for name, turn in marked]
 
@@ -85,7 +85,7 @@ async def preview_restore(seat: Seat, name: str) -> UndoPreview:
 
 
 async def restore(seat: Seat, name: str) -> Restored:
-    """Take back every turn after the checkpoint; none, where the story stands at it."""
+    """Take back every turn after the checkpoint; none if the story is already there."""
     turn = _turn_of(seat, name)
     registry = seat.game.registry
     with refusing():
@@ -115,5 +115,5 @@ def _preview(previews: Sequence[history.UndoPreview], registry: ToolRegistry) ->
 
 
 def _left(undone: Sequence[history.Undone], registry: ToolRegistry) -> list[str]:
-    """What stays outside, be it that nobody could take it back or that it was tried in vain."""
+    """Return the outside effects that stay, because they cannot be taken back or taking them back failed."""
     return [line for one in undone for line in in_words([*one.staying, *one.not_taken_back], registry)]

@@ -1,4 +1,4 @@
-"""The games this server has open: how each is begun, opened, played, left and brought to an end."""
+"""The open games of this server: creating, opening, playing, leaving and ending them."""
 
 from __future__ import annotations
 
@@ -84,16 +84,16 @@ class Games:
                 raise failure
 
     async def _let_turns_end(self) -> None:
-        """Most turns are over in a moment, and a turn that ends need not be taken up again."""
+        """Wait for running turns for a moment: most end by then, and need not be resumed."""
         turns = [seat.turn for seat in self._seats.values() if seat.turn is not None]
         if turns:
             await asyncio.wait(turns, timeout=GRACE_SECONDS)
 
     async def _interrupt(self, seat: Seat) -> None:
-        """Leave a running turn as a crash would: whoever opens the session next finishes it.
+        """Leave a running turn as a crash would: it is finished when the session is opened next.
 
-        The journal is closed first. What the cancelled turn says after that reaches nobody, so that the end of
-        the server is never recorded as the player's own Cancel.
+        The journal is closed first. Later records of the cancelled turn are dropped, so that the end of the server is
+        never recorded as the player's own Cancel.
         """
         try:
             await seat.journal.close()
@@ -102,7 +102,7 @@ class Games:
                 seat.turn.cancel()
 
     def close_feeds(self) -> None:
-        """Let every viewer go; a page takes up again by itself."""
+        """Disconnect every viewer; a page reconnects by itself."""
         for seat in self._seats.values():
             seat.feed.close()
 
@@ -145,7 +145,7 @@ class Games:
         return session.id
 
     async def open(self, session_id: str) -> Seat:
-        """The seat of a session, restored from its journal where nobody has it open yet."""
+        """Return the seat of a session, restored from its journal if it is not open yet."""
         async with self._opening.setdefault(session_id, asyncio.Lock()):
             seat = self._seats.get(session_id)
             if seat is None:
@@ -158,7 +158,7 @@ class Games:
             return seat
 
     async def first_look(self, session_id: str) -> bytes | None:
-        """What a page begins with, as JSON; nothing where that would keep its reader before an empty window."""
+        """Return the first data of a page, as JSON; None if that would keep the page empty for too long."""
         looking = self._tasks.create_task(self._look(session_id))
         await asyncio.wait([looking], timeout=self._patience)
         return looking.result() if looking.done() else None
@@ -195,7 +195,7 @@ class Games:
             await seat.journal.close()
 
     async def delete(self, session_id: str) -> None:
-        """Forget a session. Whoever asks for it meanwhile waits, and is told that it is gone."""
+        """Delete a session. Requests for it meanwhile wait, and get "not found"."""
         async with self._opening.setdefault(session_id, asyncio.Lock()):
             await asyncio.to_thread(self._meta, session_id)
             await self._leave(session_id)
@@ -207,7 +207,9 @@ class Games:
         await asyncio.to_thread(self.store.rename, session_id, title)
 
     async def branch(self, session_id: str, turn: int | None = None, before: int | None = None) -> str:
-        """A session that shares the past up to the end of `turn`, or to the beginning of `before`; returns its id."""
+        """Make a session that shares the past up to the end of `turn`, or to the beginning of `before`; return its
+        id.
+        """
         if before is not None:
             turn = (await self.open(session_id)).journal.timeline.before(before)
             if turn is None:
@@ -224,7 +226,7 @@ class Games:
         return meta.id
 
     async def export(self, session_id: str) -> BinaryIO:
-        """The session as one file, rewound to its beginning."""
+        """Return the session as one file, rewound to its beginning."""
         await asyncio.to_thread(self._meta, session_id)
         seat = self._seats.get(session_id)
         if seat is not None:
@@ -251,17 +253,17 @@ class Games:
     # --- playing -------------------------------------------------------------------------------------------
 
     async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
-        """Begin a turn and return its number; what comes of it is on the stream."""
+        """Begin a turn and return its number; its events are on the stream."""
         seat = await self.idle(session_id)
         return self._begin(seat, text, origin)
 
     async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
-        """Take the turn `to`, or the newest, again, with the same words or with others."""
+        """Take the turn `to`, or the newest, again, with the same prompt or another."""
         undone = await undo(await self.idle(session_id), to)
         return self._begin(await self.idle(session_id), text or undone[-1].prompt, "retry")
 
     async def idle(self, session_id: str) -> Seat:
-        """The seat of a session in which no turn runs; refused while one does."""
+        """Return the seat of a session in which no turn runs; refuse it while one does."""
         seat = await self.open(session_id)
         if seat.game.busy or seat.session.turn_lock.locked():
             raise SessionBusy("a turn is running; wait for its end, or cancel it")

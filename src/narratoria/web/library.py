@@ -1,4 +1,4 @@
-"""What there is to read and to play: stories with their covers, and saved sessions as cards."""
+"""The library: stories with their covers, and saved sessions as cards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHELF_SECONDS: Final = 2.0
 
 
 class Shelf:
-    """Stories lie in folders, sessions in the store; both are read, and what is costly to read is kept."""
+    """The stories in folders and the sessions in the store; results that are costly to read are cached."""
 
     def __init__(self, store: Store, extra: Sequence[Story] = ()) -> None:
         self._store = store
@@ -50,7 +50,9 @@ class Shelf:
         ]
 
     def stories(self) -> list[Story]:
-        """Read again after a moment: a page asks several times as it opens, and an author tries things out."""
+        """Return the stories, read again after a moment: a page asks several times as it opens, and an author may
+        edit them.
+        """
         read, stories = self._read
         if time.monotonic() - read > SHELF_SECONDS:
             found = {story.id: story for story in (*find_stories(), *self._extra)}
@@ -68,7 +70,7 @@ class Shelf:
         return story_of(meta, next((story for story in self._extra if story.id == meta.story), None))
 
     async def check(self, meta: SessionMeta, given: Story | None) -> None:
-        """See that a session can be played, with the story `given` if there is one, before a page opens on it."""
+        """Check that a session can be played, with the story `given` if there is one, before a page opens on it."""
         if given is None:
             await asyncio.to_thread(self.story_of, meta)
             return
@@ -83,7 +85,7 @@ class Shelf:
     # --- sessions ------------------------------------------------------------------------------------------
 
     def card(self, meta: SessionMeta, played: Session | None) -> SessionCard:
-        """What the library shows of a session, `played` if it is open. It is folded once for each change."""
+        """Return the card of a session, `played` if it is open. It is folded once for each change."""
         story = next((story for story in self.stories() if story.id == meta.story), None)
         known = self._glimpses.get(meta.id)
         if known is not None and known[0] == meta.last_seq and known[1].title == title_of(meta, story):
@@ -112,7 +114,7 @@ class Shelf:
         self._glimpses.pop(session_id, None)
 
     def newest(self) -> str | None:
-        """The session played last that can still be played."""
+        """Return the session played last that can still be played."""
         known = {story.id for story in self.stories()}
         metas = [meta for meta in self._store.list() if meta.begun]
         return next((meta.id for meta in metas if meta.story in known or _is_there(meta.folder)), None)

@@ -1,7 +1,7 @@
-"""What viewers get with narration: the same text as safe HTML, in blocks, so that no client needs to read Markdown.
+"""Narration as safe HTML for viewers, in blocks, so that no client needs to read Markdown.
 
-A finished narration carries all its blocks. One that is still being told carries, on the last piece of each
-message, those that have changed since the message before. The journal knows nothing of it.
+A finished narration carries all its blocks. An unfinished one carries, on the last piece of each message, the blocks
+that have changed since the message before. The journal does not hold them.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ TOLD: Final = frozenset({Narration, NarrationDelta})
 
 
 class Prose(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A narration as HTML, one element a block. The first `kept` of the blocks sent before stand as they are."""
+    """A narration as HTML, one element a block. The first `kept` of the blocks sent before are unchanged."""
 
     blocks: list[str]
     kept: int = 0
 
 
 class FeedRecord(Record, frozen=True, omit_defaults=True):
-    """A record as viewers get it: with `prose` where narration is told that is not too long for it."""
+    """A record as viewers get it: with `prose` for a narration that is not too long for it."""
 
     prose: Prose | None = None
 
 
 class Telling:
-    """The narrations of one session that have begun and not ended, as far as they have been told."""
+    """The unfinished narrations of one session, as far as they have been written."""
 
     def __init__(self) -> None:
         self._pieces: dict[Key, list[str]] = {}
@@ -51,7 +51,7 @@ class Telling:
             self._pieces.setdefault(key, []).append(event.text)
 
     def texts(self) -> dict[Key, str]:
-        """What has been told so far. One letter more than can be rendered is as good as all of them."""
+        """Return the texts so far, cut one letter beyond the longest that can be rendered."""
         for pieces in self._pieces.values():
             pieces[:] = ["".join(pieces)[: LONGEST + 1]]
         return {key: pieces[0] for key, pieces in self._pieces.items()}
@@ -64,9 +64,9 @@ def tells(records: Iterable[Record]) -> bool:
 def dress(
     records: Sequence[Record], texts: Mapping[Key, str], shown: MutableMapping[Key, list[str]] | None = None
 ) -> list[Record]:
-    """`records` with what their narrations look like; `texts` is how far those under way have come by the last one.
+    """Return `records` with the HTML of their narrations; `texts` are the unfinished ones up to the last record.
 
-    `shown` holds the blocks that everybody who gets these records has already, and will hold those of now.
+    `shown` holds the blocks that all receivers of these records already have, and is updated.
     """
     shown = {} if shown is None else shown
     dressed = list(records)

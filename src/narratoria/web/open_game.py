@@ -1,4 +1,4 @@
-"""A game that is open here, and how its player has set it: who tells it, with which skills, allowed to do what."""
+"""An open game and its player's settings: its narrators, its skills, its permissions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS_KEY: Final = "player settings"
 
 @dataclass(slots=True)
 class Seat:
-    """One writer, any number of viewers."""
+    """One writer and any number of viewers of a game."""
 
     game: Game
     journal: Journal
@@ -67,7 +67,7 @@ class Seat:
         )
 
     async def change(self, change: SettingsChange) -> None:
-        """Only what is named changes, between two turns; it is kept with the session."""
+        """Change the given settings, between two turns, and record them with the session."""
         async with self.session.turn_lock:
             if change.narrator is not None:
                 self._use_narrator(change.narrator)
@@ -78,7 +78,7 @@ class Seat:
             self.session.commit("", [MemoryChange("long-term", "write", SETTINGS_KEY, kept)])
 
     def restore(self) -> None:
-        """As it was set when it was last played."""
+        """Restore the settings of the last time it was played."""
         kept: Any = self.session.memory.read("long-term", SETTINGS_KEY)
         if not isinstance(kept, dict):
             return

@@ -30,7 +30,7 @@ each one element, that follow the first `kept` of those sent before for that tur
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing a client can ask for. `name` is also the method of `Api` that answers."""
+    """One operation of the API. `name` is also the method of `Api` that answers."""
 
     method: Method
     path: str
@@ -44,7 +44,7 @@ class Operation:
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
+    """Return the OpenAPI 3.1 document."""
     types: list[Any] = [Problem, FeedRecord]
     for operation in operations:
         types += [
@@ -98,7 +98,7 @@ def _content(kind: Any, schemas: dict[int, Any]) -> dict[str, Any]:
 
 
 def reference_page(operations: Sequence[Operation]) -> str:
-    """The same for people: a plain page, readable without script."""
+    """Return the same as a plain HTML page, readable without script."""
     rows = "".join(
         f"<tr><td><code>{operation.method}</code></td><td><code>{html.escape(operation.path)}</code></td>"
         f"<td>{html.escape(operation.summary)}{_fields(operation.body)}{_details(operation)}</td></tr>"

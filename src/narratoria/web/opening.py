@@ -18,20 +18,20 @@ from narratoria.session.private_files import make_file, make_folder
 
 
 def has_display() -> bool:
-    """On a machine without a desktop `webbrowser` would start a text browser in this terminal."""
+    """Tell if there is a desktop: without one `webbrowser` would start a text browser in this terminal."""
     return os.uname().sysname == "Darwin" or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )
 
 
 def is_in_windows() -> bool:
-    """Under WSL the browser is another system's, which knows no path of ours; its list of processes is the player's."""
+    """Tell if this is WSL, where the browser is another system's, which knows no path of ours."""
     return "microsoft" in os.uname().release.lower()
 
 
 @contextlib.contextmanager
 def signpost(home: Path, address: str) -> Iterator[str]:
-    """The address of a file that leads to `address`; the file is gone when the block ends."""
+    """Make a file that redirects to `address`, and yield its address; the file is removed when the block ends."""
     if is_in_windows():
         yield address
         return
@@ -56,5 +56,5 @@ def page(address: str) -> str:
 
 
 def open_browser(address: str) -> bool:
-    """Start the browser; False where there is none."""
+    """Start the browser; return False if there is none."""
     return webbrowser.open(address)

@@ -1,8 +1,8 @@
-"""The page's modules in two scripts: what a story is shown and played with, and what is asked for later.
+"""The page's modules packed into two scripts: one to show and play a story, and one loaded later.
 
 Thirty requests of a first visit cost more than all the code in them. Our modules are few and plain, so this reads
-only what they use: `import { a, b } from "./x.js";`, `import("./later.js")` for what may come later, and `export`
-before a declaration or a list of names. Anything else is refused when the server starts.
+only what they use: `import { a, b } from "./x.js";`, `import("./later.js")` for later modules, and `export` before a
+declaration or a list of names. Anything else is refused when the server starts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ _OTHER: Final = re.compile(r"^(?:import|export)\b.*$", re.MULTILINE)
 
 
 class Packed(NamedTuple):
-    """Both are classic scripts in one world; `later` needs what `first` has defined."""
+    """The two classic scripts, which share one scope; `later` needs the definitions of `first`."""
 
     first: str
     later: str
 
 
 def pack_modules(sources: Mapping[str, str], entry: str, later_at: str) -> Packed:
-    """What importing the module `entry` would do, and what it imports only when it needs it, from `later_at`."""
+    """Pack the module `entry` with its imports, and the modules it imports only when it needs them, loaded from
+    `later_at`.
+    """
     first: dict[str, str] = {}
     _pack(entry, sources, first, ())
     everything = dict(first)

@@ -1,8 +1,8 @@
-"""The document a browser gets: everything a story is first shown with, the story so far included.
+"""The HTML document of the page: everything needed to show a story at first, the story so far included.
 
-A first visit is one request. Scripts and styles stand in the document itself; the policy that comes with it names
-their hashes, so nothing else that looks like script can run. What the story is at that moment stands between its
-head and its body, as data: the page shows it without asking again, and takes up the stream from there.
+A first visit is one request. Scripts and styles stand in the document itself; its Content-Security-Policy names their
+hashes, so no other script can run. The story so far stands between its head and its body, as data: the page shows it
+without another request, and opens the stream from there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What does not change of the document, as it is and compressed."""
+    """The constant parts of the document, plain and compressed."""
 
     head: bytes
     body: bytes
@@ -39,7 +39,7 @@ class Page:
 
     @classmethod
     def of(cls, files: Mapping[str, bytes]) -> Self:
-        """Made of `index.html` and what its marks stand for."""
+        """Make a page from `index.html` and the files that its marks name."""
         modules = {
             name.removeprefix("js/"): content.decode()
             for name, content in files.items()
@@ -61,7 +61,7 @@ class Page:
         return cls(head, body, _deflate(head), _deflate(body), packed.later, policy)
 
     def response(self, request: Request, story: Story) -> Response:
-        """The document with what `story` brings, a JSON text. Until it is there the browser works on the head."""
+        """Return the document with `story`, a JSON text. Until it is ready the browser works on the head."""
         packed = "gzip" in request.headers.get("accept-encoding", "")
         headers = HEADERS | {"Content-Security-Policy": self.policy}
         if packed:
@@ -74,7 +74,7 @@ class Page:
         yield _data(await story()) + self.body
 
     async def _packed(self, story: Story) -> AsyncIterator[bytes]:
-        """One gzip member of parts that know nothing of each other, so that two of them are compressed only once."""
+        """Yield one gzip member of independent parts, so that the constant ones are compressed only once."""
         yield GZIP_HEADER + self.packed_head
         data = _data(await story())
         checked = zlib.crc32(self.body, zlib.crc32(data, zlib.crc32(self.head)))
@@ -85,13 +85,13 @@ class Page:
 
 
 def _deflate(content: bytes, level: int = 9) -> bytes:
-    """Ends at a whole byte, and refers to nothing before it: such parts can be put one after another."""
+    """Compress content to whole bytes, without references to earlier content: such parts can be joined."""
     packing = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
     return packing.compress(content) + packing.flush(zlib.Z_FULL_FLUSH)
 
 
 def _data(story: bytes | None) -> bytes:
-    """A block that no browser runs. Without `<` nothing in it can end it."""
+    """Return a data block that no browser runs. Without `<` nothing in it can end it."""
     if story is None:
         return b""
     escaped = story.replace(b"<", b"\\u003c")
@@ -105,5 +105,5 @@ def _element(tag: str, content: str) -> str:
 
 
 def _hash(content: str) -> str:
-    """As a Content-Security-Policy names what may stand in the document."""
+    """Return the hash of a script or style for the Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

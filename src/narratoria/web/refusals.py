@@ -1,4 +1,4 @@
-"""What is answered to a request that leads nowhere: a document to a program, a page to a person."""
+"""Answers to requests that fail: a document for a program, a page for a person."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIBRARY: Final = '<p><a class="way-out" href="/">To the library</a></p>'
 
 
 def refusal(headers: Headers, status: int, error: str, message: str) -> Response:
-    """The answer in the form the asker reads. `message` says what to do; `like this` stands for code."""
+    """Return the answer in the client's format. `message` says what to do; `like this` stands for code."""
     if "text/html" not in headers.get("accept", ""):
         return JSONResponse({"error": error, "message": message}, status)
     text = re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(message))
@@ -41,7 +41,7 @@ def refusal(headers: Headers, status: int, error: str, message: str) -> Response
 
 
 async def explain_route(request: Request, error: Exception) -> Response:
-    """An address, or a way of asking, that nothing here answers to."""
+    """Answer a request for an unknown address or method."""
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:

@@ -1,4 +1,4 @@
-"""A filter that keeps a log short, whoever makes the server write into it."""
+"""A log filter that limits repeated records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 ALIKE: Final = 3
 """Records of one kind a minute."""
 IN_ALL: Final = 30
-"""Records a minute, of whatever kind."""
+"""Records a minute, of all kinds."""
 MINUTE: Final = 60.0
 
 

@@ -83,7 +83,7 @@ async def _serve(
 
 
 async def first_page(store: Store, story: Story | None, session_id: str | None, games: Games) -> str:
-    """Where the browser opens."""
+    """Return the path of the page to open first."""
     if session_id is not None:
         meta = await asyncio.to_thread(store.find, session_id)
         await games.shelf.check(meta, story)
@@ -96,7 +96,7 @@ async def first_page(store: Store, story: Story | None, session_id: str | None, 
 
 
 async def _open(server: Server, path: str) -> None:
-    """Open the browser, with a token of its own, and keep what leads it here until it has come."""
+    """Open the browser, with a token of its own, and keep its redirecting file until it has connected."""
     token = server.sign_ins.new_token(OPENING_SECONDS)
     with signpost(server.home, server.address(path, token)) as place:
         await asyncio.to_thread(open_browser, place)
@@ -113,11 +113,11 @@ def _show_next(address: str) -> None:
 
 
 class PortTaken(NarratoriaError):
-    """Something else listens there."""
+    """Another program listens on this port."""
 
 
 class _EndingServer(uvicorn.Server):
-    """Streams never end by themselves: without this the end of the server would wait for every viewer."""
+    """A server that ends its streams: without this its end would wait for every viewer."""
 
     def __init__(self, config: uvicorn.Config, games: Games, resumed: str | None) -> None:
         super().__init__(config)
@@ -139,7 +139,7 @@ class _EndingServer(uvicorn.Server):
 
 @dataclass(slots=True)
 class Server:
-    """Bound first, so that the address is known before anything is served."""
+    """The server. It binds first, so that the address is known before anything is served."""
 
     games: Games
     home: Path
@@ -150,7 +150,7 @@ class Server:
     sign_ins: SignIns = field(default_factory=SignIns)
 
     def bind(self) -> socket.socket:
-        """Listen on the port asked for; 0 asks for any that is free, None for the usual one or a near one."""
+        """Listen on the given port; 0 asks for any free one, None for the usual one or a near one."""
         if self.port is not None:
             return self._listen(self.port)
         for port in PORTS[:-1]:
@@ -191,13 +191,13 @@ class Server:
         return f"[{host}]" if ":" in host else host
 
     def address(self, path: str = "/", token: str | None = None) -> str:
-        """An address that lets one browser in."""
+        """Return an address that signs one browser in."""
         return f"http://{self.name}:{self.port}{path}?token={token or self.sign_ins.printed}"
 
     async def serve(self, listener: socket.socket, *, resumed: str | None = None) -> None:
         """Serve until cancelled or until the process is asked to end.
 
-        What a crash left open in the session `resumed` is finished whether a page asks for it or not.
+        A turn that a crash left open in the session `resumed` is finished even if no page asks for it.
         """
         hosts = {self.name.lower()} - LOOPBACK
         with contextlib.suppress(OSError):  # the key that earlier versions made every cookie with

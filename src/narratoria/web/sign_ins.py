@@ -1,8 +1,8 @@
-"""Who is signed in: one-time tokens that are exchanged, and the secrets of those who exchanged one.
+"""Sign-ins: one-time tokens, and the secrets of the browsers and programs that exchanged one.
 
-A token stands in an address, where a history, a log or a list of processes may show it; so it works once. What it is
-exchanged for is a secret of that browser alone, kept here as a hash, for one port. A browser that comes back after
-a restart is given a new secret; the old one works for a minute more, for what was under way.
+A token stands in an address, where a history, a log or a list of processes may show it; so it works once. It is
+exchanged for a secret of that browser alone, kept here as a hash, for one port. A browser that comes back after a
+restart gets a new secret; the old one works for a minute more, for requests under way.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from narratoria.session.private_files import make_file, make_folder
 
 THIRTY_DAYS: Final = 30 * 24 * 3600
 GRACE: Final = 60.0
-"""Seconds a secret works on after it was renewed."""
+"""Seconds a secret still works after it was renewed."""
 TOKEN_SECONDS: Final = 600.0
-"""Life of a token that was asked for; the printed one waits for its player."""
+"""Seconds a requested token works; the printed one works until it is used."""
 MOST: Final = 64
-"""Browsers that stay signed in; the oldest is forgotten."""
+"""Number of browsers that stay signed in; the oldest is forgotten."""
 MOST_TOKENS: Final = 64
 
 
@@ -63,13 +63,13 @@ class SignIns:
     # --- tokens --------------------------------------------------------------------------------------------
 
     def print_token(self) -> str:
-        """A new token to be shown to the player; it lives until it is used."""
+        """Return a new token to show to the player; it works until it is used."""
         self.printed = secrets.token_urlsafe(24)
         self._tokens[_hash(self.printed)] = None
         return self.printed
 
     def new_token(self, seconds: float = TOKEN_SECONDS) -> str:
-        """A token that somebody signed in may hand to another browser."""
+        """Return a token that a signed-in client may hand to another browser."""
         now = self._clock()
         for old in [one for one, end in self._tokens.items() if end is not None and end < now]:
             del self._tokens[old]
@@ -81,7 +81,7 @@ class SignIns:
         return token
 
     def exchange(self, token: str) -> str | None:
-        """The secret for a token, which has then been used; None for one that was, or never was one."""
+        """Return the secret for a token, which is used up by that; None for a used or unknown one."""
         if not self.spend(token):
             return None
         secret = self._sign_in(kept=True)
@@ -104,7 +104,7 @@ class SignIns:
     # --- who is known --------------------------------------------------------------------------------------
 
     def of_program(self, token: str) -> SignIn | None:
-        """Who sends this with every request: the first time is the one use of a token, and makes it a secret."""
+        """Return the sign-in of a program that sends this token with every request: its first use makes it a secret."""
         known = self.of_browser(token)
         if known is None and self.spend(token):
             known = self._known[_hash(token)] = SignIn(self._clock(), kept=False)
@@ -121,7 +121,7 @@ class SignIns:
         return known
 
     def renewed(self, known: SignIn) -> str | None:
-        """The secret to go on with, for one of an earlier start."""
+        """Return a new secret for a sign-in from before a restart."""
         if known.of_this_start:
             return None
         if known.successor is None:
@@ -131,7 +131,7 @@ class SignIns:
         return known.successor
 
     def end(self, known: SignIn) -> None:
-        """Sign out, under the secret of before a renewal and the one since."""
+        """Sign out, under both the renewed and the earlier secret."""
         for one in list(self._known.values()):
             if one is known or self._follows(one, known) or self._follows(known, one):
                 self._forget(one)
@@ -176,5 +176,7 @@ class SignIns:
 
 
 def _hash(secret: str) -> str:
-    """A secret has more bits than can be guessed, so a plain hash keeps it, and finding it takes no comparison."""
+    """Return the hash of a secret. It has too many bits to be guessed, so a plain hash is enough, and can be looked
+    up.
+    """
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

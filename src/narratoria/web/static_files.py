@@ -60,7 +60,7 @@ class StaticFiles:
         self._files = {name: StaticFile.of(name, content) for name, content in found.items()}
 
     async def library(self, request: Request) -> Response:
-        """The document without a story in it; its script reads the address."""
+        """Return the document without a story in it; its script reads the address."""
         response = self._library.response(request)
         response.headers["Content-Security-Policy"] = self.page.policy
         return response

@@ -1,4 +1,4 @@
-"""What a session has behind it, in parts: a story of ten thousand turns opens as fast as one of ten.
+"""The past turns of a session, in parts: a story of ten thousand turns opens as fast as one of ten.
 
 Everything here reads the disk, so a feed calls it in a thread, never on the event loop.
 """
@@ -15,7 +15,7 @@ from narratoria.store.timeline import Timeline
 
 
 class Window(NamedTuple):
-    """Records to begin from, and how many turns that count lie before them."""
+    """Records to begin from, and the number of turns that count before them."""
 
     records: list[Record]
     earlier: int = 0
@@ -23,11 +23,11 @@ class Window(NamedTuple):
 
 class Past(Protocol):
     def read(self, after: int, before: int) -> Iterable[Record]:
-        """The records after the first number and before the second."""
+        """Yield the records after the first number and before the second."""
         ...
 
     def newest(self, turns: int, until: int) -> Window:
-        """The last `turns` turns that count, up to the record `until`."""
+        """Return the last `turns` turns that count, up to the record `until`."""
         ...
 
 
@@ -46,10 +46,10 @@ class JournalPast:
             yield record
 
     def newest(self, turns: int, until: int) -> Window:
-        """It opens with a `session_started` that holds the state as it was before the first of these turns.
+        """Return the last turns, opened by a `session_started` that holds the state before the first of them.
 
-        Turns are undone and redone last in, first out. So whatever lies before the oldest turn that counts and
-        is shown, counts now as it did then, and the state of that moment is what the rest is folded upon.
+        Turns are undone and redone last in, first out. So everything before the oldest shown turn counts now as it
+        did then, and the rest is folded upon the state of that moment.
         """
         counting = list(self._timeline.turns)
         if len(counting) <= turns:

@@ -1,4 +1,4 @@
-"""What an undo cannot take back, said to a player: by the names tools have before players, without ids."""
+"""Effects that an undo cannot take back, described for a player: by the titles of tools, without ids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from narratoria.tools.contract import NotificationEffect
 
 
 def in_words(staying: Iterable[Staying], tools: ToolRegistry) -> list[str]:
-    """A line for each. A tool that is not here any more goes by its id, and a notification by its name."""
+    """Return a line for each. A tool that no longer exists is named by its id, and a notification by its name."""
     return [
         _effect(one, tools) if isinstance(one, StayingEffect) else _notification(one, tools)
         for one in staying

@@ -1,9 +1,9 @@
-"""How many streams one browser holds.
+"""The limit on the streams of one browser.
 
-Over HTTP/1.1 a browser opens six connections to a host, whatever the number of its windows. If every window held
-one for its stream, the sixth would leave none for anything else, and all of them would be stuck. So a browser
-says who it is, gets a few streams, and further windows get answers that end. So does everybody once the streams
-of all together would leave no connection for anything else.
+Over HTTP/1.1 a browser opens six connections to a host, for all its windows together. If every window held one for
+its stream, the sixth would leave none for anything else, and all of them would be stuck. So a browser identifies
+itself and gets a few streams; its other windows get answers that end. So does every client when the streams of all
+together would leave no connection for anything else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class Windows:
 
     @contextmanager
     def seat(self, browser: str | None) -> Iterator[bool]:
-        """Tell if this request may go on for ever, as long as it lasts. A browser is one that says who it is."""
+        """Tell if this request may be an endless stream, and count it while it lasts. A browser is one that
+        identifies itself.
+        """
         full = browser is not None and self._open[browser] >= STREAMS_PER_BROWSER
         if full or self._open.total() >= self._most:
             yield False
