@@ -60,7 +60,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     )
     """Variables it needs beside the standard ones: `NAME`, with the value the person has, or `NAME=VALUE`."""
     kind: str = "process"
-    """How the tool is reached: an executable beside the manifest, or another kind that `kinds.load` knows."""
+    """The kind of tool: `process`, an executable beside the manifest, or another one in `kinds.load`."""
     settings: JsonObject = msgspec.field(default_factory=dict)
     """Settings of that kind, for those that need some."""
 

@@ -35,7 +35,7 @@ def state_of(result: ToolResult[Any]) -> CallState:
 
 
 def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: float) -> CallResult:
-    """The entry of a call that the pipeline has concluded."""
+    """Return the entry of a call that the pipeline has concluded."""
     error = result.failure
     return CallResult(
         tool_id=tool_id,
@@ -53,7 +53,7 @@ def call_result(tool_id: str, result: ToolResult[Any], record: Call, elapsed: fl
 
 
 def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
-    """A call's output: its patches merged; the returned value of a tool that only returned one."""
+    """Return a call's output: its patches merged; the returned value of a tool that only returned one."""
     output: JsonObject = {}
     for event in events:
         if type(event) is StatePatch:
@@ -67,7 +67,7 @@ def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
 def cut_short(
     tool_id: str, record: Call, started: float, state: CallState, code: str, reason: str
 ) -> CallResult:
-    """The entry of a call that was running when its plan ended: what it had said by then is part of the trace."""
+    """Return the entry of a call that was running when its plan ended, with its events so far."""
     return CallResult(
         tool_id=tool_id,
         ok=False,
@@ -84,7 +84,7 @@ def cut_short(
 def not_run(
     tool_id: str, state: CallState, code: str, reason: str, suggestions: list[str], before: CallResult | None
 ) -> CallResult:
-    """The entry of a call that was not run, this time; `before` is what became of it in the plan's last execution."""
+    """Return the entry of a call that was not run this time; `before` is its result in the plan's last execution."""
     return CallResult(
         tool_id=tool_id,
         ok=False,
@@ -100,8 +100,9 @@ def not_run(
 
 
 def go_on(record: Call, before: CallResult, attempts: int, started: float) -> float:
-    """Let a call that failed in the plan's last execution go on where it stopped: what it said, how often it was tried
-    and how long that took count for the whole of it. Returns when it would have begun."""
+    """Let a call that failed in the plan's last execution go on where it stopped: its events, attempts and duration
+    count for the whole. Return the time at which it would have begun.
+    """
     record.events = list(before.events)
     record.attempts = attempts
     record.first_attempt = attempts + 1
@@ -111,7 +112,7 @@ def go_on(record: Call, before: CallResult, attempts: int, started: float) -> fl
 def recorded_result(
     tool_id: str, end: CallFinished, events: list[ToolEvent], committed: Sequence[ToolEvent]
 ) -> CallResult:
-    """The entry of a call that an earlier process concluded, from its record."""
+    """Return the entry of a call that an earlier process concluded, from its record."""
     return CallResult(
         tool_id=tool_id,
         ok=end.ok,
@@ -157,7 +158,7 @@ def writable(value: Any) -> Any:
 
 
 def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.AppliedEffect) -> EffectApplied:
-    """What a later undo needs to take an outside effect back."""
+    """Return the record that a later undo needs to take an outside effect back."""
     return EffectApplied(
         tool=tool.name,
         call=context.call_id,
@@ -171,7 +172,7 @@ def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.App
 def call_finished(
     session: Session | Draft, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
 ) -> CallFinished:
-    """The journal's last word on a call; a value it cannot keep is also said to people."""
+    """Return the journal's last record of a call; a value it cannot keep is also reported as a notice."""
     meta, error = result.metadata, result.failure
     assert meta is not None  # noqa: S101 - the pipeline has just made it
     value = None

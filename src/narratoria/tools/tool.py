@@ -183,7 +183,7 @@ class ToolKind(msgspec.Struct, frozen=True):
     returns_its_patches: bool = False
     """The value is the merge of the call's patches, which the journal has already."""
     made_of_tools: bool = False
-    """What failed inside keeps its verdict, and the time limit follows from the parts."""
+    """True for a composition: a failed part keeps its verdict, and the time limit follows from the parts."""
 
 
 FUNCTION: Final = ToolKind("function")
