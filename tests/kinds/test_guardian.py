@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from tests.kinds.test_hostile import UNMARKED
 
+from narratoria.kinds.process import guardian, marks
+
 HOST = """
 import asyncio, os, sys
 from narratoria.kinds.process.supervisor import run_process
@@ -302,3 +304,39 @@ def test_a_runtime_inside_a_tool_is_covered_by_the_outer_one(trial: Any) -> None
         runtime.kill()
         runtime.wait(5)
         assert trial.eventually(lambda: not trial.alive(), within=2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "narratoria-0123456789abcdef-0",  # a limit that every process has
+        "narratoria-0123456789abcdef-1024",
+        "narratoria-0123456789abcdef-²",  # a digit to `isdigit`, and no number
+        "narratoria-0123456789abcdef--2",
+        "narratoria-0123456789abcdef-02147483648",
+        f"narratoria-0123456789abcdef-{1 << 63}",
+        "narratoria-0123456789abcdeg-2147483648",
+        "narratoria-PATH=/usr/bin:/b-2147483648",
+        "narratoria-0123456789abcdef-",
+        "narratoria-",
+    ],
+)
+def test_a_folder_that_no_runtime_made_names_no_marks(name: str) -> None:
+    assert guardian.parse_folder(name) is None
+
+
+def test_a_folder_of_a_runtime_names_its_marks() -> None:
+    for tag in (-1, 1 << 31, (1 << 62) + 5):
+        name = guardian.folder_name("0123456789abcdef", tag)
+        assert guardian.parse_folder(name) == ("0123456789abcdef", tag)
+
+
+def test_a_tag_is_the_limit_on_file_locks_and_no_other() -> None:
+    tag = 1 << 40
+    limits = b"Max nice priority         0                    0                    \n"
+    locks = b"Max file locks            %d        unlimited            locks     \n"
+    assert marks.has_tag(limits + locks % tag, tag)
+    assert not marks.has_tag(limits + locks % (tag + 1), tag)
+    assert not marks.has_tag(limits + b"Max file size    %d    unlimited   bytes\n" % tag, tag)
+    assert not marks.has_tag(limits, 0)
+    assert not marks.has_tag(b"", tag)

@@ -226,8 +226,7 @@ def test_a_narration_is_shown_as_it_is_told_and_what_is_read_stays(
     session = server.new_session()
     with server.client() as client:
         client.put(f"/sessions/{session}/settings", json={"narrator": "llm"}).raise_for_status()
-    address = server.at(f"/play/{session}")
-    page, other = open_page(address), open_page(address)
+    page, other = open_page(server.at(f"/play/{session}")), open_page(server.at(f"/play/{session}"))
     page.get_by_label("What do you do?").fill("look out")
     page.get_by_role("button", name="Send", exact=True).click()
     told = narration(page, 2)

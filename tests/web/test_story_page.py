@@ -312,8 +312,8 @@ def test_a_reload_keeps_text_and_pictures_in_their_order(server: RunningServer, 
 
 
 def test_two_viewers_see_the_same_turn(server: RunningServer, open_page: Open) -> None:
-    address = server.at(f"/play/{server.new_session()}")
-    one, other = open_page(address), open_page(address)
+    path = f"/play/{server.new_session()}"
+    one, other = open_page(server.at(path)), open_page(server.at(path))
     say(one, "shake")
     expect(story(other)).to_contain_text("Dust falls.")
     expect(story(other).locator(".prompt")).to_have_text("shake")

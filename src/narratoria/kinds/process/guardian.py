@@ -30,6 +30,10 @@ LEDGER = 3
 SLOT_BYTES = 8
 LOCK = 4
 RUNTIME_DIGITS = 16
+UNTAGGED = -1
+"""The tag of a runtime that has none; the same as in `marks.py`."""
+LEAST_TAG = 1 << 31
+"""The least tag a runtime chooses."""
 FAREWELL = b"."
 """Written by a runtime that leaves in order, with no call running: one look is enough then."""
 RELIEVED = b"-"
@@ -156,10 +160,15 @@ def parse_folder(name: str) -> tuple[str, int] | None:
     """Return the marks in the name of a folder."""
     if not name.startswith("narratoria-"):
         return None
-    runtime, _, tag = name[len("narratoria-") :].partition("-")
-    if len(runtime) != RUNTIME_DIGITS or not tag.removeprefix("-").isdigit():
+    runtime, _, digits = name[len("narratoria-") :].partition("-")
+    if len(runtime) != RUNTIME_DIGITS or not set(runtime) <= set("0123456789abcdef"):
         return None
-    return runtime, int(tag)
+    if not digits.isascii() or not digits.removeprefix("-").isdecimal():
+        return None
+    tag = int(digits)
+    # Anybody may make such a folder: a tag that no runtime chooses may be a limit that every process has.
+    plausible = tag == UNTAGGED or LEAST_TAG <= tag < 1 << 63
+    return (runtime, tag) if plausible and folder_name(runtime, tag) == name else None
 
 
 def remove(folder: str) -> None:

@@ -141,7 +141,7 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
         if tag == UNTAGGED:
             # No environment: a kernel thread, or one in the middle of exec.
             return _STARTING if environ == b"" else _FOREIGN
-        if b" %d " % tag not in _contents(f"/proc/{pid}/limits"):
+        if not has_tag(_contents(f"/proc/{pid}/limits"), tag):
             return _FOREIGN
     except (FileNotFoundError, ProcessLookupError):
         return _GONE
@@ -151,6 +151,13 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
         return _GONE  # it ended while being read
     relations = kin(pid)
     return None if relations is not None and relations.alive else _GONE
+
+
+def has_tag(limits: bytes, tag: int) -> bool:
+    """Tell if a process has the tag, by its `/proc/PID/limits`: the soft limit on file locks is just that."""
+    at = limits.find(b"Max file locks")
+    fields = limits[at:].split(b"\n", 1)[0].split()[3:4] if at >= 0 else []
+    return fields == [b"%d" % tag]
 
 
 def call_of(pid: int, runtime: str) -> int | None:
