@@ -23,7 +23,7 @@ class Trial:
         self.mark = mark
         self.events: list[ToolEvent] = []
 
-    def script(self, source: str, name: str = "tools/tool.py") -> list[str]:
+    def script(self, source: str, name: str = "tool.py") -> list[str]:
         path = self.folder / name
         path.write_text(source)
         return ["/bin/bash", str(path)] if name.endswith(".sh") else [sys.executable, "-S", str(path)]

@@ -31,7 +31,7 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_without_a_run_bit_the_shebang_decides(tmp_path: Path) -> None:
-    script = make(tmp_path / "tools/tool.py", "#!/bin/bash -e -u\n")
+    script = make(tmp_path / "tool.py", "#!/bin/bash -e -u\n")
     assert command_for(script) == ["/bin/bash", "-e -u", str(script)]  # one argument, as the kernel does it
 
 
