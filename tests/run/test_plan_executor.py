@@ -20,6 +20,7 @@ from narratoria.kinds.compose import parallel, sequence
 from narratoria.kinds.function import tool
 from narratoria.run.cores import cgroup_quota, usable_cores
 from narratoria.run.executor import Call
+from narratoria.run.lint import lint_plan
 from narratoria.run.plan import CallResult, PlanDocument
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
@@ -411,6 +412,43 @@ async def test_a_symlink_loop_is_not_found(tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     result = await run(Workshop(), plan({"toolId": "a", "toolPath": "loop"}), roots=[tmp_path])
     assert result.tool_results[0].error_code == "TOOL_NOT_FOUND"
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "a/" * 3000, "x" * 250 + "/y", "../" * 3000])
+async def test_a_path_no_file_system_knows_fails_its_call_only(tmp_path, path):
+    document = plan(call("a"), call("b", toolPath=path), call("c"))
+    result = await run(Workshop(), document, roots=[tmp_path])
+    assert states(result) == {"a": "completed", "b": "failed", "c": "completed"}
+    failed = result.result_of("b")
+    assert failed.error_code in ("TOOL_NOT_FOUND", "NOT_EXECUTABLE") and len(failed.error) < 600
+
+
+async def test_a_file_whose_manifest_could_not_be_named_runs_without_one(tmp_path):
+    name = "t" * 250
+    script(tmp_path / name)
+    result = await run(Workshop(), plan(call("a", toolPath=name)), roots=[tmp_path])
+    assert states(result) == {"a": "completed"}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        ('{"name": "t", "description": "T.", "timeout": 30000}', "seconds"),
+        ('{"name": "t", "name": "t", "description": "T."}', "twice"),
+        ('{"name": "t"', "not JSON"),
+        ('{"name": "t"}', "description"),
+        ('{"name": "t", "description": "T.", "kind": "oracle"}', "kind of tool"),
+    ],
+)
+async def test_a_tool_with_a_broken_manifest_fails_its_call_only(tmp_path, manifest, told):
+    script(tmp_path / "t")
+    (tmp_path / "t.tool.json").write_text(manifest)
+    document = plan(call("a"), call("b", toolPath="t"), call("c"))
+    result = await run(Workshop(), document, roots=[tmp_path])
+    assert states(result) == {"a": "completed", "b": "failed", "c": "completed"}
+    assert result.result_of("b").error_code == "NOT_EXECUTABLE" and told in result.result_of("b").error
+    report = lint_plan(document.to_json(), ToolResolver(ToolRegistry(), [tmp_path]))
+    assert any("$.tools[1].toolPath" in one and told in one for one in report.problems)
 
 
 async def test_a_disabled_skill_is_not_run():

@@ -74,7 +74,7 @@ SUFFIX: Final = ".tool.json"
 def manifest_path(executable: Path) -> Path:
     """Beside the executable: `torch-lighter` → `torch-lighter.tool.json`, `roll.py` → `roll.tool.json`."""
     whole = executable.with_name(f"{executable.name}{SUFFIX}")
-    return whole if whole.exists() else executable.with_name(f"{executable.stem}{SUFFIX}")
+    return whole if os.path.exists(whole) else executable.with_name(f"{executable.stem}{SUFFIX}")
 
 
 def has_manifest(executable: Path) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError
+from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError, ToolValidationError
 from narratoria.kinds.load import load_tool
 from narratoria.kinds.process.launch import NotExecutable, ToolMissing
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.tool import Tool
+
+_SHOWN: Final = 200  # characters of a path that a message repeats
 
 
 class ToolRefused(NarratoriaError):
@@ -46,32 +48,36 @@ class ToolResolver:
             return load_tool(path)
         except ToolMissing as error:
             raise ToolRefused(TOOL_NOT_FOUND, str(error)) from None
-        except NotExecutable as error:
+        except (NotExecutable, ToolValidationError) as error:  # the second: its manifest is broken
             raise ToolRefused(NOT_EXECUTABLE, str(error)) from None
 
     def locate(self, tool_path: str) -> Path:
         """Return the executable at `tool_path`, inside one of the roots; raise `ToolRefused` otherwise."""
         outside = False
+        named = repr(tool_path if len(tool_path) <= _SHOWN else f"{tool_path[:_SHOWN]}…")
         for root in self.roots:
             try:
                 candidate = (root / tool_path).resolve()
-            except (OSError, RuntimeError, ValueError):  # a loop of symlinks, a NUL in the name
+                if not any(candidate.is_relative_to(allowed) for allowed in self.roots):
+                    outside = True
+                elif candidate.is_file():
+                    return candidate
+            except (
+                OSError,
+                RuntimeError,
+                ValueError,
+            ):  # a loop of symlinks, a NUL or too many letters in the name
                 continue
-            if not any(candidate.is_relative_to(allowed) for allowed in self.roots):
-                outside = True
-                continue
-            if candidate.is_file():
-                return candidate
         if outside:
             raise ToolRefused(
                 NOT_EXECUTABLE,
-                f"{tool_path!r} lies outside the folders this plan may use; nothing was started",
+                f"{named} lies outside the folders this plan may use; nothing was started",
                 ["move the tool into the story's folder, or allow its folder with --tools DIR"],
             )
         where = ", ".join(map(str, self.roots))
         sought = f"no such file is in {where}" if where else "no folder is allowed to look for a file in"
         raise ToolRefused(
             TOOL_NOT_FOUND,
-            f"no tool {tool_path!r}: it is not a registered name, and {sought}",
+            f"no tool {named}: it is not a registered name, and {sought}",
             ["check the path", "allow its folder with --tools DIR"],
         )
