@@ -21,7 +21,7 @@ from narratoria.kinds.function import tool
 from narratoria.run.cores import cgroup_quota, usable_cores
 from narratoria.run.executor import Call
 from narratoria.run.lint import lint_plan
-from narratoria.run.plan import CallResult, PlanDocument
+from narratoria.run.plan import CallResult, PlanDocument, PlanMetadata, PlannedCall, PlanRetry
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.resolve import ToolResolver
@@ -125,6 +125,66 @@ async def test_rule_1_a_plan_with_a_cycle_is_rejected_before_anything_runs():
     with pytest.raises(PlanRejected, match="circular"):
         await run(shop, document)
     assert shop.order == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tool_path": None},
+        {"tool_id": None},
+        {"tool_id": ["b"]},
+        {"dependencies": None},
+        {"dependencies": [None]},
+        {"dependencies": "a"},
+        {"retry_policy": None},
+        {"retry_policy": PlanRetry(max_retries=-1)},
+        {"retry_policy": PlanRetry(backoff_ms="1")},
+        {"required": "yes"},
+        {"input": None},
+        {"input": 5},
+    ],
+)
+async def test_a_plan_made_in_python_is_checked_whole_before_anything_runs(wrong):
+    shop = Workshop()
+    sound = PlannedCall(tool_id="a", tool_path="work")
+    document = PlanDocument(
+        tools=[sound, PlannedCall(**{"tool_id": "b", "tool_path": "work", **wrong})], request_id="p"
+    )
+    with pytest.raises(PlanRejected) as caught:
+        await run(shop, document)
+    assert shop.order == [] and caught.value.plan_id == "p"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": None},
+        {"tools": [1]},
+        {"metadata": None},
+        {"metadata": PlanMetadata(generation_attempt="1")},
+        {"disabled_skills": None},
+        {"disabled_skills": [1]},
+        {"request_id": None},
+        {"request_id": ""},
+        {"narrative": 5},
+        {"parallel": "no"},
+    ],
+)
+async def test_the_fields_of_a_plan_made_in_python_are_checked_too(wrong):
+    shop = Workshop()
+    document = PlanDocument(**{"tools": [PlannedCall(tool_id="a", tool_path="work")], **wrong})
+    with pytest.raises(PlanRejected):
+        await run(shop, document)
+    assert shop.order == []
+
+
+async def test_a_plan_is_checked_whole_only_once(monkeypatch):
+    read = plan(call("a"))
+    made = PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="work")])
+    assert (await run(Workshop(), made)).success
+    monkeypatch.setattr(PlanDocument, "from_data", None)
+    for document in (read, made):
+        assert (await run(Workshop(), document)).success
 
 
 async def test_rule_2_no_call_begins_before_its_dependencies_have_completed():

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import uuid
 from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 import msgspec
 
-from narratoria.errors import EXECUTION_FAILED, ErrorSource, PlanRejected
+from narratoria.errors import EXECUTION_FAILED, ErrorSource, PlanRejected, describe
 from narratoria.events import JsonObject, ToolEvent
 from narratoria.run.plan_problems import (
     MAX_CALLS,
@@ -64,8 +65,8 @@ class PlanMetadata(_Wire, frozen=True, kw_only=True):
     parent_plan_id: str | None = None
 
 
-class PlanDocument(_Wire, frozen=True, kw_only=True):
-    """A plan as the narrator gives it."""
+class PlanDocument(_Wire, frozen=True, kw_only=True, gc=True, weakref=True):
+    """A plan as the narrator gives it. One that is made in Python is checked when it is executed."""
 
     # 000 §13.3.
 
@@ -102,6 +103,32 @@ class PlanDocument(_Wire, frozen=True, kw_only=True):
             plan: PlanDocument = msgspec.convert(document, cls)
         except msgspec.ValidationError:  # the shape is right: a number is written 1.0
             plan = msgspec.convert(_with_integers(document), cls)
+        _sound[id(plan)] = plan
+        return plan
+
+    def checked(self) -> PlanDocument:
+        """This plan, as sound as one that was read: one made in Python may hold anything, and is checked whole, once.
+
+        Raises `PlanRejected`.
+        """
+        if _sound.get(id(self)) is self:
+            return self
+        named = self.request_id if isinstance(self.request_id, str) and self.request_id else None
+        try:
+            self.check()  # first, since what is nested too deeply cannot be written
+            plan = PlanDocument.from_data(self.to_data())
+        except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise PlanRejected([f"$: not JSON data: {describe(error)}"], plan_id=named) from None
+        if plan != self:
+            return plan
+        _sound[id(self)] = self
+        return self
+
+    def amended(self, **changes: Any) -> PlanDocument:
+        """This plan with fields that the runtime itself decides; it is as sound as it was."""
+        plan = msgspec.structs.replace(self, **changes)
+        if _sound.get(id(self)) is self:
+            _sound[id(plan)] = plan
         return plan
 
     def check(self) -> None:
@@ -117,6 +144,11 @@ class PlanDocument(_Wire, frozen=True, kw_only=True):
     def to_data(self) -> JsonObject:
         data: JsonObject = msgspec.to_builtins(self)
         return data
+
+
+_sound: Final[WeakValueDictionary[int, PlanDocument]] = (
+    WeakValueDictionary()
+)  # those that were checked whole, by `id`
 
 
 class CallResult(_Wire, frozen=True, kw_only=True):

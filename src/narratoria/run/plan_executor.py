@@ -103,7 +103,7 @@ class PlanExecutor:
         """Run a plan for a turn, which may make `generations` plans. Return the trace, also if a tool ended the
         evaluation, and the error it did that with.
         """
-        plan.check()
+        plan = plan.checked()
         started = time.perf_counter()
         run = _Run(self, plan, dict(completed or {}))
         ended_by: PromptEvaluationError | VisibilityExpansionRequired | None = None
