@@ -379,6 +379,44 @@ async def test_a_call_past_its_time_is_a_timeout():
     assert result.tool_results[0].state == "timeout" and result.tool_results[0].error_code == "TIMEOUT"
 
 
+async def _pool(params: Job, *, context: ToolContext) -> ToolResult[None]:
+    if params.seconds:
+        await asyncio.sleep(params.seconds)
+    raise TimeoutError("db pool exhausted")
+
+
+async def _inner(params: Job, *, context: ToolContext) -> ToolResult[None]:
+    async with asyncio.timeout(params.seconds):
+        await asyncio.sleep(5)
+    raise AssertionError
+
+
+def _plain(params: Job, *, context: ToolContext) -> ToolResult[None]:
+    time.sleep(params.seconds)
+    raise TimeoutError("db pool exhausted")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+@pytest.mark.parametrize("handler", [_pool, _inner, _plain])
+async def test_a_timeout_of_the_handlers_own_is_a_failure_like_any_other(handler, seconds):
+    registry = ToolRegistry([tool(description="Times out.", name="own")(handler)])
+    document = plan(call("a", toolPath="own", seconds=seconds))
+    session = Session()
+    heard = Heard(session)
+    failed = (await PlanExecutor(registry, session).execute(document)).result_of("a")
+    assert (failed.state, failed.error_code) == ("failed", "EXECUTION_FAILED")
+    assert "TimeoutError" in failed.error and (handler is _inner or "db pool exhausted" in failed.error)
+    assert len(heard.of(CallStarted)) == 1
+
+
+@pytest.mark.parametrize("handler", [_pool, _inner, _plain])
+async def test_the_pipelines_timer_is_told_from_the_handlers(handler):
+    registry = ToolRegistry([tool(description="Too slow.", name="own")(handler)])
+    document = plan(call("a", toolPath="own", seconds=0.3))
+    failed = await PlanExecutor(registry, Session(), call_timeout=0.05, max_executions=1).execute(document)
+    assert failed.result_of("a").error_code == "TIMEOUT" and "0.05 s" in failed.result_of("a").error
+
+
 async def test_cancelling_a_plan_settles_every_call_and_passes_on():
     shop = Workshop()
     shop.gates["stuck"] = asyncio.Event()

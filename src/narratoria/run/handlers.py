@@ -20,17 +20,24 @@ logger = logging.getLogger("narratoria")
 STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
 
 
+class TimeIsUp(TimeoutError):
+    """The timer of the pipeline went off. Any other `TimeoutError` is one of the handler's."""
+
+
 async def plainly(tool: Tool[Any, Any], params: Any, context: ToolContext) -> Any:
     """Run a handler that is no coroutine function: here if it asked for that, otherwise in a thread."""
     if tool.inline:
         return tool.handler(params, context=context)
     draft = context.session
     draft.loop = asyncio.get_running_loop()
+    bound = asyncio.timeout(context.time_limit)
     try:
-        async with asyncio.timeout(context.time_limit):
+        async with bound:
             return await run_in_thread(tool.handler, params, context)
-    except BaseException:
+    except BaseException as error:
         context.cancelled = True  # before the loop is let go of: a thread left behind must not speak any more
+        if isinstance(error, TimeoutError) and bound.expired():
+            raise TimeIsUp from None
         raise
     finally:
         draft.loop = None
@@ -48,10 +55,16 @@ async def finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float
     """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
     if timeout is None:
         return await _resume(running, waiting)
-    async with asyncio.timeout(timeout + STUBBORN), asyncio.timeout(timeout) as bound:
-        result = await _resume(running, waiting)
+    bound = asyncio.timeout(timeout)
+    try:
+        async with asyncio.timeout(timeout + STUBBORN), bound:
+            result = await _resume(running, waiting)
+    except TimeoutError:
+        if bound.expired():
+            raise TimeIsUp from None
+        raise  # the handler's own
     if bound.expired():  # it swallowed its cancellation: what it says now is too late
-        raise TimeoutError
+        raise TimeIsUp
     return result
 
 

@@ -25,6 +25,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
     describe,
 )
+from narratoria.run.handlers import TimeIsUp
 from narratoria.tools import contract
 from narratoria.tools.tool import Tool, ToolError, ToolResult
 from narratoria.tools.value_types import mismatch
@@ -141,12 +142,8 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
         return failure(INVALID_ARGUMENTS, f"{name}: {error}", recoverable=True)
     if isinstance(error, contract.EffectFailed):
         return failure(EFFECT_FAILED, f"{name}: {error}")
-    if isinstance(error, TimeoutError):
-        if timeout is not None:
-            return failure(
-                TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",)
-            )
-        return failure(EXECUTION_FAILED, f"{name}: {describe(error)}")
+    if isinstance(error, TimeIsUp) and timeout is not None:
+        return failure(TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",))
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         if task is not None and task.cancelling():
