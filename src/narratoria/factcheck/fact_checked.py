@@ -151,5 +151,8 @@ def _notice(level: Literal["info", "warn"], message: str) -> Notice:
 def _summaries(traces: Sequence[ExecutionResult]) -> str:
     """The summaries of the calls that completed, as paragraphs."""
     completed = [result for trace in traces for result in trace.tool_results if result.ok]
-    ends = [next((one for one in reversed(each.events) if isinstance(one, Done)), None) for each in completed]
+    ends = [
+        next((one for one in reversed(each.events) if isinstance(one, Done) and one.ok), None)
+        for each in completed
+    ]
     return "\n\n".join(end.summary for end in ends if end is not None and end.summary)

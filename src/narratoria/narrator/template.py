@@ -114,7 +114,7 @@ def _lines(request: NarratorRequest, prompt: str, words: str) -> Sequence[str]:
 def _reason(request: NarratorRequest) -> str:
     """The summary of a failed call: a `done` with `ok: false` is written for the player."""
     for result in request.last_trace.tool_results if request.last_trace is not None else ():
-        for event in result.events:
+        for event in () if result.ok else result.events:
             if isinstance(event, Done) and not event.ok and event.summary:
                 said = " ".join(event.summary.split())[:_TOLD].rstrip(".")
                 return f"{said[:1].upper()}{said[1:]}."

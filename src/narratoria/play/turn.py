@@ -397,7 +397,7 @@ class _Turn:
 
 
 def _summary(events: Sequence[ToolEvent]) -> str:
-    done = next((event for event in reversed(events) if isinstance(event, Done)), None)
+    done = next((event for event in reversed(events) if isinstance(event, Done) and event.ok), None)
     return (done.summary or "") if done else ""
 
 

@@ -233,9 +233,10 @@ class ToolExecutor:
             root.completed_tools.add(tool.name)
         else:
             session.complete(tool.name)
+            session.hear(draft, kept=True)
         if call is not None:
             call.note(draft)
-            call.committed = draft.events
+            call.committed = draft.events if draft.aside is None else draft.given
         return result
 
     async def _rest(
@@ -249,6 +250,7 @@ class ToolExecutor:
     ) -> AnyResult:
         """Finish an attempt that waits, has effects, or fails."""
         draft = context.session
+        kept = False
         try:
             result = outcomes.checked(tool, await handled)
             if result.success:
@@ -256,6 +258,7 @@ class ToolExecutor:
                     await self._apply_effects(tool, params, context, result)
                 draft.commit(context.call_id)
                 draft.parent.complete(tool.name)
+                kept = True
             else:
                 await self.drop(draft)
                 result = outcomes.dropped(result, draft)
@@ -267,11 +270,13 @@ class ToolExecutor:
             except BaseException:
                 draft.keep(context.call_id)  # the error passes through: no other attempt follows
                 raise
-        finally:
-            if call is not None:  # also when the error passes through: a trace tells what was said by then
+        finally:  # also when the error passes through: a trace tells what was said by then
+            if call is not None:
                 call.note(draft)
-        if call is not None and result.success:
-            call.committed = draft.events
+            if isinstance(draft.parent, Draft):
+                draft.parent.hear(draft, kept=kept)
+        if call is not None and kept:
+            call.committed = draft.given
         return result
 
     async def _may_retry(

@@ -8,7 +8,7 @@ forgets them. Nothing is ever restored as a whole, so no sibling's work can be e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -142,6 +142,7 @@ class Draft(msgspec.Struct, eq=False):
     _applied: list[Any] | None = None
     _completed: set[str] | None = None
     cascading: bool = False  # while an effect of this call runs another tool
+    aside: set[int] | None = None  # which of `events`, by index, are no part of what the call gives
 
     @classmethod
     def of(cls, parent: Session | Draft) -> Draft:
@@ -353,6 +354,30 @@ class Draft(msgspec.Struct, eq=False):
         self.operations.append(Notified(event, payload))
 
     # --- speaking --------------------------------------------------------------------------------------
+
+    def hear(self, part: Draft, *, kept: bool) -> None:
+        """What a call within this one said is said by this one too. It counts for the output only if the part was
+        `kept` and is no consequence of an effect."""
+        if not part.events:
+            return
+        start = len(self.events)
+        self.events.extend(part.events)
+        if not kept or self.cascading:
+            self._set_aside(range(start, len(self.events)))
+        elif part.aside:
+            self._set_aside(start + index for index in part.aside)
+
+    def _set_aside(self, indexes: Iterable[int]) -> None:
+        if self.aside is None:
+            self.aside = set()
+        self.aside.update(indexes)
+
+    @property
+    def given(self) -> list[ToolEvent]:
+        """The events that make up the call's output, if it is committed."""
+        if self.aside is None:
+            return self.events
+        return [event for index, event in enumerate(self.events) if index not in self.aside]
 
     def report(self, message: str, *, level: str = "warn") -> None:
         notice = Notice(level="warn" if level == "warn" else "error", message=message)

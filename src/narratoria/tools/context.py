@@ -166,12 +166,19 @@ class ToolContext(msgspec.Struct, eq=False):
         try:
             yield trial
         except BaseException:
-            await self.executor.drop(trial.session)
+            await self._leave(trial)
             raise
         if trial.abandoned:
-            await self.executor.drop(trial.session)
+            await self._leave(trial)
         else:
             trial.session.commit(self.call_id)
+            self.session.hear(trial.session, kept=True)
+
+    async def _leave(self, trial: Trial) -> None:
+        try:
+            await self.executor.drop(trial.session)
+        finally:
+            self.session.hear(trial.session, kept=False)
 
     def emit(self, event: ToolEvent) -> None:
         """Put an event of the protocol into the call's draft and the session's stream."""
