@@ -18,7 +18,6 @@ from narratoria.tools.contract import CascadeEffect
 from narratoria.tools.retry import FixedBackoff, RetryPolicies, RetryPolicy
 from narratoria.tools.tool import ToolContext, ToolResult
 
-
 QUICK = TurnSettings(generation_timeout=0.1)
 
 

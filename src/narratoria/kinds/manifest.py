@@ -74,7 +74,8 @@ SUFFIX: Final = ".tool.json"
 def manifest_path(executable: Path) -> Path:
     """Beside the executable: `torch-lighter` → `torch-lighter.tool.json`, `roll.py` → `roll.tool.json`."""
     whole = executable.with_name(f"{executable.name}{SUFFIX}")
-    return whole if os.path.exists(whole) else executable.with_name(f"{executable.stem}{SUFFIX}")
+    # Not `Path.exists`, which raises for a name that is too long for the file system.
+    return whole if os.path.exists(whole) else executable.with_name(f"{executable.stem}{SUFFIX}")  # noqa: PTH110
 
 
 def has_manifest(executable: Path) -> bool:

@@ -58,14 +58,17 @@ _LIMITS: Final[Mapping[str, str]] = {
 }
 
 
-def compile_schema(schema: Schema, name: str) -> Validator:
+def compile_schema(
+    schema: Schema, name: str, draft: type[Any] = jsonschema_rs.Draft202012Validator
+) -> Validator:
     """Return a validator that never looks outside the schema, not for a `$ref` either."""
     try:
-        return jsonschema_rs.Draft202012Validator(schema, validate_formats=True, retriever=_refuse)
+        validator: Validator = draft(schema, validate_formats=True, retriever=_refuse)
     except ValueError as error:
         raise ToolValidationError(
             f"{of_tool(name)}parameters are not a JSON Schema: {_fault(error)}"
         ) from None
+    return validator
 
 
 def _refuse(uri: str) -> Any:

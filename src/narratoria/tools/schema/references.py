@@ -16,11 +16,14 @@ import jsonschema_rs
 from narratoria.tools.schema.problems import Schema, Validator
 
 BASE: Final = "json-schema:///"  # the validator's own base for a schema without `$id`
-MAPS: Final = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+# `dependencies`, a list of `items` and `additionalItems` are of older drafts; `drafts` moves them.
+MAPS: Final = (
+    "properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"
+)  # fmt: skip
+LISTS: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 SINGLES: Final = (
-    "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "unevaluatedItems", "contains",
-    "not", "if", "then", "else", "contentSchema",
+    "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "additionalItems",
+    "unevaluatedItems", "contains", "not", "if", "then", "else", "contentSchema",
 )  # fmt: skip
 REFERENCES: Final = ("$ref", "$dynamicRef")
 _PROBE: Final = "x-narratoria-probe"
@@ -95,13 +98,14 @@ class References:
         reference = place.node[keyword]
         if not isinstance(reference, str):
             return None
-        target, name = self._find(reference, place), reference.partition("#")[2]
+        target, name = self.find(reference, place), reference.partition("#")[2]
         if keyword == "$dynamicRef" and isinstance(target, dict) and target.get("$dynamicAnchor") == name:
             dynamic = (self._dynamic.get((resource, name)) for resource in place.scope)
             target = next((one for one in dynamic if one is not None), target)
         return None if target is None else self.enter(place, target)
 
-    def _find(self, reference: str, place: Place) -> Any:
+    def find(self, reference: str, place: Place) -> Any:
+        """The subschema that a `$ref` at a place means; None if it leads nowhere."""
         address, _, fragment = reference.partition("#")
         home = self._positions[id(place.node)].resource
         resource = _join(home, address) if address else home
@@ -155,7 +159,7 @@ class References:
         return self._validators[key]
 
     def _compile(self, place: Place) -> Validator:
-        root, address = self.root, self._address(place.node)
+        root, address = self.root, self.address(place.node)
         if self._by_scope:  # enter the resources one after the other, as a validator of the whole would
             root = copy.deepcopy(root)
             resources = References(root)._resources
@@ -167,8 +171,15 @@ class References:
             {"$ref": address}, validate_formats=True, registry=registry, base_uri=f"{BASE}{_PROBE}"
         )
 
-    def _address(self, node: Any) -> str:
+    def resource_of(self, node: Any) -> Any:
+        """The schema with the `$id` that holds for a subschema; the whole document if there is none."""
+        return self._resources[self._positions[id(node)].resource]
+
+    def address(self, node: Any, seen_from: Place | None = None) -> str:
+        """The address of a subschema; of one in the same resource as `seen_from`, its pointer there."""
         resource, pointer = self._positions[id(node)]
+        if seen_from is not None and self._positions[id(seen_from.node)].resource == resource:
+            resource = ""
         return f"{resource}#{quote(pointer, safe='/~')}"
 
 
@@ -180,7 +191,11 @@ def children(node: Schema) -> Iterator[tuple[str, str | int | None, Any]]:
     for keyword in LISTS:
         if isinstance(node.get(keyword), list):
             yield from ((keyword, index, child) for index, child in enumerate(node[keyword]))
-    yield from ((keyword, None, node[keyword]) for keyword in SINGLES if keyword in node)
+    yield from (
+        (keyword, None, node[keyword])
+        for keyword in SINGLES
+        if keyword in node and not isinstance(node[keyword], list)
+    )
 
 
 def _step(key: str | int) -> str:

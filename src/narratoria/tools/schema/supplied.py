@@ -12,6 +12,7 @@ import jsonschema_rs
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.defaults import Defaults
+from narratoria.tools.schema.drafts import as_2020_12
 from narratoria.tools.schema.problems import (
     KeyRules,
     KnownKeys,
@@ -29,7 +30,6 @@ from narratoria.tools.schema.problems import (
 from narratoria.tools.schema.references import Place, References, children
 from narratoria.tools.schema.unknown_keys import KeyFinder
 
-_DIALECT: Final = "json-schema.org/"
 # What may stand beside a `$ref` or alternatives without judging the value itself.
 _REMARKS: Final = frozenset(
     ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
@@ -71,11 +71,7 @@ def _read(schema: Mapping[str, Any], name: str) -> Schema:
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         got = show(schema.get("type")) if isinstance(schema, Mapping) else show(schema)
         raise ToolValidationError(f'{of_tool(name)}parameters need "type": "object" at the top, got {got}')
-    read: Schema = dict(schema)
-    if _DIALECT in str(read.get("$schema", "")):
-        del read["$schema"]  # older drafts are read as 2020-12, the one dialect this runtime speaks
-    compile_schema(read, name)  # refuse a bad schema, and a bottomless one, before walking it
-    return copy.deepcopy(read)
+    return as_2020_12(schema, name)
 
 
 # --- two ways to judge -----------------------------------------------------------------------------------
