@@ -1,0 +1,66 @@
+"""Plain words: docstrings name the thing, and references to the specifications stay in comments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "narratoria"
+QUESTIONS = frozenset(
+    ["What", "Whether", "Where", "Who", "Whom", "Whose", "How", "Which", "Why", "When", "Whatever", "Whoever"]
+)
+# Docstrings that still begin so, by room: an upper bound that may only shrink.
+LEFT = {"narrator": 2}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Docstrings of modules, classes and functions, and the strings that document an attribute."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        for statement in (
+            getattr(node, "body", None) or () if not isinstance(node, ast.Lambda | ast.IfExp) else ()
+        ):
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                text = statement.value.value
+                if isinstance(text, str):
+                    yield statement.lineno, text
+
+
+def rooms() -> list[str]:
+    return sorted({path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py")})
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_docstring_says_what_the_thing_is_or_does(room: str) -> None:
+    place = SOURCE / room
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text.split(chr(10))[0]}"
+        for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
+        for line, text in docstrings(path)
+        if text.split() and text.split()[0].strip(",:;.?") in QUESTIONS
+    ]
+    most = LEFT.get(room, 0)
+    assert len(found) <= most, "\n".join(found)
+
+
+def test_no_text_that_a_user_reads_names_a_section_of_a_specification() -> None:
+    found = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        documentation = {line for line, _ in docstrings(path)}
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Constant) or node.lineno in documentation:
+                continue
+            if isinstance(node.value, str) and "§" in node.value:
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.value[:80]}")
+    assert not found, "name the rule in words, or link docs/protocol.md:\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_a_section_of_a_specification(page: Path) -> None:
+    if page.name == "decisions.md":  # it is about the specifications
+        return
+    assert "§" not in page.read_text(), "name the rule in words"
