@@ -21,9 +21,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
     """Docstrings of modules, classes and functions, and the strings that document an attribute."""
     for node in ast.walk(ast.parse(path.read_text())):
-        for statement in (
-            getattr(node, "body", None) or () if not isinstance(node, ast.Lambda | ast.IfExp) else ()
-        ):
+        body = getattr(node, "body", ())
+        for statement in body if isinstance(body, list) else ():
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 text = statement.value.value
                 if isinstance(text, str):

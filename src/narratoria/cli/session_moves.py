@@ -76,7 +76,7 @@ def _agree(previews: Sequence[UndoPreview], lack: str | None, yes: bool, questio
     for line in lines:
         click.echo(f"stays as it is: {line}", err=True)
     if any(one.imported for one in previews):
-        click.echo("--imported takes back what it can of that, by what the imported file says", err=True)
+        click.echo("--imported takes back those that the imported file names a rollback for", err=True)
     if lines and not yes:
         ask(question, "nothing was undone")
 
@@ -128,7 +128,7 @@ def undo_(session: str, story: str | None, imported: bool, yes: bool, as_json: b
         registry, lack = _registry(journal, meta, story)
         await history.abandon(journal)
         preview = await history.preview_undo(journal, registry, imported=imported)
-        _agree([preview], lack, yes, f"Undo turn {preview.turn} all the same?")
+        _agree([preview], lack, yes, f"Undo turn {preview.turn} anyway?")
         _agree_to_imported([preview], yes)
         return await history.undo(journal, registry, imported=imported)
 
@@ -281,7 +281,7 @@ def restore(session: str, name: str, story: str | None, imported: bool, yes: boo
         registry, lack = _registry(journal, meta, story)
         await history.abandon(journal)
         previews = await history.preview_return(journal, name, registry, imported=imported)
-        _agree(previews, lack, yes, f"Undo {counted(len(previews), 'turn')} all the same?")
+        _agree(previews, lack, yes, f"Undo {counted(len(previews), 'turn')} anyway?")
         _agree_to_imported(previews, yes)
         undone = await history.return_to(journal, name, registry, imported=imported)
         return journal.timeline.checkpoints[name.strip()], undone

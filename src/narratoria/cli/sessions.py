@@ -192,7 +192,7 @@ def delete(session: str, yes: bool, as_json: bool) -> None:
     "--older-than", type=click.FloatRange(0), metavar="DAYS", help="Sessions not played for so many days."
 )
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Spare the newest N.")
-@click.option("--dry-run", is_flag=True, help="Say what would go, and let it be.")
+@click.option("--dry-run", is_flag=True, help="List what would be deleted, and delete nothing.")
 @yes_option
 @as_json_option
 def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool, as_json: bool) -> None:

@@ -35,7 +35,7 @@ class Irreversible(Refused):
     """A command was not carried out because of effects that cannot be taken back; the message lists them."""
 
     def __init__(self, lines: list[str], even_so: str) -> None:
-        super().__init__("\n".join([*_stays(lines), f"{even_so} does it all the same"]))
+        super().__init__("\n".join([*_stays(lines), f"{even_so} does it anyway"]))
         self.lines = lines
 
 
