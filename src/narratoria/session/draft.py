@@ -356,8 +356,9 @@ class Draft(msgspec.Struct, eq=False):
     # --- speaking --------------------------------------------------------------------------------------
 
     def hear(self, part: Draft, *, kept: bool) -> None:
-        """What a call within this one said is said by this one too. It counts for the output only if the part was
-        `kept` and is no consequence of an effect."""
+        """Add the events of a call within this one to this one's. They count for the output only if the part was
+        `kept` and is no consequence of an effect.
+        """
         if not part.events:
             return
         start = len(self.events)
