@@ -282,6 +282,15 @@ def a_number_no_machine_counts_to() -> bytes:
     return script.add("call_started", call="evil:" + "9" * 4200, tool="open").file()
 
 
+def a_gap_behind_which_nobody_can_play(**numbers: int) -> bytes:
+    """A snapshot whose numbers no store can hold: it was taken in, and the first turn could not be saved."""
+    script = Script()
+    snapshot = {
+        "seq": 1, "state": {}, "memory": {}, "slices": [], "permissions": [], "timeline": {}, **numbers,
+    }  # fmt: skip
+    return script.add("records_lost", first=3, last=4, resumed=snapshot).file()
+
+
 def a_line_break_in_a_media_type() -> bytes:
     return an_asset(b"x", mediaType='text/plain; name="a\r\nSet-Cookie: b=c"')
 
@@ -341,6 +350,12 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "bombs and an unsound game": (lambda: bombs(json.dumps({
         "seq": 11, "ts": 1, "turn": None,
         "event": {"type": "committed", "call": "c", "changes": [3]}}).encode()), "not in the journal"),
+    "more turns than can be counted": (
+        lambda: a_gap_behind_which_nobody_can_play(turn_count=(1 << 63) - 1), "out of range"),
+    "fewer turns than none": (lambda: a_gap_behind_which_nobody_can_play(turn_count=-1), "out of range"),
+    "more calls than can be counted": (
+        lambda: a_gap_behind_which_nobody_can_play(calls=1 << 60), "out of range"),
+    "a snapshot of no record": (lambda: a_gap_behind_which_nobody_can_play(seq=1 << 60), "out of range"),
     "a plan without a name": (lambda: Script().begin(1, "x").add("plan_made", plan={}, attempt=1).file(), "requestId"),
 }  # fmt: skip
 

@@ -304,6 +304,17 @@ async def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     store.close()
 
 
+def test_an_export_neither_writes_to_nor_follows_what_somebody_put_in_its_way(tmp_path: Path) -> None:
+    target, victim = tmp_path / "mine.narratoria", tmp_path / "victim"
+    victim.write_text("somebody else's")
+    (tmp_path / "mine.narratoria.part").symlink_to(victim)
+    with replacing(target) as file:
+        file.write(b"mine")
+    assert victim.read_text() == "somebody else's"
+    assert not target.is_symlink() and target.read_bytes() == b"mine"
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
 async def test_pruning_spares_the_session_that_is_being_played(store: Store, tmp_path: Path) -> None:
     registry = Outside(tmp_path).registry()
     old, played, new = new_game(store), new_game(store), new_game(store)

@@ -226,6 +226,9 @@ class Incoming:
         turns = [turn for first, last in snapshot.turns for turn in (first, last)]
         if any(not 0 <= turn < _LARGEST for turn in turns) or turns != sorted(turns):
             raise Unfit(f"{where}: the turns of its snapshot are out of order")
+        counted = (snapshot.turn_count, snapshot.calls, snapshot.seq)
+        if any(not 0 <= number < _LARGEST for number in counted):
+            raise Unfit(f"{where}: the numbers of its snapshot are out of range")
         if sum(last - first for first, last in snapshot.turns) > MAX_KEPT_VALUES:
             raise Unfit(f"{where}: its snapshot has too many turns")
         for stored in snapshot.assets.values():

@@ -8,7 +8,9 @@ not at all: assets are unpacked after the journal is accepted, and move to their
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import secrets
 import shutil
 import unicodedata
 import zipfile
@@ -24,7 +26,7 @@ from narratoria import bounds
 from narratoria.errors import AssetRefused, JournalError
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
-from narratoria.session.private_files import make_file
+from narratoria.session.private_files import FILE, make_file
 from narratoria.session.session import Record
 from narratoria.store import record_batches as chunks
 from narratoria.store.incoming import MAX_LINE, Incoming, Unfit, check_story, check_time
@@ -68,10 +70,12 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
             with target.open("wb") as file:
                 yield file
             return
-        partial = target.with_name(target.name + ".part")
+        partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+        # A new name and O_EXCL: what somebody else has put there is neither written to nor followed.
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE)
         try:
-            make_file(partial)
-            with partial.open("wb") as file:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(descriptor, FILE)
                 yield file
             partial.replace(target)
         finally:
