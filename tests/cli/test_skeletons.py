@@ -290,7 +290,7 @@ def test_the_next_steps_lead_from_the_folder_to_a_call() -> None:
 def test_a_name_that_cannot_be_one_is_a_usage_error(narratoria: Any) -> None:
     ended = narratoria("new", "tool", "Bad Name!")
     assert ended.code == 2
-    assert "lantern-keeper" in ended.err and list(narratoria.folder.iterdir()) == []
+    assert "lantern-keeper" in ended.err and list(narratoria.folder.iterdir()) == [narratoria.temporary]
 
 
 def test_the_python_test_needs_nothing_but_python(narratoria: Any) -> None:

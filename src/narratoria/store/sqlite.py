@@ -73,6 +73,9 @@ class SqliteStore(SqlStore):
         draft = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         try:
             make_file(draft)
+        except OSError as error:
+            raise JournalError(unwritable(self.path.parent, error)) from None
+        try:
             database = self._connection(readonly=False, path=draft)
             try:
                 _migrate(database, 0)
