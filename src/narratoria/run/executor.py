@@ -229,11 +229,11 @@ class ToolExecutor:
                 )
         except BaseException as error:
             return self._rest(tool, params, context, call, timeout, handlers.raising(error))
-        if isinstance(session, Draft):
-            session.complete(tool.name)
-            session.hear(draft, kept=True)
-        else:
+        if session is root:
             root.completed_tools.add(tool.name)
+        else:
+            session.complete(tool.name)
+            session.hear(draft, kept=True)  # type: ignore[union-attr]  # what is not its own root is a draft
         if call is not None:
             call.note(draft)
             call.committed = draft.events if draft.aside is None else draft.given
