@@ -15,13 +15,13 @@ import pytest
 
 from narratoria import PlanDocument, PlanExecutor, Session, Tool, ToolContext, ToolRegistry, ToolResult
 from narratoria.errors import ToolValidationError
-from narratoria.events import CallFinished
 from narratoria.kinds.from_manifest import tool_from_manifest
 from narratoria.kinds.load import KINDS, load_tool
 from narratoria.kinds.manifest import Manifest
 from narratoria.play.game import story_registry
 from narratoria.play.story import Story
 from narratoria.run.resolve import ToolResolver
+from narratoria.session import ToolInvoked
 from narratoria.tools.tool import ToolKind
 
 HTTP = ToolKind("http")
@@ -85,13 +85,14 @@ async def test_a_tool_of_another_kind_passes_through_the_same_pipeline(
 ) -> None:
     tool = load_tool(write_http_tool(tmp_path, url))
     session = Session()
-    heard: list[Any] = []
-    session.dispatcher.subscribe(CallFinished, heard.append)
+    heard: list[ToolInvoked] = []
+    session.dispatcher.subscribe(ToolInvoked, heard.append)
     registry = ToolRegistry([tool])
     result = await registry.execute("echo", {"word": "hello"}, session=session)
     assert result.success and session.state == {"heard": {"word": "hello"}}
     refused = await registry.execute("echo", {"word": 5}, session=session)
     assert refused.error.code == "INVALID_ARGUMENTS"
+    assert [one.tool for one in heard] == ["echo", "echo"], "telemetry knows it like any other tool"
 
 
 async def test_plans_and_stories_find_a_tool_of_another_kind_by_its_manifest(

@@ -124,13 +124,6 @@ class PlanDocument(_Wire, frozen=True, kw_only=True, gc=True, weakref=True):
         _sound[id(self)] = self
         return self
 
-    def amended(self, **changes: Any) -> PlanDocument:
-        """This plan with fields that the runtime itself decides; it is as sound as it was."""
-        plan = msgspec.structs.replace(self, **changes)
-        if _sound.get(id(self)) is self:
-            _sound[id(plan)] = plan
-        return plan
-
     def check(self) -> None:
         """Raise `PlanRejected` unless the calls form a graph that can be run."""
         # 000 §13.4 rule 1.
