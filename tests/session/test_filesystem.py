@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -412,3 +412,61 @@ def test_committed_writes_leave_no_history_behind(tmp_path: Path) -> None:
         draft.commit() if number % 2 else draft.discard()
     files.write_text("direct", "x")
     assert files._history._chains == {}
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0o000)
+    yield
+    os.umask(before)
+
+
+def removed(files: HostFilesystem) -> None:
+    files.delete("d")
+
+
+def made_again(files: HostFilesystem) -> None:
+    files.delete("d")
+    files.mkdir("d")
+
+
+def filled_again(files: HostFilesystem) -> None:
+    files.delete("d")
+    files.write_text("d/inner", "x")
+
+
+def replaced_by_a_file(files: HostFilesystem) -> None:
+    files.delete("d")
+    files.write_text("d", "a file")
+
+
+@pytest.mark.usefixtures("open_umask")
+@pytest.mark.parametrize("act", [removed, made_again, filled_again, replaced_by_a_file])
+@pytest.mark.parametrize("mode", [0o700, 0o711, 0o2750])
+def test_a_folder_that_a_failed_call_removed_comes_back_with_its_mode(
+    tmp_path: Path, act: Callable[[HostFilesystem], None], mode: int
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d").chmod(mode)
+    draft = HostFilesystem(tmp_path).draft()
+    act(draft)
+    assert draft.discard() == []
+    assert oct((tmp_path / "d").stat().st_mode & 0o7777) == oct(mode)
+    assert names_in(tmp_path) == ["d"]
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_a_call_that_deletes_and_makes_again_keeps_the_mode(tmp_path: Path) -> None:
+    files = HostFilesystem(tmp_path)
+    files.mkdir("d")
+    files.write_text("f", "x")
+    (tmp_path / "d").chmod(0o711)
+    (tmp_path / "f").chmod(0o600)
+    draft = files.draft()
+    draft.delete("d")
+    draft.mkdir("d")
+    draft.delete("f")
+    draft.write_text("f", "x")
+    assert draft.changes() == []
+    draft.commit()
+    assert [oct((tmp_path / name).stat().st_mode & 0o777) for name in "df"] == ["0o711", "0o600"]

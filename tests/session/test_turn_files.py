@@ -293,6 +293,75 @@ async def test_the_mode_of_a_deleted_script_comes_back(tmp_path: Path) -> None:
     desk.store.close()
 
 
+def removed(files: Any) -> None:
+    files.delete("d")
+
+
+def made_again(files: Any) -> None:
+    files.delete("d")
+    files.write_text("d/inner", "x")
+
+
+def replaced_by_a_file(files: Any) -> None:
+    files.delete("d")
+    files.write_text("d", "a file")
+
+
+@pytest.mark.parametrize("act", [removed, made_again, replaced_by_a_file])
+@pytest.mark.parametrize("mode", [0o700, 0o750, 0o2711])
+async def test_a_removed_folder_comes_back_with_its_mode(tmp_path: Path, act: Act, mode: int) -> None:
+    desk = Desk(tmp_path, "host")
+    (desk.folder / "d").mkdir()
+    (desk.folder / "d").chmod(mode)
+    await desk.turn(act)
+    await desk.again()
+    undone = await undo(desk.journal)
+    assert undone.failed == [] and undone.irreversible == []
+    assert oct((desk.folder / "d").stat().st_mode & 0o7777) == oct(mode)
+    desk.store.close()
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o600])
+async def test_a_mode_comes_back_if_two_calls_deleted_and_made_the_same_content(
+    tmp_path: Path, mode: int
+) -> None:
+    desk = Desk(tmp_path, "host")
+    (desk.folder / "d").mkdir()
+    (desk.folder / "f").write_text("x")
+    for name in "df":
+        (desk.folder / name).chmod(mode)
+
+    def first(files: Any) -> None:
+        files.delete("d")
+        files.delete("f")
+
+    def second(files: Any) -> None:
+        files.mkdir("d")
+        files.write_text("f", "x")
+
+    steps = [first, second]
+    desk.act = lambda files: steps.pop(0)(files)
+    narrated = PlanDocument(
+        request_id="p",
+        tools=[
+            PlannedCall(tool_id="one", tool_path="desk", input={}, retry_policy=NEVER),
+            PlannedCall(tool_id="two", tool_path="desk", input={}, dependencies=["one"], retry_policy=NEVER),
+        ],
+    )
+
+    class Twice:
+        name = "twice"
+
+        async def plan(self, request: NarratorRequest) -> PlanDocument:
+            return narrated
+
+    await take_turn(desk.journal.session, "both", narrator=Twice(), registry=desk.registry)
+    assert steps == []
+    assert (await undo(desk.journal)).failed == []
+    assert [oct((desk.folder / name).stat().st_mode & 0o777) for name in "df"] == [oct(mode)] * 2
+    desk.store.close()
+
+
 async def test_a_link_put_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "host")
     await desk.turn(write("a.txt", "one"))

@@ -12,7 +12,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -62,7 +62,7 @@ def changes_of(found: Iterable[tuple[str, Standing, int | None, str | None]]) ->
     for path, before, mode, left in found:
         if not isinstance(before, bytes):
             if before != left:
-                changes.append(FileChange(path, before, left))
+                changes.append(FileChange(path, before, left, None, mode))
             continue
         digest = digest_of(before)
         if digest == left:
@@ -96,29 +96,40 @@ class _Path:
         return self.oldest.before
 
 
+Put: TypeAlias = Callable[[str, bytes | None, int | None], None]
+SetMode: TypeAlias = Callable[[str, int], None]
+
+
 def take_back(
     files: Filesystem,
     changes: Sequence[FileChange],
-    put: Callable[[str, bytes, int | None], None],
+    put: Put,
+    set_mode: SetMode,
     *,
     try_only: bool = False,
 ) -> list[str | None]:
     """Put back the content before these changes, in any order. Return for each the reason why not, or None.
 
-    Content that is already restored counts as success: an interrupted undo is repeated. `put` writes a file.
+    Content that is already restored counts as success: an interrupted undo is repeated. `put` writes a file, or makes
+    a directory of no content, with a mode; `set_mode` gives content that was restored already its mode.
     """
     reasons: list[str | None] = [None] * len(changes)
     paths: list[_Path] = []
+    restored: list[_Path] = []
     for path in dict.fromkeys(one.path for one in changes):
         numbers = [number for number, one in enumerate(changes) if one.path == path]
         found = _found(files, path, [changes[number] for number in numbers])
         if isinstance(found, str):
             for number in numbers:
                 reasons[number] = found
-        elif found[0] != found[1].before:  # else it is as it was already
-            paths.append(_Path(path, numbers, *found))
+        else:
+            (restored if found[0] == found[1].before else paths).append(_Path(path, numbers, *found))
     for one in _in_order(paths):
         hindrance = _hindrance(files, one, paths) if try_only else _put_back(files, one, put)
+        for number in one.numbers if hindrance else ():
+            reasons[number] = hindrance
+    for one in [] if try_only else restored:  # last: a directory may be closed to us by its mode
+        hindrance = _put_mode_back(one, set_mode)
         for number in one.numbers if hindrance else ():
             reasons[number] = hindrance
     return reasons
@@ -180,14 +191,14 @@ def _in_order(paths: Sequence[_Path]) -> list[_Path]:
     ]
 
 
-def _put_back(files: Filesystem, one: _Path, put: Callable[[str, bytes, int | None], None]) -> str | None:
+def _put_back(files: Filesystem, one: _Path, put: Put) -> str | None:
     try:
         if one.now is not None and (one.wanted is None or DIRECTORY in (one.now, one.wanted)):
             if one.now == DIRECTORY and files.list(one.path):
                 return "it holds what others wrote"
             files.delete(one.path)
         if one.wanted == DIRECTORY:
-            files.mkdir(one.path)
+            put(one.path, None, _mode(one.oldest))
         elif one.wanted is not None and one.oldest.content is not None:
             put(one.path, _unpacked(one.oldest.content), _mode(one.oldest))
     except (OSError, PathRefusedError, ValueError, zlib.error) as problem:
@@ -203,8 +214,22 @@ def _unpacked(content: str) -> bytes:
     return data
 
 
+def _put_mode_back(one: _Path, set_mode: SetMode) -> str | None:
+    """Undo what a delete and a later creation with the same content changed: the mode."""
+    mode = _mode(one.oldest)
+    if mode is not None:
+        try:
+            set_mode(one.path, mode)
+        except (OSError, PathRefusedError) as problem:
+            return str(problem)
+    return None
+
+
 def _mode(change: FileChange) -> int | None:
-    return None if change.mode is None else change.mode & 0o777
+    """Return the former mode, without bits that let a program run as somebody else."""
+    if change.mode is None:
+        return None
+    return change.mode & (0o3777 if change.before == DIRECTORY else 0o777)
 
 
 def _hindrance(files: Filesystem, one: _Path, paths: Sequence[_Path]) -> str | None:

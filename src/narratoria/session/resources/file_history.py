@@ -103,15 +103,17 @@ class FileHistory:
             return f"{path} was left as it is: something else changed it after the call that failed"
         restored: Stamp | str | None = None
         if write.left == DIRECTORY and write.before is not None and write.before.data is None:
-            return None  # a delete that did not come about
+            # A delete that did not come about, or a directory made again.
+            self.folder.set_mode(write.parts, write.before.mode)
+            return None
         if write.left == DIRECTORY:
             if not self.folder.remove_directory(write.parts):
                 return self._leave_directory(write)
-        elif write.before is None and write.left is not None:
+        elif write.left is not None and (write.before is None or write.before.data is None):
             self.folder.remove(write.parts)
         if write.before is not None:
             if write.before.data is None:
-                self.folder.make_directory(write.parts)
+                self.folder.make_directory(write.parts, write.before.mode)
                 restored = DIRECTORY
             else:
                 restored = self.folder.replace(write.parts, write.before.data, write.before.mode)

@@ -54,13 +54,20 @@ class _Texts:
 
     __slots__ = ()
 
-    def _put(self: Filesystem, path: str, content: bytes, mode: int | None) -> None:
-        self.write_bytes(path, content)
+    def _put(self: Filesystem, path: str, content: bytes | None, mode: int | None) -> None:
+        """Put a file with this content there, or a directory; only a host folder keeps modes."""
+        if content is None:
+            self.mkdir(path)
+        else:
+            self.write_bytes(path, content)
+
+    def _set_mode(self, path: str, mode: int) -> None:
+        """Give what is there its former mode; only a host folder keeps modes."""
 
     def take_back(self: Any, receipts: Sequence[Any], *, try_only: bool = False) -> Reasons:
         """Put back the changes of calls, as `changes` listed them; return for each the reason why not, or None."""
         changes = [msgspec.convert(receipt, FileChange) for receipt in receipts]
-        return take_back(self, changes, self._put, try_only=try_only)
+        return take_back(self, changes, self._put, self._set_mode, try_only=try_only)
 
     def read_text(self: Filesystem, path: str, encoding: str = "utf-8") -> str:
         return self.read_bytes(path).decode(encoding)
@@ -105,10 +112,13 @@ class HostFilesystem(_Texts):
     def write_bytes(self, path: str, data: bytes) -> None:
         self._put(path, data, None)
 
-    def _put(self, path: str, content: bytes, mode: int | None) -> None:
-        """Write a file; without `mode` it keeps the one it has."""
+    def _put(self, path: str, content: bytes | None, mode: int | None) -> None:
+        """Write a file, or make a directory. Without `mode` it keeps the one it has, or had before this call."""
         parts = _inside(path)
         with self._history.lock:
+            if content is None:
+                self._make_directories(parts, mode)
+                return
             self._make_directories(parts[:-1])
             found = self._folder.look(parts)
             if found is not None and not stat.S_ISREG(found.st_mode):
@@ -116,6 +126,8 @@ class HostFilesystem(_Texts):
             write = self._begin(parts)
             if mode is None and found is not None:
                 mode = stat.S_IMODE(found.st_mode)
+            elif mode is None and write.before is not None and write.before.data is not None:
+                mode = write.before.mode  # it is written again by the call that deleted it
             write.left = self._folder.replace(parts, content, mode)
             write.digest = digest_of(content)
             self._end(write)
@@ -142,11 +154,18 @@ class HostFilesystem(_Texts):
         with self._history.lock:
             self._make_directories(parts_of(path))
 
-    def _make_directories(self, parts: tuple[str, ...]) -> None:
+    def _set_mode(self, path: str, mode: int) -> None:
+        self._folder.set_mode(_inside(path), mode)
+
+    def _make_directories(self, parts: tuple[str, ...], mode: int | None = None) -> None:
+        """Make the missing directories; `mode` is for the last."""
         for depth in range(1, len(parts) + 1):
             if self._folder.look(parts[:depth]) is None:
                 write = self._begin(parts[:depth])
-                self._folder.make_directory(parts[:depth])
+                own = mode if depth == len(parts) else None
+                if own is None and write.before is not None and write.before.data is None:
+                    own = write.before.mode  # it is made again by the call that deleted it
+                self._folder.make_directory(parts[:depth], own)
                 write.left = DIRECTORY
                 self._end(write)
             elif not self.is_dir("/".join(parts[:depth])):

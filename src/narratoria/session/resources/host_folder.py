@@ -130,16 +130,33 @@ class HostFolder:
         with self.directory(parts[:-1]) as parent:
             os.unlink(parts[-1], dir_fd=parent)
 
-    def make_directory(self, parts: Sequence[str]) -> bool:
-        """Make a directory; return False if it exists already."""
+    def make_directory(self, parts: Sequence[str], mode: int | None = None) -> bool:
+        """Make a directory; return False if it exists already, which then keeps its mode."""
         with self.directory(parts[:-1]) as parent:
             try:
-                os.mkdir(parts[-1], dir_fd=parent)
+                # With a mode of its own it is never open to more people than that mode lets in.
+                os.mkdir(parts[-1], 0o777 if mode is None else 0o700, dir_fd=parent)
             except FileExistsError:
                 if (found := self.look(parts)) is None or not stat.S_ISDIR(found.st_mode):
                     raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", "/".join(parts)) from None
                 return False
+        if mode is not None:
+            self.set_mode(parts, mode)
         return True
+
+    def set_mode(self, parts: Sequence[str], mode: int) -> None:
+        """Give a file or a directory a mode, unless it has it."""
+        found = self.look(parts)
+        if found is None or stat.S_IMODE(found.st_mode) == mode:
+            return
+        with self.directory(parts[:-1]) as parent:
+            descriptor = os.open(
+                parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent
+            )
+        try:
+            os.fchmod(descriptor, mode)
+        finally:
+            os.close(descriptor)
 
     def remove_directory(self, parts: Sequence[str]) -> bool:
         """Remove a directory; return False if it is not empty."""
