@@ -22,6 +22,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
 )
 from narratoria.events import JsonObject
+from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
@@ -29,6 +30,7 @@ from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 AnyTool = Tool[Any, Any]
 COMPOSITION: Final = ToolKind("composition", made_of_tools=True)
 Arguments = Mapping[str, Any]
+Share = Callable[[AnyTool], JsonObject]  # from a part to its own arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +53,27 @@ def sequence(
 ) -> AnyTool:
     """Run `tools` in order.
 
-    `transform_output(value, next_tool)`, plain or async, makes the next one's arguments; without it each gets the
-    arguments of the whole. A failure ends the sequence with `stop_on_error`; otherwise the rest still run, with the
-    arguments as they were, and the whole fails.
+    `transform_output(value, next_tool)`, plain or async, makes the next one's arguments; without it each gets those
+    arguments of the whole that its own parameters know. A failure ends the sequence with `stop_on_error`; otherwise
+    the rest still run, with the arguments as they were, and the whole fails.
     """
     tools = _some(tools, "sequence")
+    # With a transform only the first surely gets the arguments of the whole.
+    heirs = tools if transform_output is None else tools[:1]
+    shared = SharedArguments(heirs, heirs)
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
-        arguments: Arguments = args
+        share = shared.split(args)
+        made: Arguments | None = None
         results: list[ToolResult[Any]] = []
         for index, tool in enumerate(tools):
+            arguments = made if made is not None else share(tool) if tool in heirs else args
             result = await context.call(tool, arguments)
             results.append(result)
             if result.success:
                 if transform_output is not None and index + 1 < len(tools):
-                    made = transform_output(result.value, tools[index + 1])
-                    arguments = await made if isinstance(made, Awaitable) else made
+                    output = transform_output(result.value, tools[index + 1])
+                    made = await output if isinstance(output, Awaitable) else output
             elif stop_on_error:
                 return result
         return _together(tools, dict(enumerate(results)), {"results": results})
@@ -75,7 +82,7 @@ def sequence(
         run,
         name or _name("sequence", tools),
         description or f"Sequential execution of {len(tools)} tools",
-        tools[0].parameters,
+        shared,
         _one_after_another(tools),
         retry,
     )
@@ -93,8 +100,8 @@ def parallel(
 ) -> AnyTool:
     """Run `tools` side by side, at most `max_concurrency` at once; a place is taken again the moment it is free.
 
-    Each tool gets the arguments its own parameters name. With `stop_on_error` no tool starts after a failure, and
-    those that run are cancelled. `value` maps each tool to its result, also when the whole fails.
+    Each tool gets those arguments that its own parameters know. With `stop_on_error` no tool starts after a failure,
+    and those that run are cancelled. `value` maps each tool to its result, also when the whole fails.
     """
     tools = _some(tools, "parallel")
     if max_concurrency is not None and max_concurrency < 1:
@@ -102,9 +109,10 @@ def parallel(
     if timeout is not None:
         check_seconds("parallel: timeout", timeout, LONGEST_TIMEOUT)
     at_once = min(max_concurrency or len(tools), len(tools))
+    shared = SharedArguments(tools, tools)
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
-        results, stopped_by = await _side_by_side(tools, args, context, at_once, stop_on_error)
+        results, stopped_by = await _side_by_side(tools, shared.split(args), context, at_once, stop_on_error)
         labels = _labels(tools)
         return _together(tools, results, {labels[index]: one for index, one in results.items()}, stopped_by)
 
@@ -112,14 +120,14 @@ def parallel(
         run,
         name or _name("parallel", tools),
         description or f"Parallel execution of {len(tools)} tools",
-        _merged_parameters(tools),
+        shared,
         timeout or _at_once(tools, at_once),
         retry,
     )
 
 
 async def _side_by_side(
-    tools: Sequence[AnyTool], args: Arguments, context: ToolContext, at_once: int, stop_on_error: bool
+    tools: Sequence[AnyTool], share: Share, context: ToolContext, at_once: int, stop_on_error: bool
 ) -> tuple[dict[int, ToolResult[Any]], int | None]:
     """Return the results of the tools that started, by their place in `tools`, and the place of the one that stopped
     the rest.
@@ -134,7 +142,7 @@ async def _side_by_side(
             if stopped_by or raised:
                 return  # the group cancels its tasks when the loop comes to it; until then nothing may start
             try:
-                result = await context.call(tools[index], _own_arguments(tools[index], args))
+                result = await context.call(tools[index], share(tools[index]))
             except asyncio.CancelledError:
                 if stopped_by:
                     results[index] = ToolResult.failed(
@@ -185,18 +193,24 @@ def conditional(
     chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]
     for chain in chains:
         _some(chain, "conditional")
+    # Only the first tool surely runs.
+    shared = SharedArguments(
+        [tool for chain in chains for tool in chain], [chain[0] for chain in chains[:1]], alternatives=True
+    )
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
+        share = shared.split(args)
         for branch in branches:
             async with context.attempt() as trial:
-                result = await trial.call(branch.tools[0], args)
+                result = await trial.call(branch.tools[0], share(branch.tools[0]))
                 holds = branch.condition(result, trial)
                 if not (await holds if isinstance(holds, Awaitable) else holds):
                     trial.abandon()
                     continue
-            return await _in_order(branch.tools[1:], args, context, result)
+            return await _in_order(branch.tools[1:], share, context, result)
         if fallback:
-            return await _in_order(fallback[1:], args, context, await context.call(fallback[0], args), True)
+            first = await context.call(fallback[0], share(fallback[0]))
+            return await _in_order(fallback[1:], share, context, first, True)
         return ToolResult.failed(
             "No conditional branch matched and no fallback provided",
             code=NO_BRANCH_MATCHED,
@@ -209,7 +223,7 @@ def conditional(
         name
         or _name("conditional", [tool for chain in chains for tool in chain], [len(one) for one in chains]),
         description or "Conditional tool execution based on runtime conditions",
-        chains[0][0].parameters if chains else {"type": "object", "properties": {}},
+        shared,
         _longest(chains),
         retry,
     )
@@ -217,7 +231,7 @@ def conditional(
 
 async def _in_order(
     tools: Sequence[AnyTool],
-    args: Arguments,
+    share: Share,
     context: ToolContext,
     result: ToolResult[Any],
     needed: bool = False,
@@ -228,7 +242,7 @@ async def _in_order(
     if needed and not result.success:
         return result
     for tool in tools:
-        result = await context.call(tool, args)
+        result = await context.call(tool, share(tool))
         if not result.success:
             return result
     return result
@@ -242,13 +256,15 @@ def _composed(
     run: Callable[..., Any],
     name: str,
     description: str,
-    parameters: Mapping[str, Any],
+    shared: SharedArguments,
     timeout: float | None,
     retry: RetryPolicy,
 ) -> AnyTool:
-    # The parts check their own arguments; the whole accepts what any of them may want.
-    accepted = {**parameters, "additionalProperties": True}
-    return Tool(name, description, run, parameters=accepted, timeout=timeout, retry=retry, kind=COMPOSITION)
+    whole: AnyTool = Tool(
+        name, description, run, parameters=shared.parameters, timeout=timeout, retry=retry, kind=COMPOSITION
+    )
+    whole.parse = shared.parse  # exact, where the published schema of several parts cannot be
+    return whole
 
 
 def _some(tools: Sequence[AnyTool], what: str) -> tuple[AnyTool, ...]:
@@ -300,23 +316,6 @@ def _labels(tools: Sequence[AnyTool]) -> list[str]:
         seen[tool.name] = count = seen.get(tool.name, 0) + 1
         labels.append(tool.name if count == 1 else f"{tool.name}#{count}")
     return labels
-
-
-def _own_arguments(tool: AnyTool, args: Arguments) -> JsonObject:
-    known = tool.parameters.get("properties")
-    if not isinstance(known, Mapping):
-        return dict(args)
-    return {key: value for key, value in args.items() if key in known}
-
-
-def _merged_parameters(tools: Sequence[AnyTool]) -> JsonObject:
-    merged: JsonObject = {}
-    for tool in tools:
-        merged.update(tool.parameters.get("properties", {}))
-    shared: JsonObject = {}
-    for tool in tools:
-        shared.update(tool.parameters.get("$defs", {}))
-    return {"type": "object", "properties": merged, **({"$defs": shared} if shared else {})}
 
 
 # --- how long the whole may take: as long as its parts may, so that it cuts none of them short ----------------

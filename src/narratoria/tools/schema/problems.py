@@ -163,6 +163,11 @@ def _from_msgspec(error: Exception, arguments: dict[str, Any]) -> str:
     return f"{place or 'arguments'}: {(text[:1].lower() + text[1:]).replace('`', '')}"
 
 
+def tell_unknown_keys(keys: list[str], known: list[str]) -> list[str]:
+    """Return the lines that refuse keys of arguments."""
+    return list(_Wording(lambda error: KeyRules([]), None).unknown_keys(UnknownKeys((), keys, known)))
+
+
 # --- wording -------------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,21 @@ class _Declares(enum.IntEnum):
     SURELY = 2
 
 
+class Others(enum.IntEnum):
+    """The keys that an object accepts besides those it names."""
+
+    NONE = 0
+    SOME = 1  # those whose value fits a schema
+    ALL = 2
+
+
+class KeysOfTop(NamedTuple):
+    """The keys of a value that a schema names, and which others it accepts."""
+
+    named: set[str]
+    others: Others
+
+
 class _Part(NamedTuple):
     """A schema that applies to a value; the parts up to `end` apply because of it.
 
@@ -75,6 +90,18 @@ class KeyFinder:
     def known_to(self, place: Place, value: Any) -> list[str]:
         """Return the keys that a place and its applying parts know for this value."""
         return known_keys(*(part.node for part in self._applying(value, [(place, False)])[0]))
+
+    def sort(self, value: dict[str, Any]) -> KeysOfTop:
+        """Return the keys of arguments that the schema names for them, and which others it accepts."""
+        parts, declares = self._applying(value, [(self._references.top, False)])
+        nodes = [part.node for part in parts]
+        named = {key for key in value if any(self._names(node, key) for node in nodes)}
+        if declares is not _Declares.SURELY:
+            return KeysOfTop(named, Others.ALL)
+        return KeysOfTop(named, max((others_of(node) for node in nodes), default=Others.NONE))
+
+    def _names(self, node: Schema, key: str) -> bool:
+        return key in node.get("properties", ()) or key in _required(node) or bool(self._matching(node, key))
 
     # --- the schemas of one value ----------------------------------------------------------------------
 
@@ -235,10 +262,15 @@ def _declared(node: Schema) -> _Declares:
 
 def _is_open(node: Schema) -> bool:
     """Tell if the node itself covers all other keys: `additionalProperties: true`, or a schema for them."""
-    return (
-        node.get("additionalProperties", False) is not False
-        or node.get("unevaluatedProperties", False) is not False
-    )
+    return others_of(node) is not Others.NONE
+
+
+def others_of(node: Schema) -> Others:
+    """Return which keys a node itself accepts besides those it names."""
+    rest = [node.get(keyword, False) for keyword in ("additionalProperties", "unevaluatedProperties")]
+    if True in rest or {} in rest:
+        return Others.ALL
+    return Others.NONE if rest == [False, False] else Others.SOME
 
 
 def _required(node: Schema) -> set[str]:
