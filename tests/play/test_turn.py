@@ -12,6 +12,9 @@ import pytest
 from narratoria import ToolContext, ToolResult, tool
 from narratoria.errors import PlanRejected, PromptEvaluationError, SessionBusy, VisibilityExpansionRequired
 from narratoria.events import (
+    CallFinished,
+    CallStarted,
+    Committed,
     NarrationDelta,
     NarratorChosen,
     Notice,
@@ -352,6 +355,58 @@ async def test_a_turn_that_a_crash_left_open_knows_which_plan_it_replaces():
     again = Session()
     result = await take_turn(again, "look", narrator=Says(speak()), registry=ToolRegistry(), resume=found)
     assert result.plans[0].metadata.parent_plan_id == "p1"
+
+
+async def test_an_id_that_a_plan_of_the_turn_has_already_is_made_unique():
+    ran = []
+
+    @tool(description="Counts.", name="count")
+    async def count(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(context.call_id)
+        return ToolResult.ok(None)
+
+    def plan(*calls):
+        return PlanDocument(request_id="1", tools=list(calls))
+
+    session, good = Session(), call("count", input={"times": 1})
+    heard = Recorder(session)
+    narrator = Says(plan(good, call("no")), plan(call("a", dependencies=["x"])), plan(good))
+    result = await turn(narrator, session=session, registry=ToolRegistry([count]))
+    assert ran == ["1:count1", "1~3:count1"], "a call's id is its idempotency key"
+    assert [one.plan for one in heard.of(PlanRefused)] == ["1~2"]
+    assert [(one.request_id, one.metadata.parent_plan_id) for one in result.plans] == [
+        ("1", None),
+        ("1~3", "1~2"),
+    ]
+    assert [one.plan for one in heard.of(PlanFinished)] == ["1", "1~3"]
+
+
+async def test_a_resumed_turn_does_not_take_another_plans_call_for_its_own():
+    # A journal in which two plans of a turn have one id, as older versions wrote it.
+    first = PlanDocument(request_id="1", tools=[call("strike", input={"times": 1}), call("no")])
+    second = PlanDocument(request_id="1", tools=[call("h"), call("strike", input={"times": 2})])
+    done = CallFinished(
+        call="1:strike1", tool="strike", tool_id="strike1", ok=True, state="completed", attempts=1
+    )
+    events = [
+        TurnStarted(turn=1, prompt="look"),
+        PlanRefused(attempt=1, problems=["no"], plan="0"),
+        PlanMade(plan=first.to_data(), attempt=2),
+        CallStarted(call="1:strike1", tool="strike"),
+        Committed(call="1:strike1", changes=[]),
+        done,
+        PlanFinished(plan="1", success=False, failed=["no1"]),
+        PlanMade(plan=second.to_data(), attempt=3),
+    ]
+    found = from_records([Record(n, 0.0, 1, event) for n, event in enumerate(events)])
+    assert found.plan == second and found.completed == {} and found.ids == {"0", "1"}
+    last = PlanDocument(request_id="0", narrative="At last.")
+    narrator = Says(last)
+    result = await take_turn(
+        Session(), "look", narrator=narrator, registry=ToolRegistry([strike]), resume=found
+    )
+    assert [one.tool_id for one in result.traces[0].tool_results if one.ok] == ["strike1"]
+    assert [one.request_id for one in result.plans] == ["1", "0~4"]
 
 
 async def test_can_replan_follows_the_bound_of_the_turn():

@@ -6,7 +6,7 @@ one that did not is run again under the same id, which is its idempotency key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ from narratoria.events import (
     TurnStarted,
 )
 from narratoria.play.turn import Origin
-from narratoria.run.plan import CallResult, PlanDocument
+from narratoria.run.plan import CallResult, PlanDocument, PlannedCall
 from narratoria.run.records import output_of, recorded_result
 from narratoria.session import Record
 from narratoria.store.journal import Journal
@@ -44,6 +44,7 @@ class OpenTurn:
     attempt: int = 1
     narrator: str = ""  # who made the plan
     parent: str | None = None  # the id of the plan before, which failed or was rejected
+    ids: set[str] = field(default_factory=set)  # of the turn's plans, also of those that were rejected
 
 
 def open_turn(journal: Journal) -> OpenTurn | None:
@@ -63,13 +64,17 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
             continue
         elif isinstance(event, PlanMade):
             found.attempt, found.narrator = event.attempt, event.narrator
+            found.ids.add(str(event.plan.get("requestId")))
+            calls = {}  # an older version let two plans have one id, and so their calls
             try:
                 found.plan = PlanDocument.from_data(event.plan)
             except PlanRejected:  # an older version was less strict: the next plan is made afresh
                 found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanRefused):
             found.plan, found.attempt = None, event.attempt + 1
-            found.parent = event.plan or found.parent
+            if event.plan:
+                found.parent = event.plan
+                found.ids.add(event.plan)
         elif isinstance(event, PlanFinished):
             if not event.success:  # that attempt is spent; the next plan is made afresh
                 found.plan, found.attempt, found.parent = None, found.attempt + 1, event.plan
@@ -81,11 +86,15 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
             _note(calls, event)
     if found is not None and found.plan is not None:
         for planned in found.plan.tools:
-            call = calls.get(f"{found.plan.request_id}:{planned.tool_id}")
-            result = call.result(planned.tool_id) if call is not None else None
+            result = _result(found.plan, planned, calls)
             if result is not None:
                 found.completed[planned.tool_id] = result
     return found
+
+
+def _result(plan: PlanDocument, planned: PlannedCall, calls: Mapping[str, _Call]) -> CallResult | None:
+    call = calls.get(f"{plan.request_id}:{planned.tool_id}")
+    return call.result(planned.tool_id) if call is not None else None
 
 
 @dataclass(slots=True)

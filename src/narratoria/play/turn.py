@@ -41,6 +41,7 @@ from narratoria.narrator.protocol import (
     declaration_of,
 )
 from narratoria.narrator.template import TemplateNarrator, account
+from narratoria.play.earlier_plans import EarlierPlans
 from narratoria.play.offering import ending_of, offer_after, same_words
 from narratoria.play.skills import Skills
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
@@ -68,6 +69,7 @@ class Interrupted(Protocol):
     attempt: int
     narrator: str
     parent: str | None
+    ids: set[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +146,9 @@ class _Turn:
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
         self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
-        self.parent: PlanDocument | None = None  # the plan before, which failed or was rejected
-        self.parent_id: str | None = resume.parent if resume is not None else None
-        self.rejected: tuple[str, ...] = ()  # why it was
+        self.earlier = EarlierPlans()
+        if resume is not None:
+            self.earlier.recall(resume.ids, resume.parent)
         self.fresh: PlanDocument | None = None  # the plan that succeeded, if it is of this turn's attempts
 
     async def take(self) -> TurnResult:
@@ -184,44 +186,40 @@ class _Turn:
                 trace = await self._execute(self.resume.plan, self.resume.completed)
                 if trace.success:
                     return True
-                self._replace(self.resume.plan)
                 first += 1
         for attempt in range(first, self.settings.generations + 1):
             plan = await self._generate(attempt, trace)
             if plan is None:
                 continue
-            self.rejected = ()
             self._announce(plan, attempt)
             trace = await self._execute(plan, {})
             if trace.success:
                 self.fresh = plan
                 return True
-            self._replace(plan)
         return False
-
-    def _replace(self, plan: PlanDocument) -> None:
-        """Make the next plan replace this one."""
-        # 000 §13.6: `parentPlanId`.
-        self.parent, self.parent_id = plan, plan.request_id
 
     async def _generate(self, attempt: int, trace: ExecutionResult | None) -> PlanDocument | None:
         """Ask the narrator once. Any error is recorded as a problem, and costs this attempt."""
-        request = self._request(attempt, self.parent, trace)
+        request, earlier = self._request(attempt, self.earlier.parent, trace), self.earlier
         plan: PlanDocument | None = None
         rejected: str | None = None
-        self.rejected = ()
+        earlier.problems = ()
         try:
             plan = as_written(await ask(self.narrator, request, self.settings.generation_timeout))
             plan = msgspec.structs.replace(
                 plan,
+                request_id=earlier.own_id(plan.request_id, attempt),
                 disabled_skills=sorted({*plan.disabled_skills, *self.skills.failed}),
-                metadata=PlanMetadata(generation_attempt=attempt, parent_plan_id=self.parent_id),
+                metadata=PlanMetadata(generation_attempt=attempt, parent_plan_id=earlier.parent_id),
             )
             self.skills.check(plan)
         except PlanRejected as error:
             problems = list(error.problems)
-            self.rejected = error.problems
-            rejected = plan.request_id if plan is not None else error.plan_id
+            if plan is not None:
+                rejected = plan.request_id
+            elif error.plan_id is not None:
+                rejected = earlier.own_id(error.plan_id, attempt)
+            earlier.problems = error.problems
         except (
             NarratoriaError
         ) as error:  # no match, or a narrator that failed: the attempt's, not the player's
@@ -229,16 +227,11 @@ class _Turn:
         else:
             return plan
         if rejected is not None:
-            self.parent, self.parent_id = plan, readable(rejected)
+            earlier.replace(plan, rejected)
         problems = [readable(problem) for problem in problems]
         self.result.problems.extend(problems)
         self.session.record(
-            PlanRefused(
-                attempt=attempt,
-                problems=problems,
-                narrator=self.narrator.name,
-                plan=rejected and self.parent_id,
-            )
+            PlanRefused(attempt=attempt, problems=problems, narrator=self.narrator.name, plan=rejected)
         )
         return None
 
@@ -268,7 +261,7 @@ class _Turn:
             attempt=attempt,
             generations=self.settings.generations,
             parent_plan=parent,
-            problems=self.rejected,
+            problems=self.earlier.problems,
             last_trace=trace,
             memories=self.settings.memories,
             recall=lambda: (
@@ -329,6 +322,8 @@ class _Turn:
             self.said = [plan.narrative] if plan.narrative else []
         for call, result in zip(plan.tools, trace.tool_results, strict=True):
             self.skills.note(call.tool_path, result)
+        if not trace.success:
+            self.earlier.replace(plan, plan.request_id)
         return trace
 
     # --- ending --------------------------------------------------------------------------------------------
