@@ -36,7 +36,6 @@ from narratoria.play.resume import from_records
 from narratoria.play.story import Story
 from narratoria.play.turn import TurnSettings, take_turn
 from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
-from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.store.sqlite import SqliteStore
@@ -242,18 +241,13 @@ async def test_the_same_failing_plan_five_times_ends_in_template_narration():
 
 
 async def test_a_plan_that_chooses_a_disabled_skill_is_refused():
-    registry = ToolRegistry()
-    failing = ROOT / "examples" / "tools" / "torch-lighter"
-    session = Session()
-    executor = PlanExecutor(registry, session, roots=[failing.parent])
-    plan = PlanDocument(tools=[call("torch-lighter", input={"action": "wrong"})])
-    narrator = Says(plan)
-    result = await take_turn(
-        session, "x", narrator=narrator, registry=registry, executor=executor, settings=QUICK
-    )
-    assert result.outcome == "fallback" and any(
-        "torch-lighter is disabled (" in one for one in result.problems
-    )
+    @tool(description="Fails.", name="moody")
+    async def moody(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.error("not today")
+
+    plan = PlanDocument(tools=[call("moody", input={"times": 1}, retry_policy=PlanRetry(max_retries=0))])
+    result = await turn(Says(plan), registry=ToolRegistry([moody]))
+    assert result.outcome == "fallback" and any("moody is disabled (" in one for one in result.problems)
     assert len(result.traces) == 1, "it was tried once, and never again"
 
 
@@ -288,17 +282,77 @@ async def test_a_code_that_a_tool_chose_itself_never_disables_it_for_the_session
     assert session.health["moody"].health == "temporaryFailure"
 
 
-async def test_wrong_arguments_are_the_plans_fault_and_cost_the_tool_this_turn_only():
+async def test_wrong_arguments_are_the_plans_fault_and_cost_the_tool_nothing():
     wrong = PlanDocument(tools=[call("strike", input={"times": "twice"})])
-    narrator = Says(wrong, wrong, speak(), PlanDocument(tools=[call("strike", input={"times": 2})]))
+    right = PlanDocument(tools=[call("strike", input={"times": 2})])
+    narrator = Says(wrong, right)
     session, registry = Session(), ToolRegistry([strike])
     result = await turn(narrator, session=session, registry=registry)
-    assert result.problems == [
-        '$.tools[0].toolPath: strike is disabled (strike: times: expected int, got "twice"); choose another'
-    ]
-    assert session.health["strike"].health == "temporaryFailure"
+    assert result.outcome == "completed" and not result.problems
+    assert [one.success for one in result.traces] == [False, True]
+    second = narrator.requests[1]
+    assert second.disabled_skills == frozenset() and [one.name for one in second.tools] == ["strike"]
+    assert 'times: expected int, got "twice"' in second.last_trace.tool_results[0].error
+    assert session.health["strike"].health == "healthy"
+
+
+async def test_a_reference_that_leads_nowhere_costs_the_tool_nothing():
+    def plan(path):
+        first = call("strike", input={"times": 1})
+        given = {"times": {"$from": "strike1", "path": path, "default": 1} if path else {"$from": "strike1"}}
+        return PlanDocument(tools=[first, PlannedCall(tool_id="b", tool_path="strike", input=given)])
+
+    result = await turn(Says(plan(""), plan("x")), registry=ToolRegistry([strike]))
+    assert result.outcome == "completed" and [one.success for one in result.traces] == [False, True]
+
+
+async def test_a_plan_that_failed_for_its_arguments_is_not_executed_again():
+    ran = []
+
+    @tool(description="Counts.", name="count")
+    async def count(params: Strike, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(params.times)
+        return ToolResult.ok(None)
+
+    def wrong(ids, words):
+        one, two = ids
+        return PlanDocument(
+            narrative=words,
+            tools=[
+                PlannedCall(tool_id=one, tool_path="count", input={"times": 1}),
+                PlannedCall(tool_id=two, tool_path="strike", input={"times": {"$from": one}}),
+            ],
+        )
+
+    session, registry = Session(), ToolRegistry([strike, count])
+    right = PlanDocument(tools=[call("strike", input={"times": 2})])
+    narrator = Says(wrong("ab", "First."), wrong("cd", "Once more."), right)
     result = await turn(narrator, session=session, registry=registry)
-    assert result.outcome == "completed" and session.health["strike"].health == "healthy"
+    assert ran == [1] and result.outcome == "completed" and len(result.traces) == 2
+    (problem,) = result.problems
+    assert problem.startswith(
+        "$.tools: the same calls failed before in this turn (strike: times: expected int"
+    )
+    third = narrator.requests[2]
+    assert third.disabled_skills == {"strike"}, "a narrator that insists is told to choose otherwise"
+    assert [one.name for one in third.tools] == ["count"] and third.problems == (problem,)
+    narrator = Says(wrong("ab", "First."))
+    result = await turn(narrator, session=session, registry=registry)
+    assert ran == [1, 1] and result.outcome == "fallback" and len(narrator.requests) == 5
+
+
+async def test_a_resumed_turn_knows_the_plan_that_failed_for_its_arguments():
+    session = Session()
+    heard = Recorder(session)
+    wrong = PlanDocument(request_id="p1", tools=[call("strike", input={"times": "twice"})])
+    registry = ToolRegistry([strike])
+    await turn(Says(wrong, speak()), session=session, registry=registry)
+    last = next(index for index, event in enumerate(heard.events) if isinstance(event, PlanFinished))
+    found = from_records([Record(n, 0.0, 1, event) for n, event in enumerate(heard.events[: last + 1])])
+    result = await take_turn(
+        Session(), "look", narrator=Says(wrong, speak()), registry=registry, resume=found
+    )
+    assert len(result.traces) == 1 and "failed before in this turn" in result.problems[0]
 
 
 # --- plans that do not stand -------------------------------------------------------------------------------

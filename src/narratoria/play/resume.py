@@ -6,7 +6,7 @@ one that did not is run again under the same id, which is its idempotency key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from narratoria.events import (
     TurnCommitted,
     TurnStarted,
 )
+from narratoria.play.earlier_plans import CallFailure, is_futile
 from narratoria.play.turn import Origin
 from narratoria.run.plan import CallResult, PlanDocument, PlannedCall
 from narratoria.run.records import output_of, recorded_result
@@ -45,6 +46,9 @@ class OpenTurn:
     narrator: str = ""  # who made the plan
     parent: str | None = None  # the id of the plan before, which failed or was rejected
     ids: set[str] = field(default_factory=set)  # of the turn's plans, also of those that were rejected
+    futile: list[tuple[PlanDocument, CallFailure]] = field(
+        default_factory=list
+    )  # that failed for their arguments
 
 
 def open_turn(journal: Journal) -> OpenTurn | None:
@@ -77,6 +81,8 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
                 found.ids.add(event.plan)
         elif isinstance(event, PlanFinished):
             if not event.success:  # that attempt is spent; the next plan is made afresh
+                if found.plan is not None:
+                    found.futile += _futile(found.plan, calls)
                 found.plan, found.attempt, found.parent = None, found.attempt + 1, event.plan
         elif isinstance(event, SkillHealth):
             (found.disabled.add if "Failure" in event.health else found.disabled.discard)(event.skill)
@@ -95,6 +101,14 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
 def _result(plan: PlanDocument, planned: PlannedCall, calls: Mapping[str, _Call]) -> CallResult | None:
     call = calls.get(f"{plan.request_id}:{planned.tool_id}")
     return call.result(planned.tool_id) if call is not None else None
+
+
+def _futile(plan: PlanDocument, calls: Mapping[str, _Call]) -> Iterator[tuple[PlanDocument, CallFailure]]:
+    """Yield the plan with each call of it that failed for its arguments."""
+    for planned in plan.tools:
+        result = _result(plan, planned, calls)
+        if result is not None and is_futile(planned, result):
+            yield plan, CallFailure(planned.tool_path, result.error or "")
 
 
 @dataclass(slots=True)

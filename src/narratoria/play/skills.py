@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, PlanRejected
+from narratoria.errors import INVALID_ARGUMENTS, NOT_EXECUTABLE, TOOL_NOT_FOUND, PlanRejected
 from narratoria.events import SkillHealth
 from narratoria.run.plan import CallResult, PlanDocument
 from narratoria.run.resolve import ToolRefused, ToolResolver
 from narratoria.session import Session
 from narratoria.tools.tool import Tool
 
-# What will be so in the next turn as well. Wrong arguments are not: a plan made them, and the next may do better.
+# What will be so in the next turn as well.
 _PERMANENT: Final = frozenset({TOOL_NOT_FOUND, NOT_EXECUTABLE})
 _REASON: Final = 200  # characters of a failure that a refusal repeats
 
@@ -32,6 +32,7 @@ class Skills:
         self.disabled = set(switched_off) | {
             skill for skill, known in session.health.items() if known.health == "permanentFailure"
         }
+        self._avoided: set[str] = set()
 
     @property
     def failed(self) -> set[str]:
@@ -41,6 +42,19 @@ class Skills:
 
     def is_disabled(self, tool: Tool[Any, Any]) -> bool:
         return tool.name in self.disabled or tool.skill in self.disabled
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """The skills that narrators are told not to choose: the disabled ones, and those to avoid."""
+        return frozenset(self.disabled | self._avoided)
+
+    def offers(self, tool: Tool[Any, Any]) -> bool:
+        return not self.is_disabled(tool) and _skill(tool) not in self._avoided
+
+    def avoid(self, tool_path: str) -> None:
+        """Offer a skill no more in this turn. It works: a plan that chooses it is not refused."""
+        if (tool := self._find(tool_path)) is not None:
+            self._avoided.add(_skill(tool))
 
     def check(self, plan: PlanDocument) -> None:
         """Refuse a plan that selects a disabled skill."""
@@ -55,15 +69,18 @@ class Skills:
             raise PlanRejected(problems)
 
     def _why(self, tool: Tool[Any, Any]) -> str:
-        known = self.session.health.get(tool.skill or tool.name)
+        known = self.session.health.get(_skill(tool))
         return f" ({known.reason[:_REASON]})" if known is not None and known.reason else ""
 
     def note(self, tool_path: str, result: CallResult) -> None:
-        """Update a skill's health after a call; a change is recorded."""
-        if result.state == "skipped":
+        """Update a skill's health after a call; a change is recorded.
+
+        Wrong arguments say nothing about the skill: the plan made them, and the next one may correct them.
+        """
+        if result.state == "skipped" or result.verdict == INVALID_ARGUMENTS:
             return
         tool = self._find(tool_path)
-        skill = (tool.skill or tool.name) if tool else tool_path.rpartition("/")[2]
+        skill = _skill(tool) if tool else tool_path.rpartition("/")[2]
         before = self.session.health.get(skill)
         failures = 0 if result.ok else (before.failures if before else 0) + 1
         now = SkillHealth(skill=skill, health=_health(result), failures=failures, reason=result.error or "")
@@ -78,6 +95,10 @@ class Skills:
             return self.resolver.resolve(tool_path)
         except ToolRefused:
             return None
+
+
+def _skill(tool: Tool[Any, Any]) -> str:
+    return tool.skill or tool.name
 
 
 def _health(result: CallResult) -> Health:

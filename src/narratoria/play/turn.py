@@ -41,7 +41,7 @@ from narratoria.narrator.protocol import (
     declaration_of,
 )
 from narratoria.narrator.template import TemplateNarrator, account
-from narratoria.play.earlier_plans import EarlierPlans
+from narratoria.play.earlier_plans import CallFailure, EarlierPlans
 from narratoria.play.offering import ending_of, offer_after, same_words
 from narratoria.play.skills import Skills
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
@@ -70,6 +70,7 @@ class Interrupted(Protocol):
     narrator: str
     parent: str | None
     ids: set[str]
+    futile: list[tuple[PlanDocument, CallFailure]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +147,9 @@ class _Turn:
         self.too_long = len(prompt) > MAX_PROMPT
         self.said: list[str] = []
         self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
-        self.earlier = EarlierPlans()
+        self.earlier = EarlierPlans(self.skills)
         if resume is not None:
-            self.earlier.recall(resume.ids, resume.parent)
+            self.earlier.recall(resume.ids, resume.parent, resume.futile)
         self.fresh: PlanDocument | None = None  # the plan that succeeded, if it is of this turn's attempts
 
     async def take(self) -> TurnResult:
@@ -213,6 +214,7 @@ class _Turn:
                 metadata=PlanMetadata(generation_attempt=attempt, parent_plan_id=earlier.parent_id),
             )
             self.skills.check(plan)
+            earlier.check(plan)
         except PlanRejected as error:
             problems = list(error.problems)
             if plan is not None:
@@ -256,8 +258,8 @@ class _Turn:
             prompt=self.result.prompt,
             state=self.session.state,
             history=[PastTurn(*turn) for turn in self.session.past],
-            tools=[card(tool) for tool in self.executor.registry if not self.skills.is_disabled(tool)],
-            disabled_skills=frozenset(self.skills.disabled),
+            tools=[card(tool) for tool in self.executor.registry if self.skills.offers(tool)],
+            disabled_skills=self.skills.withheld,
             attempt=attempt,
             generations=self.settings.generations,
             parent_plan=parent,
@@ -323,7 +325,7 @@ class _Turn:
         for call, result in zip(plan.tools, trace.tool_results, strict=True):
             self.skills.note(call.tool_path, result)
         if not trace.success:
-            self.earlier.replace(plan, plan.request_id)
+            self.earlier.note(plan, trace)
         return trace
 
     # --- ending --------------------------------------------------------------------------------------------
