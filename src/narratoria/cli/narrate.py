@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from narratoria.cli.completion import STORY
 from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import NarratoriaError, PlanRejected
@@ -54,7 +55,7 @@ timeout_option = click.option(
 
 @click.command()
 @click.argument("prompt")
-@click.option("--story", metavar="STORY", help="A name from the library, or a folder.")
+@click.option("--story", type=STORY, metavar="STORY", help="A name from the library, or a folder.")
 @click.option(
     "--tools",
     type=click.Path(file_okay=False, exists=True, path_type=Path),

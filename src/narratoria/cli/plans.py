@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from narratoria.cli import FAILED, TIMED_OUT
+from narratoria.cli.completion import SESSION
 from narratoria.cli.environment import env_option
 from narratoria.cli.live import PlanView
 from narratoria.cli.output import console, print_json, styled
@@ -63,7 +64,9 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
 @_tools
 @_json
 @_grant
-@click.option("--session", "session_id", help="Run in a saved session, and keep what the plan does there.")
+@click.option(
+    "--session", "session_id", type=SESSION, help="Run in a saved session, and keep what the plan does there."
+)
 @click.option(
     "--call-timeout",
     type=_seconds,

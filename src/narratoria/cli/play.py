@@ -12,6 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.environment import env_option
 from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.narration_view import Telling, prose, speaker
@@ -32,10 +33,10 @@ DEFAULT_STORY = "lighthouse"
 
 
 @click.command()
-@click.argument("story", required=False)
-@click.option("--story", "named", metavar="STORY", help="The same as the argument.")
+@click.argument("story", type=STORY, required=False)
+@click.option("--story", "named", type=STORY, metavar="STORY", help="The same as the argument.")
 @click.option("--terminal", is_flag=True, help="Play here instead of in a browser.")
-@click.option("--session", "session_id", metavar="ID", help="Go on with a saved session.")
+@click.option("--session", "session_id", type=SESSION, metavar="ID", help="Go on with a saved session.")
 @click.option("--json", "as_json", is_flag=True, help="With --terminal: one JSON object per turn.")
 @click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")

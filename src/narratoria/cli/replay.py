@@ -13,6 +13,7 @@ from rich.markdown import Markdown
 from rich.padding import Padding
 
 from narratoria.cli import FAILED
+from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.environment import env_option
 from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.cli.session_options import ask, counted, opened_store, yes_option
@@ -29,12 +30,16 @@ MOST_SHOWN: Final = 100
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.option(
     "--verify", is_flag=True, help="Run the tools again, which act again, and show where the outcome differs."
 )
 @click.option(
-    "--story", "story", metavar="STORY", help="With --verify: where the session's story is, if it moved."
+    "--story",
+    "story",
+    type=STORY,
+    metavar="STORY",
+    help="With --verify: where the session's story is, if it moved.",
 )
 @click.option(
     "--speed",

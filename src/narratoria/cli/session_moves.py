@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from narratoria.cli.completion import SESSION
 from narratoria.cli.environment import env_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.play import open_game, tell, turn_document
@@ -115,7 +116,7 @@ imported_option = click.option(
 
 
 @click.command(name="undo")
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @story_option
 @env_option
 @imported_option
@@ -140,7 +141,7 @@ def undo_(session: str, story: str | None, imported: bool, yes: bool, as_json: b
 
 
 @click.command(name="redo")
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.option("--force", is_flag=True, help="Although what the turn did outside is not done again.")
 @as_json_option
 def redo_(session: str, force: bool, as_json: bool) -> None:
@@ -158,7 +159,7 @@ def redo_(session: str, force: bool, as_json: bool) -> None:
 
 
 @click.command(name="retry")
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.argument("prompt", required=False)
 @click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
 @story_option
@@ -196,7 +197,7 @@ def retry_(
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.option(
     "--turn",
     type=click.IntRange(0),
@@ -231,7 +232,7 @@ def checkpoint_() -> None:
 
 
 @checkpoint_.command(name="list")
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @as_json_option
 def list_(session: str, as_json: bool) -> None:
     """List the checkpoint names of SESSION, and their turns."""
@@ -254,7 +255,7 @@ def list_(session: str, as_json: bool) -> None:
 
 
 @checkpoint_.command(name="add")
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.argument("name")
 @as_json_option
 def add(session: str, name: str, as_json: bool) -> None:
@@ -267,7 +268,7 @@ def add(session: str, name: str, as_json: bool) -> None:
 
 
 @checkpoint_.command(name="restore")
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.argument("name")
 @story_option
 @env_option

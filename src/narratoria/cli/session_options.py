@@ -8,13 +8,16 @@ from contextlib import asynccontextmanager, contextmanager
 
 import click
 
+from narratoria.cli.completion import STORY
 from narratoria.errors import NarratoriaError
 from narratoria.session import Session
 from narratoria.store.default_store import default_store
 from narratoria.store.store import Store
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-story_option = click.option("--story", metavar="STORY", help="Where the session's story is, if it moved.")
+story_option = click.option(
+    "--story", type=STORY, metavar="STORY", help="Where the session's story is, if it moved."
+)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 

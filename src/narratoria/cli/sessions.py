@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from narratoria.cli import session_moves as moves
+from narratoria.cli.completion import SESSION
 from narratoria.cli.output import console, print_json, printable, styled
 from narratoria.cli.session_options import as_json_option, ask, counted, opened_store, yes_option
 from narratoria.errors import JournalError
@@ -59,7 +60,7 @@ def list_(as_json: bool) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @as_json_option
 def show(session: str, as_json: bool) -> None:
     """Show the prompts, calls and narration of SESSION (an id, or the beginning of one)."""
@@ -104,7 +105,7 @@ def session_document(meta: SessionMeta, view: SessionView, state: dict[str, Any]
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--format",
@@ -168,7 +169,7 @@ def import_(file: Path, as_json: bool) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@click.argument("session", type=SESSION)
 @yes_option
 @as_json_option
 def delete(session: str, yes: bool, as_json: bool) -> None:
