@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-slow bench contracts constraints clean
+.PHONY: setup play test test-slow bench dist contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -40,6 +40,12 @@ bench: setup ## every measured figure beside its target
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	scripts/bench.sh $(BIN)
+
+dist: ## dist/: the wheel and the source archive, each installed in an empty environment and tried
+	scripts/venv.sh $(PYTHON) build/dist-venv
+	build/dist-venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	build/dist-venv/bin/python -m pip install --quiet --constraint constraints.txt --group dist
+	scripts/dist.sh $(abspath build/dist-venv)/bin
 
 contracts: setup ## write contracts/ from the types
 	$(BIN)/python -m narratoria.wire_schemas contracts
