@@ -6,6 +6,7 @@ itself completes the paths of tools.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any, Final
 
 import click
@@ -33,10 +34,10 @@ class _Session(click.types.StringParamType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the sessions played last."""
-        from narratoria.cli.session_options import opened_store
+        from narratoria.store.default_store import default_store
 
         try:
-            with opened_store() as store:
+            with closing(default_store()) as store:
                 metas = [meta for meta in store.list() if meta.begun and meta.id.startswith(incomplete)]
         except (NarratoriaError, OSError):
             return []  # a shell has no place for an error
