@@ -1,10 +1,9 @@
 """The claims of a narration about the world, read sentence by sentence with patterns, in English.
 
-Read as claims: that the player has a thing ("you carry the lantern", "with the lantern in hand", "you take the key"),
-how many or how much of it ("you have 50 coins", "a can of oil"), that a thing is so ("the door stands wide open", "the
-lamp has gone out", "the locked door", "torch lit."), and deeds that make it so ("you open the door", "you push the door
-open", "the lantern glows"), and last where the player is ("you stand in the tower", "you enter the cellar"). Speech,
-questions, wishes, abilities and denials are not.
+Read as claims: that the player has a thing ("you carry the lantern", "you take the key"), that a thing is so ("the door
+stands wide open", "the lamp has gone out", "the lantern glows", "torch lit."), actions of the player that make it so
+("you open the door", "you push the door open"), and where the player is ("you stand in the tower", "you enter the
+cellar"). Speech, questions, wishes, abilities and denials are not.
 """
 
 from __future__ import annotations
@@ -14,20 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from narratoria.narrator.english.words import NUMBERS, PARTICLES, PREPOSITIONS, split_name, word_set
+from narratoria.narrator.english.words import PARTICLES, PREPOSITIONS, split_name, word_set
 
 MAX_CLAIMS: Final = 24
 _MAX_TEXT: Final = 8_000
 
-# "You have a bad feeling": nobody keeps these in an inventory.
-_ABSTRACT: Final = word_set(
-    "feeling breath idea chance moment choice time doubt sense right view look hand hands question point way "
-    "thought memory plan reason glimpse seat step minute second hour grip gaze eye eyes silence tongue ground "
-    "position line place attention hope fear courage strength luck trouble problem job duty conversation word "
-    "words lot bit few balance heart mind life voice weight secret answer clue name course path head arm arms "
-    "fist fists chin shoulders finger fingers foot feet face sleeve sleeves collar matter business task situation "
-    "stair stairs road turn lead bait hint fate future world blame credit is are"
-)
 _SPEECH: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»|‘[^’]{2,}’(?!\w)")
 _SENTENCE: Final = re.compile(r"[^.!?…;:\n]+[.!?…;:\n]?")
 _HEDGE: Final = re.compile(
@@ -43,29 +33,17 @@ _NOT_DONE: Final = re.compile(
 _STOPS: Final = "|".join(
     sorted(PREPOSITIONS | PARTICLES | word_set("and or but that which while now again any ready"))
 )
-_THING_ENDS: Final = rf"(?=\s+(?:{_STOPS})\b|\s*[,.!?…;:—–)]|\s*$)"
-_THING: Final = r"(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)" + _THING_ENDS
+_THING: Final = rf"(?P<thing>(?:[\w'’-]+\s+){{0,3}}?[\w'’-]+)(?=\s+(?:{_STOPS})\b|\s*[,.!?…;:—–)]|\s*$)"
 # From the beginning of a word only: tried from every letter of a long one, it would take the square of its length.
 _BEFORE: Final = r"(?<![\w'’-])(?P<before>(?:[\w'’-]+\s+){0,4}[\w'’-]+)\s+"
+_ADVERB: Final = r"(?:(?:now|then|still|already|again|\w+ly)\s+)?"
 
 # --- having ------------------------------------------------------------------------------------------------
 
 _HAS: Final = re.compile(
-    r"\byou(?:['’]re| are)?\s+(?P<adverb>now |still |already )?"
-    r"(?P<verb>have|hold|holding|carry|carrying|wield|wielding|own|pocket|pick up|brandish|brandishing|unsheathe)\s+"
-    r"(?P<article>the|a|an|your|no)\s+" + _THING,
-    re.IGNORECASE,
-)
-# "You hold the flame to the wood", "you hold the door open": a deed, and no word on whose the thing is.
-_HELD_TO: Final = re.compile(
-    r"hold(?:ing)?\s+(?:[\w'’-]+\s+){1,4}?"
-    r"(?:to|towards?|against|up|out|over|under|near|before|back|off|down|open|shut|closed|still|steady)\b",
-    re.IGNORECASE,
-)
-_HAS_NOT: Final = re.compile(
-    r"\byou(?:\s+(?:do not|don['’]t|no longer)\s+(?:have|hold|carry|own)"
-    r"|(?:['’]re|\s+are)\s+(?:not|no longer)\s+carrying|\s+aren['’]t\s+carrying)\s+"
-    r"(?P<article>the|a|an|your|any)\s+" + _THING,
+    rf"\byou(?:['’]re| are)?\s+(?P<not>do not |don['’]t |not |no longer )?{_ADVERB}"
+    r"(?P<verb>have|own|hold|holding|carry|carrying|wield|wielding|take|grab|pocket|pick up)\s+"
+    r"(?:the|a|an|your|any|(?P<no>no))\s+(?P<part>\w+\s+of\s+(?:the\s+)?)?" + _THING,
     re.IGNORECASE,
 )
 _IN_HAND: Final = re.compile(
@@ -73,127 +51,45 @@ _IN_HAND: Final = re.compile(
     r"in\s+(?:your\s+|one\s+|both\s+)?hands?\b(?!['’])",
     re.IGNORECASE,
 )
-_KEPT: Final = re.compile(
-    r"\b(?:the|your)\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are|lies|lie|rests|rest|sits|sit)\s+"
-    r"(?:(?:now|still|already|safe|safely|snug)\s+)*"
-    r"(?:in\s+your\s+(?:pocket|pockets|hand|bag|pack|backpack|satchel|coat)|(?:on|at|in)\s+your\s+belt)\b",
+# "You take the stairs", "you have a visitor" need not speak of possessions; these do,
+_FIRM: Final = word_set("hold holding carry carrying wield wielding pocket pick")
+# but for what no bag holds: "you carry the blame", "you hold your breath", "you pick up the pace",
+_ABSTRACT: Final = word_set(
+    "weight burden blame secret message news word words memory memories hope fear guilt grief name pace trail scent "
+    "thread path road conversation story signal sound habit child voice duty task breath hand hands gaze eye eyes "
+    "tongue ground position line place attention moment view look arm arms head finger fingers balance grip heart mind"
+)
+# and "you hold the flame to the wood", "you hold the door open".
+_HELD_TO: Final = re.compile(
+    r"hold(?:ing)?\s+(?:[\w'’-]+\s+){1,4}?"
+    r"(?:to|towards?|against|up|out|over|under|near|before|back|off|down|open|shut|closed|still|steady)\b",
     re.IGNORECASE,
 )
-# "The tower is yours" need not mean that it is carried about; "and you carry it" does.
-_YOURS: Final = re.compile(
-    r"\b(?:the|this)\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are)\s+(?:now\s+)?yours\b"
-    r"(?P<carried>.*\byou\s+(?:now\s+)?(?:carry|hold|pocket|wear|wield)\s+(?:it|them)\b)?",
-    re.IGNORECASE,
-)
-# "You take the stairs", "you take the boy by the arm": only a thing the state keeps elsewhere, or one that nobody
-# takes but to have it, can prove it wrong.
-_TAKES: Final = re.compile(
-    r"\byou\s+(?:now |then |quickly |slowly |carefully |quietly )?(?:take|grab|snatch up|snatch|pocket)\s+"
-    r"(?P<article>the|your)\s+" + _THING,
-    re.IGNORECASE,
-)
-_TAKEN_TO_HAVE: Final = word_set(
-    "key keys coin coins purse sword dagger amulet ring necklace crown gem gems jewel jewels potion vial scroll"
-)
+_GETS: Final = word_set("take grab pocket pick")
 # What is taken is not kept: "you take the book down, read a page and put it back".
 _LET_GO: Final = re.compile(
     r"\b(?:(?:put|set|lay|hang|place|drop|give|hand|throw|toss|return|replace|lower|pour)\s+(?:it|them|the|down|back)"
     r"|leave\s+(?:it|them)|let\s+(?:it|them)?\s*(?:go|fall))\b",
     re.IGNORECASE,
 )
-# A cloak may be drawn and a glass raised that no state knows of: these can only be denied by what it knows.
-_HANDLES: Final = re.compile(
-    r"\byou\s+(?:draw|raise|lift|swing|grip|clutch|grasp|shoulder|sheathe)\s+your\s+" + _THING, re.IGNORECASE
-)
-_IS_GIVEN: Final = re.compile(
-    r"\b(?:gives|hands|passes|tosses)\s+you\s+(?:the|a|an|your|his|her|their)\s+" + _THING, re.IGNORECASE
-)
-# "A can of oil", "forty feet of rope": what is had is the oil, unless the state knows of the can.
-_MEASURES: Final = (
-    "can tin cup bottle flask jar jug bucket bag sack box crate coil length piece pair handful bunch bundle set roll "
-    "loaf slice glass mug bowl pot vial pinch sheaf stack pile barrel cask lump scrap drop string sheet ball pack "
-    "purse foot feet yard yards inch inches pound pounds pint pints litre litres bit bits dozen"
-)
-_MEASURED: Final = re.compile(
-    r"\byou(?:['’]re| are)?\s+(?:now |still |already )?(?:have|hold|holding|carry|carrying|own)\s+"
-    rf"(?P<no>no\s+)?(?:[\w'’-]+\s+){{0,3}}?(?P<measure>{'|'.join(f'{one}s?' for one in _MEASURES.split())})\s+of\s+"
-    r"(?:the\s+)?" + _THING,
-    re.IGNORECASE,
-)
-_LOST: Final = re.compile(
-    r"\byour\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+(?:is|are)\s+(?:gone|missing|lost)\b", re.IGNORECASE
-)
-_COUNTED: Final = "|".join(word for word, value in NUMBERS.items() if value)
-_HOW_MANY: Final = re.compile(
-    rf"\byou\s+(?:now |still |already )?(?:have|hold|carry|own)\s+(?P<count>\d[\d,]*|{_COUNTED})\s+" + _THING,
-    re.IGNORECASE,
-)
 
 # --- being -------------------------------------------------------------------------------------------------
 
-_IS: Final = re.compile(
-    _BEFORE
-    + r"(?:(?P<be>is|are|stands|hangs|remains|remain|stays|stay|lies|sits|(?:has|have) (?:been|gone|swung|fallen)|"
-    r"swings|slams|creaks|grinds|flies|bursts|falls|goes|burns|flickers|gutters|dies|winks)|(?P<isnt>isn['’]t|aren['’]t))\s+"
-    r"(?P<adverb>(?:now|still|already|again|fully|finally|firmly|securely|tightly|quite|half|wide)\s+)?"
-    r"(?P<not>not\s+|no longer\s+)?(?P<trait>[a-z]+(?:-[a-z]+)?)\b(?!\s+of\b)",
-    re.IGNORECASE,
-)
 # What a thing does by itself, and what it is then: "the lantern glows", but not "the door opens onto the yard".
 _BY_ITSELF: Final[Mapping[str, str]] = {
     "glows": "lit",
     "burns": "lit",
-    "blazes": "lit",
-    "ignites": "lit",
     "opens": "open",
     "closes": "closed",
     "shuts": "closed",
 }
-_ACTS: Final = re.compile(
-    _BEFORE + rf"(?P<verb>{'|'.join(_BY_ITSELF)})\b"
-    r"(?!\s+(?:out|off|no|not|less|on|onto|into|to|upon|from|the|a|an|his|her|its|their|your|my|our|up)\b)",
-    re.IGNORECASE,
-)
-# What is done to a thing: by the player, or by somebody else.
-_DEEDS: Final[Mapping[str, str]] = {
-    "open": "open",
-    "close": "closed",
-    "shut": "closed",
-    "lock": "locked",
-    "bolt": "locked",
-    "unlock": "unlocked",
-    "light": "lit",
-    "ignite": "lit",
-    "extinguish": "unlit",
-    "douse": "unlit",
-    "snuff": "unlit",
-    "snuff out": "unlit",
-    "blow out": "unlit",
-    "put out": "unlit",
-    "smash": "broken",
-    "shatter": "broken",
-}
-_THIRD: Final = {
-    f"{verb}es"
-    if verb.endswith(("sh", "ss"))
-    else f"{verb}s"
-    if " " not in verb
-    else f"{verb.split()[0]}s {verb.split()[1]}": trait
-    for verb, trait in _DEEDS.items()
-}
-_MADE: Final = {**_DEEDS, **_THIRD}
-_DOES: Final = re.compile(
-    rf"\b(?:(?:you|and|then)\s+(?:now |then |quickly |slowly |carefully )?(?P<you>{'|'.join(_DEEDS)})"
-    rf"|(?P<other>{'|'.join(_THIRD)}))\s+(?:the|your)\s+" + _THING,
-    re.IGNORECASE,
-)
-_RESULT: Final = (
-    "push|pull|swing|shove|force|throw|kick|pry|prise|wrench|heave|yank|drag|slide|ease|haul|fling|slam"
-)
-_DOES_SO: Final = re.compile(
-    rf"\b(?:you|and|then)\s+(?:now |then |quickly |slowly |carefully )?(?:{_RESULT})\s+(?:"
-    r"(?:the|your)\s+(?P<thing>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)\s+(?:wide\s+)?(?P<trait>open|shut|closed)\b"
-    r"|(?P<first>open|shut)\s+(?:the|your)\s+" + _THING.replace("<thing>", "<last>") + ")",
+_IS: Final = re.compile(
+    _BEFORE
+    + rf"(?:(?P<turns>{'|'.join(_BY_ITSELF)})\b(?=\s*[,.!…;:—–]|\s*$|\s+(?:and|again|at|in|low|bright|with)\b)|"
+    r"(?:is|are|stands|hangs|remains?|stays?|lies|sits|(?:has|have) (?:been|gone|swung|fallen)|swings|slams|creaks|"
+    r"flies|bursts|falls|goes|burns|gutters|dies|(?P<isnt>isn['’]t|aren['’]t))\s+"
+    r"(?:(?:now|still|already|again|half|wide|quite|\w+ly)\s+)?"
+    r"(?P<not>not\s+|no longer\s+)?(?P<trait>[a-z]+(?:-[a-z]+)?)\b(?!\s+of\b))",
     re.IGNORECASE,
 )
 # "Torch lit.": how tools report. With an article it would be a tale of what happened once: "The door shut."
@@ -203,9 +99,23 @@ _TERSE: Final = re.compile(
     r"unbolted|barred|broken|smashed|filled)(?:\s+(?:now|again))?\s*[.!…;:]?$",
     re.IGNORECASE,
 )
-_ATTRIBUTE: Final = re.compile(
-    r"\b(?:the|your)\s+(?P<trait>locked|unlocked|bolted|barred|lit|unlit|extinguished|open|closed|shut)\s+"
-    + r"(?P<thing>[\w'’-]+)\b",
+_MADE: Final[Mapping[str, str]] = {
+    "open": "open",
+    "close": "closed",
+    "shut": "closed",
+    "lock": "locked",
+    "bolt": "locked",
+    "unlock": "unlocked",
+    "light": "lit",
+    "extinguish": "unlit",
+    "snuff out": "unlit",
+    "blow out": "unlit",
+    "put out": "unlit",
+    "smash": "broken",
+}
+_DOES: Final = re.compile(
+    rf"\b(?:you|and|then)\s+{_ADVERB}(?:(?P<verb>{'|'.join(_MADE)})\s+(?:the|your)\s+{_THING}"
+    r"|(?:push|pull|swing|shove|force|throw|kick|pry|slide|slam)\s+(?:the|your)\s+(?P<made>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)\s+(?:wide\s+)?(?P<trait>open|shut|closed)\b)",
     re.IGNORECASE,
 )
 
@@ -213,21 +123,19 @@ _ATTRIBUTE: Final = re.compile(
 
 _SET: Final = r"(?:the|a|an|your|his|her|their)\s+"
 _AT: Final = re.compile(
-    r"\byou\s*(?:(?:['’]re| are| find yourself)\s+(?P<not>not |no longer )?"
-    r"(?:(?:now|still|already|alone|back|again)\s+)?"
-    r"(?:(?:standing|sitting|waiting|kneeling|lying)\s+(?:(?:alone|again)\s+)?)?"
-    r"|\s(?:(?:now|still|again)\s+)?(?:stand|sit|wait|kneel|lie|remain|linger)\s+(?:(?:alone|again|now|still)\s+)?)"
+    r"\byou(?:['’]re|\s+are|\s+find yourself|\s+(?:now\s+|still\s+)?(?:stand|sit|wait|kneel|lie|remain|linger))\s+"
+    r"(?P<not>not |no longer )?(?:(?:now|still|alone|back|again|standing|sitting|waiting|kneeling|lying)\s+){0,2}"
     r"(?:in|inside|within|on)\s+" + _SET + _THING,
     re.IGNORECASE,
 )
 _MOVES: Final = re.compile(
-    r"\b(?:you|and|then)\s+(?:(?:now|then|slowly|quickly|carefully)\s+)?"
+    rf"\b(?:you|and|then)\s+{_ADVERB}"
     r"(?:leave|enter|go|walk|climb|run|head|ascend|descend|follow|step|move|hurry|cross|return|come|arrive|emerge|reach|"
     r"make your way)\b",
     re.IGNORECASE,
 )
 _WHITHER: Final = re.compile(
-    r"(?:(?<=enter)|\s+(?:back\s+)?(?:(?:up|down|out)\s+)?(?:into|onto)|(?<=arrive)\s+(?:back\s+)?(?:in|on)|(?<=return)\s+to)\s+"
+    r"(?:(?<=enter)|\s+(?:back\s+)?(?:(?:up|down|out)\s+)?(?:into|onto)|(?<=arrive)\s+(?:in|on)|(?<=return)\s+to)\s+"
     + _SET
     + _THING,
     re.IGNORECASE,
@@ -239,19 +147,17 @@ _NOT_HERE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim of one sentence: the player has `thing`, `count` times if given, or it is `trait`; or not.
-
-    Or that `thing` is the place where the player is.
-    """
+    """A claim of one sentence: the player has `thing`, or it is `trait`, or it is the player's place; or not."""
 
     text: str
     kind: Literal["has", "is", "at"]
     thing: tuple[str, ...]
     expected: bool = True
     trait: str = ""
-    firm: bool = True  # False for "you have a visitor": only a thing the state knows can prove it wrong
-    count: int | None = None
-    of: tuple[str, ...] = ()  # what it is a measure of: the oil of "a can of oil"
+    firm: bool = False  # that the player has it is wrong, too, where the state knows of no such thing
+    part: bool = (
+        False  # a part or a measure of it, such as "a can of oil": a rope elsewhere denies no length of rope
+    )
 
 
 def claims(narration: str) -> list[Claim]:
@@ -263,58 +169,27 @@ def claims(narration: str) -> list[Claim]:
         sentence = " ".join(match[0].split())  # a run of a thousand spaces would be tried from each of them
         if sentence.endswith("?") or _HEDGE.search(sentence):
             continue
-        found.extend(_possessions(sentence))
-        found.extend(_takings(sentence, text, match.start()))
+        found.extend(_possessions(sentence, text[match.start() :]))
         found.extend(_traits(sentence))
-        found.extend(_deeds(sentence))
+        found.extend(_made(sentence))
         at = _whereabouts(sentence, at)
         if len(found) >= MAX_CLAIMS:
             break
     return [*found[: MAX_CLAIMS - 1], at] if at else found[:MAX_CLAIMS]
 
 
-def _possessions(sentence: str) -> Iterator[Claim]:
-    measured = list(_MEASURED.finditer(sentence))
-    for match in measured:
-        words = tuple(split_name(match["thing"]))
-        yield Claim(match[0], "has", (match["measure"].casefold(),), not match["no"], firm=False, of=words)
+def _possessions(sentence: str, rest: str) -> Iterator[Claim]:
+    """Claims that the player has a thing; `rest` is the narration from this sentence on."""
     for match in _HAS.finditer(sentence):
-        if any(one.start() == match.start() for one in measured):
+        verb, words = match["verb"].casefold().split()[0], split_name(match["thing"])
+        if not words or (verb in _GETS and _LET_GO.search(rest, rest.find(match[0]) + len(match[0]))):
             continue
-        firm = match["verb"].casefold() not in ("have", "own") or (match["adverb"] or "").strip() == "now"
+        part, expected = bool(match["part"]), not (match["not"] or match["no"])
+        firm = verb in _FIRM and words[-1] not in _ABSTRACT and not part
         firm = firm and not _HELD_TO.match(sentence, match.start("verb"))
-        yield from _had(match, expected=match["article"].casefold() != "no", firm=firm)
-    for match in _HAS_NOT.finditer(sentence):
-        yield from _had(match, expected=False)
-    for pattern in (_IN_HAND, _KEPT):
-        for match in pattern.finditer(sentence):
-            yield from _had(match)
-    for match in _YOURS.finditer(sentence):
-        yield from _had(match, firm=bool(match["carried"]))
-    for pattern in (_HANDLES, _IS_GIVEN):
-        for match in pattern.finditer(sentence):
-            yield from _had(match, firm=False)
-    for match in _LOST.finditer(sentence):
-        yield from _had(match, expected=False, firm=False)
-    for match in _HOW_MANY.finditer(sentence):
-        said = match["count"].casefold()
-        yield from _had(match, firm=False, count=NUMBERS.get(said) or int(said.replace(",", "")))
-
-
-def _takings(sentence: str, text: str, start: int) -> Iterator[Claim]:
-    for match in _TAKES.finditer(sentence):
-        words = split_name(match["thing"])
-        after = text.find(match[0], start) + len(match[0])
-        if words and not _LET_GO.search(text, after):
-            yield from _had(match, firm=words[-1] in _TAKEN_TO_HAVE)
-
-
-def _had(
-    match: re.Match[str], *, expected: bool = True, firm: bool = True, count: int | None = None
-) -> Iterator[Claim]:
-    words = tuple(split_name(match["thing"]))
-    if words and words[-1] not in _ABSTRACT:
-        yield Claim(match[0], "has", words, expected, firm=firm, count=count)
+        yield Claim(match[0], "has", tuple(words), expected, firm=firm, part=part)
+    for match in _IN_HAND.finditer(sentence):
+        yield Claim(match[0], "has", tuple(split_name(match["thing"])))
 
 
 def _traits(sentence: str) -> Iterator[Claim]:
@@ -322,29 +197,21 @@ def _traits(sentence: str) -> Iterator[Claim]:
     while match := _IS.search(sentence, start):
         start = match.end("before") + 1
         if not _DENIAL.search(match["before"]):
-            denied = bool(match["not"] or match["isnt"])
-            words = tuple(split_name(match["before"]))
-            yield Claim(match[0], "is", words, not denied, match["trait"].casefold())
+            trait = (match["trait"] or _BY_ITSELF[(match["turns"] or "").casefold()]).casefold()
+            expected = not (match["not"] or match["isnt"])
+            yield Claim(match[0], "is", tuple(split_name(match["before"])), expected, trait)
     if (terse := _TERSE.match(sentence)) and not _DENIAL.search(terse["before"]):
         thing = tuple(split_name(terse["before"]))
         yield Claim(terse[0].rstrip(" .!…;:"), "is", thing, trait=terse["trait"].casefold())
-    for match in _ATTRIBUTE.finditer(sentence):
-        yield Claim(match[0], "is", tuple(split_name(match["thing"])), trait=match["trait"].casefold())
 
 
-def _deeds(sentence: str) -> Iterator[Claim]:
-    for match in _ACTS.finditer(sentence):
-        if not _DENIAL.search(match["before"]):
-            trait = _BY_ITSELF[match["verb"].casefold()]
-            yield Claim(match[0], "is", tuple(split_name(match["before"])), trait=trait)
-    for match in _DOES_SO.finditer(sentence):
-        if not _NOT_DONE.search(sentence[: match.start()]):
-            thing, trait = match["thing"] or match["last"], match["trait"] or match["first"]
-            yield Claim(match[0], "is", tuple(split_name(thing)), trait=trait.casefold())
+def _made(sentence: str) -> Iterator[Claim]:
+    """Claims that the player makes a thing so."""
     for match in _DOES.finditer(sentence):
         if not _NOT_DONE.search(sentence[: match.start()]):
-            trait = _MADE[(match["you"] or match["other"]).casefold()]
-            yield Claim(match[0], "is", tuple(split_name(match["thing"])), trait=trait)
+            trait = match["trait"] or _MADE[match["verb"].casefold()]
+            thing = tuple(split_name(match["thing"] or match["made"]))
+            yield Claim(match[0], "is", thing, trait=trait.casefold())
 
 
 def _whereabouts(sentence: str, before: Claim | None) -> Claim | None:

@@ -2,9 +2,9 @@
 
 Deterministic, and modest. What `claims` reads in a narration is held against keys and values of the state. A claim
 that is true before or after the turn's calls holds. A claim about something the state does not know is left alone,
-except that the player holds, carries or now has it where the state keeps an inventory. Where the player is said to be
-is judged where the state tells it, and only if that is another place for certain. English only. What is not read is not
-judged: silence here is no proof.
+except that the player carries or picks it up where the state keeps an inventory. Where the player is said to be is
+judged where the state tells it, and only if that is another of the places it lists. English only. What is not read is
+not judged: silence here is no proof.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from narratoria.events import JsonObject, StatePatch
 from narratoria.factcheck.claims import Claim as Claim
 from narratoria.factcheck.claims import claims as claims
 from narratoria.factcheck.patch_ledger import Ledger, Path, Source
-from narratoria.factcheck.player_place import is_elsewhere, whereabouts
-from narratoria.narrator.english.words import split_name, stem, word_set
+from narratoria.narrator.english.words import STOPWORDS, split_name, stem, word_set
 from narratoria.run.plan import ExecutionResult
 from narratoria.state import plain
 
@@ -57,6 +56,8 @@ _HOLDERS: Final = word_set(
 _HELD: Final = word_set("held carried taken owned equipped worn")
 _WHERE: Final = word_set("location place at in holder owner where")
 _PLAYER: Final = word_set("you player me inventory hero self")
+_PLACE: Final = word_set("place location room where area")
+_PLACES: Final = word_set("rooms places locations areas map visited")
 _SHUT_BY: Final = word_set("locked bolted barred")  # a locked door is a shut one
 
 
@@ -188,17 +189,9 @@ _Evidence: TypeAlias = Iterator[
 
 
 def _having(claim: Claim, facts: Facts) -> _Evidence:
-    if claim.of:  # of the oil in the lamp nothing follows for the can
-        yield from _having(replace(claim, of=()), facts)
-        yield from (one for one in _having(replace(claim, thing=claim.of, of=()), facts) if one[1])
-        return
     said = [claim.thing[:length] for length in range(len(claim.thing), 0, -1)]  # "the rope coiled about you"
     for _, path, value in next((found for words in said if (found := facts.find(words))), ()):
-        if claim.count is not None:
-            if (amount := _amount(value)) is not None and not _elsewhere(path):
-                yield path, amount == claim.count, value
-        else:
-            yield from _held(path, value, facts)
+        yield from (one for one in _held(path, value, facts) if one[1] or not claim.part)
 
 
 def _held(path: Path, value: Any, facts: Facts) -> _Evidence:
@@ -221,12 +214,6 @@ def _held(path: Path, value: Any, facts: Facts) -> _Evidence:
 def _is_register(path: Path, value: Any) -> bool:
     """`items.key: {location: "cellar"}` lists what there is in the world, and says of each where."""
     return path[0] == "items" and isinstance(value, Mapping) and not _WHERE.isdisjoint(map(str, value))
-
-
-def _amount(value: Any) -> float | None:
-    if isinstance(value, Mapping):
-        value = next((value[key] for key in ("count", "quantity", "amount", "number") if key in value), None)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _elsewhere(path: Path) -> bool:
@@ -261,9 +248,33 @@ def _being(claim: Claim, facts: Facts) -> _Evidence:
 
 
 def _being_at(claim: Claim, facts: Facts) -> _Evidence:
-    here = whereabouts(facts.state)
-    if here is not None and (elsewhere := is_elsewhere(claim.thing, here, facts.state)) is not None:
-        yield here.path, not elsewhere, here.value
+    here = list(_whereabouts(facts.state))
+    said = claim.thing[:-1] if len(claim.thing) > 1 and claim.thing[-1] == "room" else claim.thing
+    if not here or not said:
+        return
+    path, value = here[0]
+    names = {stem(word) for _, text in here for word in split_name(text) if word not in STOPWORDS}
+    if stem(said[-1]) in names:
+        yield path, True, value
+        return
+    there = [one for _, one, _ in facts.find(said) if len(one) > 1 and one[-2].casefold() in _PLACES]
+    at = [one for name in names for _, one, _ in facts.nodes.get(name, ())]
+    # The kitchen may lie in the house, and the house hold the kitchen.
+    if there and not any(a[: len(b)] == b or b[: len(a)] == a for a in there for b in at):
+        yield path, False, value
+
+
+def _whereabouts(state: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """The names of the player's place: texts under `place` or the like, at the top of the state or in `player`."""
+    holders = [((), state), *(((str(key),), value) for key, value in state.items() if key in _PLAYER)]
+    for above, node in holders:
+        for key, value in node.items() if isinstance(node, Mapping) else ():
+            path = (*above, str(key))
+            if key in _PLACE and isinstance(value, Mapping):
+                named = (((*path, name), value.get(name)) for name in ("id", "name", "title"))
+                yield from ((one, text) for one, text in named if isinstance(text, str) and text.strip())
+            elif key in _PLACE and isinstance(value, str) and value.strip():
+                yield path, value
 
 
 _EVIDENCE: Final = {"has": _having, "is": _being, "at": _being_at}
