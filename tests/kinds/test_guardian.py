@@ -340,3 +340,25 @@ def test_a_tag_is_the_limit_on_file_locks_and_no_other() -> None:
     assert not marks.has_tag(limits + b"Max file size    %d    unlimited   bytes\n" % tag, tag)
     assert not marks.has_tag(limits, 0)
     assert not marks.has_tag(b"", tag)
+
+
+@pytest.mark.parametrize(
+    ("environ", "call"),
+    [
+        (b"A=b\0NARRATORIA_CALL=RUN.7\0C=d", 7),
+        (b"NARRATORIA_CALL=RUN.7", 7),
+        (b"NARRATORIA_CALL=aaaabbbbccccdddd.3/RUN.12\0", 12),
+        (b"NARRATORIA_CALL=RUN.12/aaaabbbbccccdddd.3\0", 12),
+        (b"NARRATORIA_CALL=\0NARRATORIA_CALL=RUN.7\0", 7),
+        (b"NARRATORIA_CALL=RUN.x\0", 0),
+        (b"NOTE=RUN.7\0", None),
+        (b"NOTE=NARRATORIA_CALL=RUN.7\0", None),
+        (b"MY_NARRATORIA_CALL=RUN.7\0", None),
+        (b"NARRATORIA_CALL=xRUN.7\0", None),
+        (b"RUN.7", None),
+        (b"", None),
+    ],
+)
+def test_a_call_is_named_by_its_variable_and_nowhere_else(environ: bytes, call: int | None) -> None:
+    runtime = "0123456789abcdef"
+    assert marks._call_in(environ.replace(b"RUN", runtime.encode()), runtime) == call

@@ -175,6 +175,21 @@ async def test_never_ends_and_may_ignore_term(trial: Any, trap: str) -> None:
     assert await trial.orphans() == []
 
 
+async def test_a_tool_that_would_join_our_process_group_is_ended_in_time(trial: Any) -> None:
+    started = time.monotonic()
+    outcome = await trial.python(
+        "import os, time\n"
+        "try: os.setpgid(0, os.getpgid(os.getppid()))\n"
+        "except OSError: pass\n"
+        "time.sleep(60)\n",
+        timeout=0.5,
+        grace=0.2,
+    )
+    assert outcome.timed_out
+    assert time.monotonic() - started < 4
+    assert await trial.orphans() == []
+
+
 async def test_a_stopped_tool_is_ended_as_well(trial: Any) -> None:
     outcome = await trial.bash("kill -STOP $$", timeout=0.3, grace=0.2)
     assert outcome.timed_out and outcome.signal in (9, 15)

@@ -119,3 +119,78 @@ def test_a_daemon_of_a_running_call_is_spared(trial: Any, tmp_path: Path) -> Non
         check=True,
     )
     assert ended.stdout.split() == ["True", "False"]
+
+
+# Neither mark, and then a place or a name by which the runtime might take it for one of its own.
+DISGUISES = {
+    "our process group": "os.setpgid(0, os.getpgid(runtime))",
+    "a guardian's command line": "os.setsid()",
+}
+DISGUISED = """
+import os, sys, time, resource
+runtime, cookie = os.getppid(), os.environ["NARRATORIA_CALL"]
+reads, writes = os.pipe()
+if os.fork() == 0:
+    if os.fork():
+        os._exit(0)
+    resource.setrlimit(10, (-1, -1)) if os.geteuid() == 0 else None
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1); os.dup2(1, 2)
+    try:
+        {disguise}
+    except OSError:
+        os.setsid()
+    os.set_inheritable(writes, True)
+    says = "import os, time; os.write(%d, str(os.getpid()).encode()); time.sleep(60)" % writes
+    os.execve(sys.executable, [sys.executable, "-S", "-c", says, "guardian.py", cookie.split(".")[0]], {{}})
+open(sys.argv[1], "w").write(os.read(reads, 20).decode())
+print('{done}')
+"""
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_daemon_in_disguise_is_ended(trial: Any, tmp_path: Path, disguise: str) -> None:
+    pid_file = tmp_path / "pid"
+    tool = trial.script(DISGUISED.format(disguise=DISGUISES[disguise], done=DONE))
+    host = HOST.replace('["/bin/bash", sys.argv[1]]', "sys.argv[1:]")
+    ended = subprocess.run(
+        [sys.executable, "-c", host, *tool, str(pid_file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    pid = int(pid_file.read_text())
+    try:
+        assert json.loads(ended.stdout) == {"own": None, "brief": 7, "zombies": []}
+        assert trial.eventually(lambda: not runs(pid), within=1)
+    finally:
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_second_guardian_whose_first_was_killed_is_spared(tmp_path: Path) -> None:
+    """It is an orphan that we adopt, and it must live until its successor is there."""
+    host = (
+        "import asyncio, os, signal, time\n"
+        "from narratoria.kinds.process.custody import custody\n"
+        "ours = custody(); ours.adopt_orphans()\n"
+        "ours.begin()\n"
+        "first, second = 0, 0\n"
+        "while not second: first, second = ours.guardians()\n"
+        "os.kill(first, signal.SIGKILL)\n"
+        "while open(f'/proc/{second}/stat').read().rsplit(')', 1)[1].split()[1] != str(os.getpid()): pass\n"
+        "ours.sweep_now(thorough=True); ours.sweep_now(thorough=True)\n"
+        "print(open(f'/proc/{second}/stat').read().rsplit(')', 1)[1].split()[0] != 'Z')\n"
+        "until = time.monotonic() + 10\n"
+        "while ours.guardians()[0] != second and time.monotonic() < until: pass\n"
+        "print(ours.guardians()[0] == second)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", host],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ended.stdout.split() == ["True", "True"]

@@ -104,7 +104,7 @@ class Custody:
     def _note(self, slot: int, group: int) -> None:
         size = guardian.SLOT_BYTES
         if self._ledger >= 0:
-            os.pwrite(self._ledger, group.to_bytes(size, "little"), slot * size)
+            os.pwrite(self._ledger, group.to_bytes(size, "little"), (guardian.GUARDIAN_SLOTS + slot) * size)
 
     # --- strays ---------------------------------------------------------------------------------------
 
@@ -127,25 +127,25 @@ class Custody:
     def adopt_orphans(self) -> None:
         """Become the parent of every daemon our tools leave, and end also those without a mark (`orphans.py`).
 
-        Only for a process that runs nothing but Narratoria: its other children must stay in its process group, or
-        they are taken for a tool's. The command line does this; a server that opens a browser does not.
+        Only for a process that runs nothing but Narratoria: its other children must stay in its session, or they are
+        taken for a tool's. The command line does this; a server that opens a browser does not.
         """
         self._adopting = orphans.adopt()
 
     def _adopted(self) -> list[int]:
         """Return children that we did not start and that no running call can have started. Ended ones are reaped."""
-        known = {self._guardian, *self._groups.values(), *self._unreaped}
+        known = {self._guardian, *self.guardians(), *self._groups.values(), *self._unreaped}
+        session = os.getsid(0)
         strays = []
         for pid in orphans.children():
             this = marks.kin(pid)
-            if pid in known or this is None or this.group == os.getpgrp():
+            if pid in known or this is None or this.session == session:
                 continue
             if not this.alive:
                 platform.reap(pid)
                 continue
             call = marks.call_of(pid, self.runtime)
-            running = self._may_run(pid) if call is None else call in self._slots
-            if not running and not marks.is_named(pid, self.runtime.encode()):  # else half of a guardian
+            if not (self._may_run(pid) if call is None else call in self._slots):
                 strays.append(pid)
         return strays
 
@@ -166,7 +166,7 @@ class Custody:
         calls = self._began.keys() if calls is None else calls
         groups = {self._groups.get(call) for call in calls}
         this = marks.kin(pid)
-        if this is None or (this.group == os.getpgrp() and this.parent == os.getpid()):
+        if this is None or this.session == os.getsid(0):
             return True  # gone; or no tool's, but a child of our host's that was started beside one
         ancestor: marks.Kin | None = this
         for _ in range(_GENERATIONS):
@@ -249,6 +249,12 @@ class Custody:
     def _ensure_guardian(self) -> None:
         if not self._guardian or not platform.runs(self._guardian):
             self._start_guardian()
+
+    def guardians(self) -> tuple[int, int]:
+        """Return the pids of the guardian's two processes, as far as they have started. If the first is killed, the
+        second is an orphan.
+        """
+        return guardian.read_guardians(self._ledger) if self._ledger >= 0 else (0, 0)
 
     def scratch_folder(self) -> str:
         """Make a folder that is removed after this process ends in any way: the guardian removes its parent folder."""

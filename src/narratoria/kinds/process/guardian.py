@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 LIFELINE = 0
 LEDGER = 3
 SLOT_BYTES = 8
+GUARDIAN_SLOTS = 2
+"""Slots at the beginning of the ledger with the pids of the guardian's two processes, which they write themselves."""
 LOCK = 4
 RUNTIME_DIGITS = 16
 UNTAGGED = -1
@@ -69,7 +71,9 @@ def watch(errand: Callable[[], None]) -> tuple[bytes, int]:
     while True:
         from_twin, twins_end = os.pipe()
         from_first, to_twin = os.pipe()
+        first = os.getpid()
         twin = os.fork()
+        write_guardians(LEDGER, first, twin or os.getpid())
         if twin == 0:
             os.close(from_twin)
             os.close(to_twin)
@@ -182,8 +186,19 @@ def remove(folder: str) -> None:
 def read_ledger(fd: int) -> list[int]:
     """Return the groups of the running calls: little-endian numbers of `SLOT_BYTES`, 0 where a slot is free."""
     table = os.pread(fd, 1 << 24, 0)
-    slots = (table[at : at + SLOT_BYTES] for at in range(0, len(table), SLOT_BYTES))
+    first = GUARDIAN_SLOTS * SLOT_BYTES
+    slots = (table[at : at + SLOT_BYTES] for at in range(first, len(table), SLOT_BYTES))
     return [pgid for slot in slots if (pgid := int.from_bytes(slot, "little"))]
+
+
+def write_guardians(fd: int, *pids: int) -> None:
+    os.pwrite(fd, b"".join(pid.to_bytes(SLOT_BYTES, "little") for pid in pids), 0)
+
+
+def read_guardians(fd: int) -> tuple[int, int]:
+    """Return the pids of the guardian's two processes, 0 for one that has not started yet."""
+    table = os.pread(fd, GUARDIAN_SLOTS * SLOT_BYTES, 0)
+    return int.from_bytes(table[:SLOT_BYTES], "little"), int.from_bytes(table[SLOT_BYTES:], "little")
 
 
 def _neighbour(name: str) -> Any:

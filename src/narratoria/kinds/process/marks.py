@@ -50,8 +50,8 @@ class Tagged:
     """A block in which every process we start inherits the tag.
 
     The tag is set before the start, since a tool may fork at once. posix_spawn holds the interpreter, so hardly
-    anything else of the host can start meanwhile; a process that does stays in our own process group, and is
-    recognised by that.
+    anything else of the host can start meanwhile; a process that does stays in our own session, which no tool's can
+    enter, and is recognised by that.
     """
 
     __slots__ = ("_before", "_tag")
@@ -133,11 +133,9 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
         if not _is_ours_to_signal(pid, user):
             return _FOREIGN
         environ = _environ(pid)
-        marker = f"{runtime}.".encode()
-        at = -1 if environ is None else environ.find(marker)
-        if environ is not None and at >= 0:
-            digits = environ[at + len(marker) : at + len(marker) + 20]
-            return int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))] or b"0")
+        call = None if environ is None else _call_in(environ, runtime)
+        if call is not None:
+            return call
         if tag == UNTAGGED:
             # No environment: a kernel thread, or one in the middle of exec.
             return _STARTING if environ == b"" else _FOREIGN
@@ -153,6 +151,22 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
     return None if relations is not None and relations.alive else _GONE
 
 
+def _call_in(environ: bytes, runtime: str) -> int | None:
+    """Return the number of a runtime's call that an environment names, in the variable for it and nowhere else.
+
+    A number that cannot be read is 0, which no call has.
+    """
+    if runtime.encode() not in environ:
+        return None
+    name, prefix = COOKIE.encode() + b"=", runtime.encode() + b"."
+    for entry in environ.split(b"\0"):
+        for part in entry[len(name) :].split(b"/") if entry.startswith(name) else ():
+            if part.startswith(prefix):
+                number = part[len(prefix) : len(prefix) + 20]
+                return int(number) if number.isdigit() else 0
+    return None
+
+
 def has_tag(limits: bytes, tag: int) -> bool:
     """Tell if a process has the tag, by its `/proc/PID/limits`: the soft limit on file locks is just that."""
     at = limits.find(b"Max file locks")
@@ -164,14 +178,6 @@ def call_of(pid: int, runtime: str) -> int | None:
     """Return the number of the call that a process of a runtime belongs to; None if it is unknown."""
     found = _mark_of(pid, 0, runtime, UNTAGGED)
     return found if isinstance(found, int) else None
-
-
-def is_named(pid: int, words: bytes) -> bool:
-    """Tell if the command line of a process contains `words`."""
-    try:
-        return words in _contents(f"/proc/{pid}/cmdline")
-    except OSError:
-        return False
 
 
 def _is_ours_to_signal(pid: int, user: int) -> bool:
@@ -208,14 +214,15 @@ def _contents(path: str) -> bytes:
 
 
 class Kin:
-    """The relations of a process: its parent, its group, its start in seconds since boot."""
+    """The relations of a process: its parent, its group, its session, its start in seconds since boot."""
 
-    __slots__ = ("alive", "group", "parent", "start")
+    __slots__ = ("alive", "group", "parent", "session", "start")
 
-    def __init__(self, alive: bool, parent: int, group: int, start: float) -> None:
+    def __init__(self, alive: bool, parent: int, group: int, session: int, start: float) -> None:
         self.alive = alive
         self.parent = parent
         self.group = group
+        self.session = session
         self.start = start
 
 
@@ -227,7 +234,7 @@ def kin(pid: int) -> Kin | None:
     except OSError:
         return None
     alive = fields[0] not in (b"Z", b"X") or int(fields[17]) > 1  # a zombie may stand for threads that live
-    return Kin(alive, int(fields[1]), int(fields[2]), int(fields[19]) / _ticks())
+    return Kin(alive, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]) / _ticks())
 
 
 def _ticks() -> int:

@@ -34,7 +34,7 @@ PIPE_BYTES = 64 * 1024
 
 
 class Child:
-    """A started process, leader of its own group, and our ends of its three streams."""
+    """A started process, leader of its own session and group, and our ends of its three streams."""
 
     __slots__ = ("pid", "stderr", "stdin", "stdout", "unsent")
 
@@ -47,10 +47,11 @@ class Child:
 
 
 def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None) -> Child:
-    """Start `argv` in a new process group. Its stdin already holds the input that fits; the rest is `unsent`.
+    """Start `argv` in a new session. Its stdin already holds the input that fits; the rest is `unsent`.
 
-    posix_spawn, because it does not copy the page tables of a large parent. A pipe for stdin rather than a file in
-    memory: tools that wait for it with epoll (asyncio, libuv) refuse files.
+    A session, not only a process group: its leader cannot leave the group by which we end it, and no process of the
+    tool's can join a group of ours. posix_spawn, because it does not copy the page tables of a large parent. A pipe
+    for stdin rather than a file in memory: tools that wait for it with epoll (asyncio, libuv) refuse files.
     """
     opened: list[int] = []
     try:
@@ -59,10 +60,7 @@ def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = Non
         in_read, in_write, out_read, out_write, err_read, err_write = opened
         os.set_blocking(in_write, False)
         sent = _write_some(in_write, stdin)
-        if cwd is None:
-            pid = _posix_spawn(argv, env, in_read, out_write, err_write)
-        else:
-            pid = _popen(argv, env, cwd, in_read, out_write, err_write)
+        pid = _start(argv, env, cwd, in_read, out_write, err_write)
     except BaseException:
         for fd in opened:
             os.close(fd)
@@ -107,6 +105,15 @@ def _write_some(fd: int, data: bytes) -> int:
         return 0
 
 
+def _start(argv: list[str], env: Environment, cwd: str | None, stdin: int, stdout: int, stderr: int) -> int:
+    if cwd is None:
+        try:
+            return _posix_spawn(argv, env, stdin, stdout, stderr)
+        except NotImplementedError:  # a system without POSIX_SPAWN_SETSID
+            return _popen(argv, env, cwd, stdin, stdout, stderr)
+    return _popen(argv, env, cwd, stdin, stdout, stderr)
+
+
 def _posix_spawn(argv: list[str], env: Environment, stdin: int, stdout: int, stderr: int) -> int:
     return os.posix_spawn(
         argv[0],
@@ -118,19 +125,19 @@ def _posix_spawn(argv: list[str], env: Environment, stdin: int, stdout: int, std
             (os.POSIX_SPAWN_DUP2, stderr, 2),
             *((os.POSIX_SPAWN_CLOSE, fd) for fd in inherited()),
         ),
-        setpgroup=0,
+        setsid=True,
         # Python ignores SIGPIPE, and an ignored signal would be inherited.
         setsigdef=(signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP),
         setsigmask=(),
     )
 
 
-def _popen(argv: list[str], env: Environment, cwd: str, stdin: int, stdout: int, stderr: int) -> int:
+def _popen(argv: list[str], env: Environment, cwd: str | None, stdin: int, stdout: int, stderr: int) -> int:
     # posix_spawn cannot change the directory; Popen can, and uses vfork as well.
     import subprocess
 
     process = subprocess.Popen(
-        argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, process_group=0
+        argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
     )
     process.returncode = 0  # we reap it ourselves; an unset code makes its destructor complain
     return process.pid
