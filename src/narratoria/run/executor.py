@@ -87,7 +87,7 @@ class ToolExecutor:
     def context(
         self, tool: AnyTool, session: Session | Draft | None = None, call_id: str = ""
     ) -> ToolContext:
-        """Return a context over a draft that is never committed."""
+        """Return a context over a draft; without a `call_id`, one outside any call."""
         if session is None:
             session = Session()
         return ToolContext(tool, Draft.of(session), call_id, self, self.scope)
@@ -255,7 +255,7 @@ class ToolExecutor:
             result = outcomes.checked(tool, await handled)
             if result.success:
                 if tool.effects:
-                    await self._apply_effects(tool, params, context, result)
+                    await self.apply_effects(tool, params, context, result)
                 draft.commit(context.call_id)
                 draft.parent.complete(tool.name)
                 kept = True
@@ -312,9 +312,11 @@ class ToolExecutor:
             await contract.rollback_effects([one], context)
         draft.discard()
 
-    async def _apply_effects(
+    async def apply_effects(
         self, tool: AnyTool, params: Any, context: ToolContext, result: AnyResult
     ) -> None:
+        """Run step 7. If it raises, dropping the context's draft takes back what was applied."""
+
         async def cascade(name: str, args: JsonObject) -> AnyResult:
             draft = context.session
             if draft.cascades >= MAX_CASCADES:

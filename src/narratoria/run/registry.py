@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.run.executor import ToolExecutor
 from narratoria.spelling import spelled
-from narratoria.tools.contract import PreconditionResult, apply_effects, validate
+from narratoria.tools.contract import PreconditionResult, validate
 from narratoria.tools.contract.regex import compile_regex
 from narratoria.tools.tool import Tool, ToolContext, ToolResult, fold_name
 
@@ -105,10 +105,12 @@ class ToolRegistry:
     ) -> Coroutine[Any, Any, ToolResult[Any]]:
         """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited.
 
-        With the `context` of another call it becomes part of that call, under its deadline and budget.
+        With the `context` of another call it becomes part of that call, under its deadline and budget. With one that
+        `registry.context` made it is a call in the session of that context.
         """
         if context is not None:
-            return self._within(context, session).execute(name, args, session=context.session)
+            executor = self._within(context, session)
+            return executor.execute(name, args, session=_settled(context))
         return (self._executor or self.executor).execute(name, args, session=session)
 
     def _within(self, context: ToolContext, session: Session | Draft | None) -> ToolExecutor:
@@ -121,8 +123,8 @@ class ToolRegistry:
         return ToolExecutor(self, scope=context.scope)
 
     def context(self, tool: Tool[Any, Any], session: Session | Draft | None = None) -> ToolContext:
-        """Return a context outside any call, to check preconditions with: over a draft of the session that is never
-        committed; with no session given, of a fresh one.
+        """Return a context outside any call, to check preconditions and to execute with; with no session given, over
+        a fresh one. Changes made through it are kept as soon as something is executed with it.
         """
         # 004 `createDefaultContext`.
         return self.executor.context(tool, session)
@@ -137,11 +139,19 @@ class ToolRegistry:
         self, tool: Tool[Any, Any], result: ToolResult[Any], context: ToolContext, params: Any = None
     ) -> None:
         """Apply a tool's effects for a result, all of them or none. The pipeline does this itself."""
+        async with context.attempt() as trial:
+            await self._within(context, None).apply_effects(tool, params, trial, result)
+        _settled(context)
 
-        async def cascade(name: str, args: dict[str, Any]) -> ToolResult[Any]:
-            return await self.executor.execute(name, args, session=context.session)
 
-        await apply_effects(tool.effects, context, result, params, cascade)
+def _settled(context: ToolContext) -> Session | Draft:
+    """The session to call in with a context. One outside any call has nobody else to commit its changes."""
+    draft = context.session
+    if context.call_id:
+        return draft
+    draft.commit("")
+    context.session = draft.parent.draft()
+    return draft.parent
 
 
 ToolList = list[Tool[Any, Any]]  # inside the class, `list` is the method
