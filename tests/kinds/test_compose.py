@@ -1,7 +1,12 @@
 """004, "Tool Composition": sequence, parallel, conditional, each one transaction."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -311,25 +316,97 @@ def test_the_whole_leaves_its_parts_the_time_to_retry():
     assert parallel([retrying, jittered]).timeout == 4.0
 
 
-def test_composed_names_do_not_collide():
+def always(result, context):
+    return True
+
+
+def never(result, context):
+    return False
+
+
+def above(least):
+    return lambda result, context: result.value.n > least
+
+
+def pick(key):
+    return lambda value, next_tool: {"n": key}
+
+
+class Scale:
+    def __init__(self, limit):
+        self.limit = limit
+
+    def __repr__(self):
+        return f"Scale({self.limit})"
+
+    def holds(self, result, context):
+        return result.value.n > self.limit
+
+
+def compositions():
     a, b, a_b, c = adder("a"), adder("b"), adder("a_b"), adder("c")
     long = [adder(f"{'x' * 40}{n}") for n in range(4)]
-    always = lambda result, context: True  # noqa: E731
-    composed = [
+    again = RetryPolicy(1)
+    return [
         sequence([a, b]),
         sequence([a_b]),
         sequence([b, a]),
+        sequence([a, b], stop_on_error=True),
+        sequence([a, b], transform_output=pick(1)),
+        sequence([a, b], transform_output=pick(2)),
+        sequence([a, b], transform_output=lambda value, next_tool: {}),
+        sequence([a, b], retry=again),
+        sequence([a, b], description="Other."),
+        sequence([sequence([a]), b]),
+        sequence([sequence([a, b])]),
         parallel([a, b]),
+        parallel([a, b], stop_on_error=True),
+        parallel([a, b], max_concurrency=1),
+        parallel([a, b], timeout=1.0),
+        parallel([a, b], retry=RetryPolicy(1, should_retry=lambda error, attempt: True)),
         sequence(long[:3]),
         sequence([*long[:2], long[3]]),
         conditional([Branch(always, [a, b])]),
         conditional([Branch(always, [a]), Branch(always, [b])]),
+        conditional([Branch(always, [a])], [b]),
         conditional([Branch(always, [a])], [b, c]),
         conditional([Branch(always, [a])]),
+        conditional([Branch(never, [a])]),
+        conditional([Branch(above(1), [a])]),
+        conditional([Branch(above(2), [a])]),
+        conditional([Branch(lambda result, context: result.success, [a])]),
+        conditional([Branch(lambda result, context: not result.success, [a])]),
+        conditional([Branch(Scale(1).holds, [a])]),
+        conditional([Branch(Scale(2).holds, [a])]),
+        conditional([Branch(partial(never, context=1), [a])]),
+        conditional([Branch(partial(never, context=2), [a])]),
+        conditional([], [a]),
         conditional([Branch(always, [c])]),
     ]
-    assert len(ToolRegistry(composed)) == len(composed)
-    assert sequence([a, b]).name == sequence([a, b]).name, "the same name in every run"
+
+
+def test_composed_names_do_not_collide():
+    assert len(ToolRegistry(compositions())) == len(compositions())
+
+
+def test_composed_names_are_the_same_each_time():
+    assert [one.name for one in compositions()] == [one.name for one in compositions()]
+
+
+def test_composed_names_are_the_same_in_every_process():
+    code = "from test_compose import compositions; print([one.name for one in compositions()])"
+    ran = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=Path(__file__).parent,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for seed in "12"
+    ]
+    assert ran[0].stdout == ran[1].stdout
 
 
 def test_timeouts_add_up_in_order_and_take_the_longest_side_by_side():

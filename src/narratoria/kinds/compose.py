@@ -9,7 +9,6 @@ part are dropped, and effects of parts that reached outside are taken back.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +21,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
 )
 from narratoria.events import JsonObject
+from narratoria.kinds.composed_names import composed_name
 from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
@@ -80,7 +80,8 @@ def sequence(
 
     return _composed(
         run,
-        name or _name("sequence", tools),
+        name
+        or composed_name("sequence", tools, [tools, stop_on_error, transform_output, description, retry]),
         description or f"Sequential execution of {len(tools)} tools",
         shared,
         _one_after_another(tools),
@@ -118,7 +119,10 @@ def parallel(
 
     return _composed(
         run,
-        name or _name("parallel", tools),
+        name
+        or composed_name(
+            "parallel", tools, [tools, max_concurrency, stop_on_error, timeout, description, retry]
+        ),
         description or f"Parallel execution of {len(tools)} tools",
         shared,
         timeout or _at_once(tools, at_once),
@@ -193,10 +197,10 @@ def conditional(
     chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]
     for chain in chains:
         _some(chain, "conditional")
+    parts = [tool for chain in chains for tool in chain]
+    made_of = [[branch.condition, branch.tools] for branch in branches]
     # Only the first tool surely runs.
-    shared = SharedArguments(
-        [tool for chain in chains for tool in chain], [chain[0] for chain in chains[:1]], alternatives=True
-    )
+    shared = SharedArguments(parts, [chain[0] for chain in chains[:1]], alternatives=True)
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
         share = shared.split(args)
@@ -220,8 +224,7 @@ def conditional(
 
     return _composed(
         run,
-        name
-        or _name("conditional", [tool for chain in chains for tool in chain], [len(one) for one in chains]),
+        name or composed_name("conditional", parts, [made_of, fallback, description, retry]),
         description or "Conditional tool execution based on runtime conditions",
         shared,
         _longest(chains),
@@ -299,13 +302,6 @@ def _together(
         value=value,
         source=error.source if error else "tool",
     )
-
-
-def _name(what: str, tools: Sequence[AnyTool], shape: Sequence[int] = ()) -> str:
-    """Return the names of the parts with a digest of them: `a_b` and `a`, `b` read alike, and long names are cut."""
-    parts = [tool.name for tool in tools]
-    digest = hashlib.sha256(f"{'+'.join(parts)} {[*shape]}".encode()).hexdigest()[:8]
-    return f"{'_'.join([what, *parts])[:55]}_{digest}"
 
 
 def _labels(tools: Sequence[AnyTool]) -> list[str]:
