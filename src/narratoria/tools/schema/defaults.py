@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from narratoria.errors import ToolValidationError
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.problems import of_tool, show_path
 from narratoria.tools.schema.references import MAPS, Place, References, children
 
@@ -87,7 +87,11 @@ class Defaults:
                 if keyword != "properties" or "default" not in node:
                     continue
                 default = self._fill_inside(copy.deepcopy(node["default"]), place, node, (id(node),))
-                if wrong := problems(child, default):
+                try:
+                    wrong = problems(child, default)
+                except ArgumentsInvalid as error:
+                    wrong = list(error.problems)
+                if wrong:
                     raise ToolValidationError(
                         f"{of_tool(name)}the default of {show_path(below)} does not fit: {'; '.join(wrong)}"
                     )

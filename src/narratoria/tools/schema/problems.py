@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import jsonschema_rs
@@ -12,11 +13,11 @@ import msgspec
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.state import lookup
+from narratoria.tools.schema.bounded_patterns import Validator, with_bounded_patterns
 from narratoria.tools.schema.dumping import dump
 from narratoria.tools.schema.texts import WORDS
 
 Schema: TypeAlias = dict[str, Any]
-Validator: TypeAlias = jsonschema_rs.Draft202012Validator
 Path: TypeAlias = Sequence[str | int]
 
 
@@ -59,16 +60,15 @@ _LIMITS: Final[Mapping[str, str]] = {
 
 
 def compile_schema(
-    schema: Schema, name: str, draft: type[Any] = jsonschema_rs.Draft202012Validator
+    schema: Schema, name: str, draft: Callable[..., Any] = jsonschema_rs.Draft202012Validator
 ) -> Validator:
     """Return a validator that never looks outside the schema, not for a `$ref` either."""
     try:
-        validator: Validator = draft(schema, validate_formats=True, retriever=_refuse)
+        return with_bounded_patterns(schema, partial(draft, schema, validate_formats=True, retriever=_refuse))
     except ValueError as error:
         raise ToolValidationError(
             f"{of_tool(name)}parameters are not a JSON Schema: {_fault(error)}"
         ) from None
-    return validator
 
 
 def _refuse(uri: str) -> Any:
@@ -306,7 +306,12 @@ def _wording(error: jsonschema_rs.ValidationError) -> str:
     if keyword == "multipleOf":
         return f"expected a multiple of {kind.multiple_of}{got}"
     if keyword == "pattern":
-        return f"expected {WORDS.get(kind.pattern) or f'text matching {kind.pattern}'}{got}"
+        if hasattr(kind, "error"):
+            return f"takes too many steps to match; give a shorter text{got}"
+        pattern = (
+            kind.pattern if hasattr(kind, "pattern") else kind.message
+        )  # the second is of one that counts
+        return f"expected {WORDS.get(pattern) or f'text matching {shorten(pattern, 200)}'}{got}"
     if keyword == "format":
         return f"expected {WORDS.get(kind.format) or f'a {kind.format}'}{got}"
     if keyword == "propertyNames":

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urljoin
 
 import jsonschema_rs
 
-from narratoria.tools.schema.problems import Schema, Validator
+from narratoria.tools.schema.bounded_patterns import Validator, with_bounded_patterns
+from narratoria.tools.schema.problems import Schema
 
 BASE: Final = "json-schema:///"  # the validator's own base for a schema without `$id`
 # `dependencies`, a list of `items` and `additionalItems` are of older drafts; `drafts` moves them.
@@ -167,9 +169,14 @@ class References:
                 resources[resource].setdefault("$defs", {})[_PROBE] = {"$ref": address}
                 address = f"{resource}#/$defs/{_PROBE}"
         registry = jsonschema_rs.Registry([(BASE, root)], draft=jsonschema_rs.Draft202012)
-        return jsonschema_rs.Draft202012Validator(
-            {"$ref": address}, validate_formats=True, registry=registry, base_uri=f"{BASE}{_PROBE}"
+        build = partial(
+            jsonschema_rs.Draft202012Validator,
+            {"$ref": address},
+            validate_formats=True,
+            registry=registry,
+            base_uri=f"{BASE}{_PROBE}",
         )
+        return with_bounded_patterns(root, build)
 
     def resource_of(self, node: Any) -> Any:
         """The schema with the `$id` that holds for a subschema; the whole document if there is none."""

@@ -14,11 +14,11 @@ import jsonschema_rs
 import msgspec
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.tools.schema.bounded_patterns import Validator
 from narratoria.tools.schema.json_types import complete, object_types
 from narratoria.tools.schema.problems import (
     KeyRules,
     Schema,
-    Validator,
     as_object,
     compile_schema,
     find_problems,

@@ -12,9 +12,8 @@ import enum
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-import jsonschema_rs
-
-from narratoria.tools.schema.problems import Schema, UnknownKeys, Validator, known_keys, types_of
+from narratoria.tools.schema.bounded_patterns import Validator
+from narratoria.tools.schema.problems import Schema, UnknownKeys, compile_schema, known_keys, types_of
 from narratoria.tools.schema.references import REFERENCES, Place, References, Scope
 
 
@@ -198,7 +197,7 @@ class KeyFinder:
     def _matches(self, pattern: str, key: str) -> bool:
         # by the validator's own engine: another one would read some patterns otherwise, and could hang on them
         if pattern not in self._patterns:
-            self._patterns[pattern] = jsonschema_rs.Draft202012Validator({"pattern": pattern})
+            self._patterns[pattern] = compile_schema({"pattern": pattern}, "")
         return self._patterns[pattern].is_valid(key)
 
     # --- what applies below ----------------------------------------------------------------------------
