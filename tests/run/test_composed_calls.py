@@ -1,6 +1,7 @@
 """Composed calls in a plan: what their parts say and change is said and given by the whole."""
 
 import asyncio
+import copy
 from typing import Any
 
 import pytest
@@ -190,3 +191,34 @@ async def test_the_summary_of_a_part_that_failed_is_not_told_for_the_whole():
         Session(), "go", narrator=Plans(whole), registry=ToolRegistry([whole]), settings=QUICK
     )
     assert "first is over" in result.narrative and "second" not in result.narrative
+
+
+@pytest.mark.parametrize(
+    "make, seconds",
+    [
+        (sequence, 90.0),
+        (parallel, 60.0),
+        (lambda tools: parallel(tools, max_concurrency=1), 90.0),
+        (lambda tools: conditional([Branch(lambda result, context: True, tools)]), 150.0),
+        (lambda tools: sequence([parallel(tools, name="inner"), *tools]), 150.0),
+    ],
+)
+async def test_a_plan_gives_a_composition_the_time_of_its_parts(make, seconds):
+    limits = []
+
+    async def slow(params: None, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    async def note(params, *, context: ToolContext) -> ToolResult[Any]:
+        limits.append(context.time_limit)
+        return await whole.handler(params, context=context)
+
+    declared = tool(description="Slow.", name="declared", timeout=60.0)(slow)
+    endless = tool(description="Slow.", name="endless", timeout=None)(slow)
+    whole = make([declared, endless])
+    assert whole.timeout is None
+    seen = copy.copy(whole)
+    seen.handler = note
+    (result,) = await execute({"toolId": "w", "toolPath": whole.name}, tools=[seen])
+    assert result.ok, result.error
+    assert limits == [seconds]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from narratoria.errors import (
     CANCELLED,
@@ -25,7 +25,7 @@ from narratoria.kinds.composed_names import composed_name
 from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
-from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
+from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
 
 AnyTool = Tool[Any, Any]
 COMPOSITION: Final = ToolKind("composition", made_of_tools=True)
@@ -125,7 +125,7 @@ def parallel(
         ),
         description or f"Parallel execution of {len(tools)} tools",
         shared,
-        timeout or _at_once(tools, at_once),
+        _Times(timeout, timeout) if timeout else _at_once(tools, at_once),
         retry,
     )
 
@@ -260,12 +260,19 @@ def _composed(
     name: str,
     description: str,
     shared: SharedArguments,
-    timeout: float | None,
+    times: _Times,
     retry: RetryPolicy,
 ) -> AnyTool:
     whole: AnyTool = Tool(
-        name, description, run, parameters=shared.parameters, timeout=timeout, retry=retry, kind=COMPOSITION
+        name,
+        description,
+        run,
+        parameters=shared.parameters,
+        timeout=times.declared,
+        retry=retry,
+        kind=COMPOSITION,
     )
+    whole.plan_timeout = times.in_plan
     whole.parse = shared.parse  # exact, where the published schema of several parts cannot be
     return whole
 
@@ -317,40 +324,50 @@ def _labels(tools: Sequence[AnyTool]) -> list[str]:
 # --- how long the whole may take: as long as its parts may, so that it cuts none of them short ----------------
 
 
-def _limit(tool: AnyTool) -> float | None:
-    """Return the longest time a call of the tool may take with all its retries; None if there is no limit."""
-    if tool.timeout is None:
-        return None
-    retries = tool.retry.max_retries
-    return tool.timeout * (retries + 1) + sum(tool.retry.backoff.longest(n + 1) for n in range(retries))
-
-
-def _limits(tools: Sequence[AnyTool]) -> list[float] | None:
-    limits = [limit for tool in tools if (limit := _limit(tool)) is not None]
-    return limits if len(limits) == len(tools) else None
-
-
-def _one_after_another(tools: Sequence[AnyTool]) -> float | None:
-    limits = _limits(tools)
-    return None if limits is None else sum(limits)
-
-
-def _at_once(tools: Sequence[AnyTool], places: int) -> float | None:
-    """Return a bound on the time of a schedule that keeps all places taken (Graham's bound); with a place for each
-    tool, the longest limit.
+class _Times(NamedTuple):
+    """The longest time that a call may take: as declared, None if there is no limit, and in a plan, which has one for
+    every call.
     """
-    limits = _limits(tools)
-    if limits is None:
-        return None
-    if places >= len(limits):
-        return max(limits)
-    return sum(limits) / places + max(limits) * (places - 1) / places
+
+    declared: float | None
+    in_plan: float
 
 
-def _longest(chains: Sequence[Sequence[AnyTool]]) -> float | None:
-    sums = [_one_after_another(chain) for chain in chains]
+def _times(tool: AnyTool) -> _Times:
+    """Return the longest times of a call of the tool with all its retries."""
+    retries = tool.retry.max_retries
+    waits = sum(tool.retry.backoff.longest(n + 1) for n in range(retries))
+    declared = None if tool.timeout is None else tool.timeout * (retries + 1) + waits
+    return _Times(declared, tool.plan_timeout * (retries + 1) + waits)
+
+
+def _combined(combine: Callable[[list[float]], float], times: Sequence[_Times]) -> _Times:
+    declared = [one.declared for one in times if one.declared is not None]
+    return _Times(
+        combine(declared) if len(declared) == len(times) else None, combine([one.in_plan for one in times])
+    )
+
+
+def _one_after_another(tools: Sequence[AnyTool]) -> _Times:
+    return _combined(sum, [*map(_times, tools)])
+
+
+def _at_once(tools: Sequence[AnyTool], places: int) -> _Times:
+    """Return a bound on the time of a schedule that keeps all places taken (Graham's bound); with a place for each
+    tool, the longest.
+    """
+
+    def bound(limits: list[float]) -> float:
+        if places >= len(limits):
+            return max(limits)
+        return sum(limits) / places + max(limits) * (places - 1) / places
+
+    return _combined(bound, [*map(_times, tools)])
+
+
+def _longest(chains: Sequence[Sequence[AnyTool]]) -> _Times:
+    if not chains:
+        return _Times(None, DEFAULT_TIMEOUT)
     # Every branch's first tool may run before one is taken, so their times add up.
     probes = _one_after_another([chain[0] for chain in chains])
-    if probes is None or any(one is None for one in sums):
-        return None
-    return probes + max((one or 0.0 for one in sums), default=0.0) or None
+    return _combined(sum, [probes, _combined(max, [*map(_one_after_another, chains)])])

@@ -36,7 +36,6 @@ from narratoria.session import Session
 from narratoria.tools.retry import RetryPolicy, plan_policy
 from narratoria.tools.tool import Tool
 
-CALL_TIMEOUT: Final = 30.0  # of a call whose tool declares none
 PLAN_TIMEOUT: Final = 60.0
 MAX_EXECUTIONS: Final = 3
 MAX_GENERATIONS: Final = 5
@@ -320,7 +319,7 @@ class _Run:
                 return self._without_running(call, "failed", INVALID_ARGUMENTS, reason, problems)
         limit = self.owner.call_timeout
         if limit is None:
-            limit = CALL_TIMEOUT if tool.timeout is None else tool.timeout
+            limit = tool.plan_timeout
         record = Call(
             call_id=f"{self.plan.request_id}:{call.tool_id}",
             tool_id=call.tool_id,

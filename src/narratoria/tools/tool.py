@@ -203,8 +203,8 @@ class Tool(Generic[P, R]):
 
     __slots__ = (
         "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
-        "kind", "name", "origin", "parameters", "params_type", "parse", "permissions", "preconditions", "result_type",
-        "retry", "skill", "timeout", "title",
+        "kind", "name", "origin", "parameters", "params_type", "parse", "permissions", "plan_timeout", "preconditions",
+        "result_type", "retry", "skill", "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -244,6 +244,7 @@ class Tool(Generic[P, R]):
         self.preconditions = tuple(preconditions)
         self.effects = tuple(effects)
         self.timeout = timeout
+        self.plan_timeout = DEFAULT_TIMEOUT if timeout is None else timeout  # a plan gives every call a limit
         self.retry = retry
         self.inline = inline
         self.skill = skill
