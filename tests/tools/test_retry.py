@@ -354,6 +354,25 @@ async def test_a_failing_effect_runs_the_handler_again_only_if_the_policy_names_
     assert result.error.code == "EFFECT_FAILED" and len(ran) == runs
 
 
+async def test_an_inner_tool_whose_effect_failed_is_not_run_again_with_the_handler_that_called_it():
+    ran = []
+
+    def cannot(context, result):
+        raise OSError("the disk is full")
+
+    async def work(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(1)
+        return ToolResult.ok(None)
+
+    async def call(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return await context.call(inner, {})
+
+    inner = Tool("work", "Works.", work, effects=[StateChangeEffect(state="x", value=1, apply=cannot)])
+    with no_waiting():
+        result = await ToolRegistry([Tool("call", "Calls.", call, retry=RetryPolicy(3))]).execute("call", {})
+    assert result.error.code == "EFFECT_FAILED" and len(ran) == 1
+
+
 async def test_a_tool_that_itself_says_effect_failed_is_retried_like_any_other():
     ran = []
 

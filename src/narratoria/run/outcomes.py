@@ -114,9 +114,12 @@ def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
 
 
 def _as_its_own(result: ToolResult[Any]) -> ToolResult[Any]:
-    """Return a failure as the handler's own, also if it passes on the failure of an inner call."""
+    """Return a failure as the handler's own, also if it passes on the failure of an inner call.
+
+    A failed effect stays one: the inner handler has done its work, and must not be run again with the outer one.
+    """
     error = result.failure
-    if error is None or error.source == "tool":
+    if error is None or error.source == "tool" or error.code == EFFECT_FAILED:
         return result
     return msgspec.structs.replace(result, failure=msgspec.structs.replace(error, source="tool"))
 
