@@ -197,6 +197,18 @@ async def test_an_effect_whose_compensation_cannot_be_told_is_listed_and_left(
     await journal.close()
 
 
+async def test_an_effect_without_a_rollback_is_listed_as_staying_before_and_after(store: Store) -> None:
+    registry = Bells().registry("a", rollback=None)
+    journal = new_game(store)
+    await play(journal, registry, "ring 1")
+    preview = await preview_undo(journal, registry)
+    assert preview.compensated == []
+    assert preview.irreversible == ["ring: bell a (it has an apply but no rollback)"]
+    outcome = await undo(journal, registry)
+    assert (outcome.compensated, outcome.irreversible) == ([], preview.irreversible)
+    await journal.close()
+
+
 async def test_a_redo_is_refused_only_for_what_was_really_taken_back(make_store) -> None:
     bells = Bells()
     store = make_store()

@@ -96,6 +96,8 @@ def _obstacle(
     effect = effect_of(tool, applied)
     if effect is None:
         return stays("its tool has changed since")
+    if effect.rollback is None:
+        return stays("it has an apply but no rollback")
     by = effect.rollback.tool if isinstance(effect.rollback, Compensation) else None
     if isinstance(by, str) and not registry.has(by):
         return stays(f"the tool that takes it back, {by!r}, is not here", lacks_tool=True)
