@@ -11,7 +11,6 @@ import msgspec
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, Notice
 from narratoria.run.plan import ExecutionResult, PlanDocument, PlanMetadata, PlannedCall
-from narratoria.tools.schema import dump
 from narratoria.tools.tool import Tool
 
 
@@ -42,7 +41,7 @@ class ToolCard:
 
 def card(tool: Tool[Any, Any]) -> ToolCard:
     """The tool as narrators see it."""
-    examples = [{"description": one.description, "input": dump(one.input)} for one in tool.examples]
+    examples = [{"description": one.description, "input": one.arguments} for one in tool.examples]
     return ToolCard(tool.name, tool.description, tool.parameters, examples, tool.skill)
 
 

@@ -162,6 +162,11 @@ class ToolExample(msgspec.Struct, Generic[P, R], frozen=True):
     input: P
     output: R | None = None
 
+    @property
+    def arguments(self) -> Any:
+        """The input as a call has it: JSON data, and `{}` for a tool without parameters."""
+        return {} if self.input is None else schema.dump(self.input)
+
 
 class ToolHandler(Protocol[P_contra, R]):
     """The function that does a tool's work: `def handle(params, *, context) -> ToolResult[R]`, plain or async."""
@@ -288,11 +293,12 @@ class Tool(Generic[P, R]):
                 ("input", example.input, self.params_type),
                 ("output", example.output, self.result_type),
             ):
-                wrong = None if value is None else mismatch(value, expected)
+                nothing = value is None or (value == {} and expected in (None, type(None)))
+                wrong = None if nothing else mismatch(value, expected)
                 if wrong is not None:
                     raise ToolValidationError(f"{where}.{label}: expected {wrong}")
             try:
-                self.parse(schema.dump(example.input))
+                self.parse(example.arguments)
             except ToolValidationError as error:
                 raise ToolValidationError(f"{where}.input: {error}") from None
 

@@ -17,6 +17,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
 )
 from narratoria.kinds.function import tool
+from narratoria.narrator.protocol import card
 from narratoria.run.executor import ToolExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session, ToolInvoked
@@ -482,3 +483,16 @@ async def test_a_failed_sibling_leaves_its_neighbour_s_work_in_state_memory_and_
     assert world.session.state["good"] is True
     assert world.session.memory.keys("working") == ["good"]
     assert world.files.list() == ["good", "note"]
+
+
+@pytest.mark.parametrize("given", [None, {}])
+def test_a_tool_without_parameters_has_examples(given: Any) -> None:
+    async def wait(params: None, *, context: ToolContext) -> ToolResult[int]:
+        return ToolResult.ok(1)
+
+    waits = Tool[None, int]("wait", "Waits.", wait, [ToolExample("wait a moment", given, 1)])
+    prompt = Prompt(
+        ns="n", key="k", sections=[MarkdownSection(title="T", key="t", template="x", tools=[waits])]
+    )
+    assert "- wait a moment: `{}` gives `1`" in prompt.render().text
+    assert card(waits).examples == [{"description": "wait a moment", "input": {}}]

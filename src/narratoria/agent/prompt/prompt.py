@@ -245,7 +245,7 @@ def _check_examples(tool: Tool[Any, Any], *, where: str) -> None:
     # 002, "Prompt Rendering".
     for index, example in enumerate(tool.examples):
         try:
-            tool.parse(schema.dump(example.input))
+            tool.parse(example.arguments)
             if fields_of(tool.result_type) is not None and example.output is not None:
                 msgspec.convert(schema.dump(example.output), tool.result_type)
         except ArgumentsInvalid as problem:
@@ -265,5 +265,5 @@ def _examples(tool: Tool[Any, Any]) -> str:
     lines = [f"Examples of `{tool.name}`:", ""]
     for example in tool.examples:
         gives = "" if example.output is None else f" gives `{schema.dump_json(example.output)}`"
-        lines.append(f"- {example.description}: `{schema.dump_json(example.input)}`{gives}")
+        lines.append(f"- {example.description}: `{schema.dump_json(example.arguments)}`{gives}")
     return "\n".join(lines)
