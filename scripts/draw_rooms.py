@@ -25,7 +25,7 @@ ROOMS: Mapping[str, str] = {
     "prose": "Markdown as safe HTML",
     "tools": "the definition of a tool: context, retry, deadline, schema, contract",
     "session": "the world: drafts, memory, assets, resources",
-    "kinds": "factories that return a Tool: function, process, composition",
+    "kinds": "factories that return a Tool: function, process, composition, MCP servers",
     "run": "the pipeline and plans",
     "store": "the journal, SQLite, PostgreSQL, import and salvage",
     "agent": "prompts, models and the agent loop",

@@ -6,7 +6,7 @@ errors, bounds, events, state     exceptions, limits on documents, the event typ
 spelling, strict_json, prose      the specifications' own names, JSON without duplicate keys, Markdown as safe HTML
 tools        the definition of a tool, its context, retry, deadline, schema and contract
 session      the world: state, drafts, memory, assets, resources
-kinds        factories that return a Tool: function, composition, process, library
+kinds        factories that return a Tool: function, composition, process, mcp
 run          the pipeline, the registry, plans and their checks
 store        the journal, SQLite, PostgreSQL, export, import, salvage, replay
 agent        prompts, adapters to language models, the agent loop, the planning tools
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from narratoria.errors import NarratoriaError, PlanRejected
     from narratoria.kinds.compose import Branch, conditional, parallel, sequence
     from narratoria.kinds.function import function_tool, tool
+    from narratoria.kinds.mcp.mcp_tools import McpServers, mcp_tools
     from narratoria.kinds.process.process_tool import process_tool
     from narratoria.play.turn import TurnResult, take_turn
     from narratoria.run.executor import ToolExecutor
@@ -53,6 +54,7 @@ _PUBLIC: Final = {
     "narratoria.errors": "NarratoriaError PlanRejected",
     "narratoria.kinds.compose": "Branch conditional parallel sequence",
     "narratoria.kinds.function": "function_tool tool",
+    "narratoria.kinds.mcp.mcp_tools": "McpServers mcp_tools",
     "narratoria.kinds.process.process_tool": "process_tool",
     "narratoria.run.executor": "ToolExecutor",
     "narratoria.run.plan": "CallResult ExecutionResult PlanDocument PlannedCall",
@@ -89,6 +91,7 @@ __all__ = [
     "Branch",
     "CallResult",
     "ExecutionResult",
+    "McpServers",
     "NarratoriaError",
     "PlanDocument",
     "PlanExecutor",
@@ -108,6 +111,7 @@ __all__ = [
     "__version__",
     "conditional",
     "function_tool",
+    "mcp_tools",
     "parallel",
     "process_tool",
     "sequence",

@@ -113,7 +113,7 @@ async def test_plans_and_stories_find_a_tool_of_another_kind_by_its_manifest(
 
 
 def test_an_unknown_kind_names_those_there_are(tmp_path: Path, url: str) -> None:
-    with pytest.raises(ToolValidationError, match="no kind of tool 'http'; known: process"):
+    with pytest.raises(ToolValidationError, match="no kind of tool 'http'; known: mcp, process"):
         load_tool(write_http_tool(tmp_path, url))
 
 

@@ -13,8 +13,16 @@ from narratoria.tools.tool import Tool
 
 Loader: TypeAlias = Callable[[Path, Manifest], Tool[Any, Any]]
 
+
+def _mcp(path: Path, manifest: Manifest) -> Tool[Any, Any]:
+    from narratoria.kinds.mcp.mcp_tools import manifest_tool  # few need it
+
+    return manifest_tool(path, manifest)
+
+
 # One line for each kind that a manifest may name under `kind`.
 KINDS: Final[dict[str, Loader]] = {
+    "mcp": _mcp,
     "process": lambda path, manifest: process_tool(path, manifest=manifest),
 }
 

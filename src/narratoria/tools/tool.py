@@ -47,6 +47,8 @@ P_contra = TypeVar("P_contra", contravariant=True)
 R = TypeVar("R")
 
 NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}")
+SERVER_NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}\.[a-z0-9_-]{1,64}")
+LONGEST_DESCRIPTION: Final = 200
 DEFAULT_TIMEOUT: Final = 30.0
 
 
@@ -189,6 +191,9 @@ class ToolKind(msgspec.Struct, frozen=True):
     """The value is the merge of the call's patches, which the journal has already."""
     made_of_tools: bool = False
     """True for a composition: a failed part keeps its verdict, and the time limit follows from the parts."""
+    foreign: bool = False
+    """True for tools that were not written for us, such as those of an MCP server: they are named `server.tool`, and
+    the rules for our own authors, such as the length of a description, do not refuse them."""
 
 
 FUNCTION: Final = ToolKind("function")
@@ -239,7 +244,7 @@ class Tool(Generic[P, R]):
         permissions: Sequence[str] = (),
         kind: ToolKind = FUNCTION,
         title: str | None = None,
-        origin: Path | None = None,
+        origin: Path | str | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -257,12 +262,12 @@ class Tool(Generic[P, R]):
         self.kind = kind
         self.title = title
         self.ends_itself = kind.ends_itself
-        self.origin = origin  # the file it was loaded from
+        self.origin = origin  # the file it was loaded from, or the server it is of, in words
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
-        _check_name(name)
-        _check_text(description, f"tool {name!r}: description")
+        _check_name(name, kind)
+        _check_text(description, f"tool {name!r}: description", kind)
         if not callable(handler):
             raise ToolValidationError(f"tool {name!r}: handler is not callable: {handler!r}")
         if timeout is not None and not timeout > 0:
@@ -312,7 +317,9 @@ def fold_name(name: str) -> str:
     return name.replace(":", "_") if isinstance(name, str) else ""
 
 
-def _check_name(name: str) -> None:
+def _check_name(name: str, kind: ToolKind) -> None:
+    if isinstance(name, str) and kind.foreign and SERVER_NAME_PATTERN.fullmatch(name):
+        return
     if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
         raise ToolValidationError(
             f"tool name {name!r}: use 1-64 of the characters a-z 0-9 _ - (so web:scrape becomes web_scrape)"
@@ -338,9 +345,10 @@ def _check_made(
         )
 
 
-def _check_text(text: str, what: str) -> None:
-    if not isinstance(text, str) or not len(text.strip()) >= 1 or len(text) > 200:
-        raise ToolValidationError(f"{what}: needs 1-200 characters, got {len(str(text))}")
+def _check_text(text: str, what: str, kind: ToolKind = FUNCTION) -> None:
+    if isinstance(text, str) and text.strip() and (kind.foreign or len(text) <= LONGEST_DESCRIPTION):
+        return
+    raise ToolValidationError(f"{what}: needs 1-{LONGEST_DESCRIPTION} characters, got {len(str(text))}")
 
 
 def _handler_types(handler: Callable[..., Any]) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from narratoria.errors import PromptValidationError
-from narratoria.tools.tool import Tool
+from narratoria.tools.tool import LONGEST_DESCRIPTION, Tool
 
 
 class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -31,8 +31,9 @@ def redescribed(tool: Tool[Any, Any], description: str, *, where: str) -> Tool[A
         raise PromptValidationError(
             f"{where}: tool {tool.name!r} does not accept overrides; remove its override"
         )
-    if not isinstance(description, str) or not description.strip() or len(description) > 200:
-        raise PromptValidationError(f"{where}: the description of {tool.name!r} needs 1-200 characters")
+    most = len(description) if tool.kind.foreign else LONGEST_DESCRIPTION
+    if not isinstance(description, str) or not description.strip() or len(description) > most:
+        raise PromptValidationError(f"{where}: the description of {tool.name!r} needs 1-{most} characters")
     changed = copy.copy(tool)
     changed.description = description
     return changed

@@ -46,8 +46,12 @@ class Child:
         self.stderr = stderr
 
 
-def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None) -> Child:
+def spawn(
+    argv: list[str], stdin: bytes, env: Environment, cwd: str | None = None, *, hold_stdin: bool = False
+) -> Child:
     """Start `argv` in a new session. Its stdin already holds the input that fits; the rest is `unsent`.
+
+    With `hold_stdin`, its stdin stays open when everything is written, for a conversation.
 
     A session, not only a process group: its leader cannot leave the group by which we end it, and no process of the
     tool's can join a group of ours. posix_spawn, because it does not copy the page tables of a large parent. A pipe
@@ -69,7 +73,7 @@ def spawn(argv: list[str], stdin: bytes, env: Environment, cwd: str | None = Non
     os.close(out_write)
     os.close(err_write)
     unsent = memoryview(stdin)[sent:]
-    if not unsent:
+    if not unsent and not hold_stdin:
         os.close(in_write)
         in_write = -1
     return Child(pid, in_write, unsent, out_read, err_read)

@@ -1,0 +1,464 @@
+"""A connection to an MCP server: opened when first needed, shared by calls, and opened again after it ended.
+
+One task owns a connection from its start to its end, since the official client has to be entered and left in one task;
+calls use it from theirs. A call that takes too long is cancelled at the server, and the server is then asked for a sign
+of life: one that gives none hangs, and is ended. There is no restart in the background: the next call makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from narratoria.errors import (
+    EXECUTION_FAILED,
+    PROTOCOL_ERROR,
+    TIMEOUT,
+    CallFailure,
+    NarratoriaError,
+    ToolFailure,
+)
+from narratoria.events import LogLevel
+from narratoria.kinds.mcp.server_file import McpServer
+from narratoria.kinds.process.launch import LaunchRefused
+from narratoria.tools.tool import ToolContext
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp import Client
+
+    from narratoria.kinds.mcp.server_process import ServerProcess
+
+logger = logging.getLogger("narratoria.mcp")
+
+LIST_TIMEOUT: Final = 30.0
+LIFE_SIGN: Final = 3.0  # seconds for a sign of life after a call took too long
+CLOSING: Final = 10.0
+RELIST_PAUSE: Final = 0.1  # changes within it make one new list
+MOST_PAGES: Final = 100
+MOST_TOOLS: Final = 5_000
+MOST_NOTES: Final = 1_000  # notifications of one call that become events
+SSE_EVENT_BYTES: Final = 32 * 1024 * 1024
+_LEVELS: Final[dict[str, LogLevel]] = {
+    "debug": "debug", "info": "info", "notice": "info", "warning": "warn",
+}  # fmt: skip
+INSTALL: Final = "pip install 'narratoria[mcp]'"
+
+
+class ServerUnavailable(NarratoriaError):
+    """A server cannot be reached or did not start; the message says why."""
+
+    def __init__(self, message: str, code: str = EXECUTION_FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def check_installed() -> None:
+    """Raise `ServerUnavailable`, with the command that helps, if the package `mcp` is missing."""
+    try:
+        import mcp  # noqa: F401
+    except ImportError as error:
+        raise ServerUnavailable(f"MCP servers need the extra 'mcp' ({error}); run: {INSTALL}") from None
+    for name in ("mcp", "client"):  # its own names; without a handler Python would print its warnings
+        logging.getLogger(name).addHandler(logging.NullHandler())
+
+
+class _Live:
+    """One life of a connection, in one event loop."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[None] | None = None
+        self.client: Client | None = None
+        self.process: ServerProcess | None = None
+        self.settled = asyncio.Event()
+        """Set while it can be used, and once it is over."""
+        self.news = asyncio.Event()
+        self.closing = False
+        self.doubted = False
+        self.changed = False
+        self.over = False
+        self.failure: ServerUnavailable | None = None
+        self.calls: dict[int, _Notes] = {}
+        self.told_noise = 0
+
+    def wake(self) -> None:
+        self.news.set()
+
+    def close(self) -> None:
+        self.closing = True
+        self.wake()
+
+    def doubt(self) -> None:
+        """Ask for a sign of life; calls wait meanwhile."""
+        if not self.over:
+            self.doubted = True
+            self.settled.clear()
+            self.wake()
+
+
+class Connection:
+    """A server, as the calls of one registry share it. It may be used in several event loops, one after the other."""
+
+    def __init__(self, server: McpServer) -> None:
+        self.server = server
+        self.on_change: Callable[[list[mcp_types.Tool]], None] | None = None
+        """Called with the new list when the server says that its tools changed."""
+        self._lives: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Live] = weakref.WeakKeyDictionary()
+        self._remarks: list[str] = []
+
+    # --- using ------------------------------------------------------------------------------------------
+
+    async def list_tools(self) -> list[mcp_types.Tool]:
+        """Return the tools of the server; raise `ServerUnavailable`."""
+        live = await self._ready()
+        try:
+            return await self._list(live)
+        except Exception as error:  # foreign code: whatever it raises, the server cannot be used
+            raise ServerUnavailable(
+                f"{self._who}: its tools cannot be listed: {await self._why(live, error)}"
+            ) from error
+
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], context: ToolContext
+    ) -> mcp_types.CallToolResult:
+        """Call a tool within the call's time limit. Raises `ToolFailure`."""
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        name, live = context.tool.name, None
+        bound = asyncio.timeout(context.time_limit)
+        try:
+            async with bound:
+                live = await self._ready()
+                assert live.client is not None  # noqa: S101 - a settled one has it
+                with self._heard(live, context) as notes:
+                    return await live.client.call_tool(
+                        tool, dict(arguments), progress_callback=notes.progress
+                    )
+        except TimeoutError as error:
+            if not bound.expired():
+                raise CallFailure(EXECUTION_FAILED, f"{name}: {await self._why(live, error)}") from error
+            raise self._too_late(context, live) from None
+        except ServerUnavailable as error:
+            raise CallFailure(error.code, f"{name}: {error}") from error
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                raise await self._cut_off(name, live, error) from None
+            text = self._safe(error.message) or "the server refused the call"
+            if text == "Session terminated" and live is not None:
+                live.close()  # the next call begins another
+            raise ToolFailure(EXECUTION_FAILED, f"{name}: {text}", details={"mcpCode": error.code}) from None
+        except (
+            RuntimeError,
+            ValueError,
+        ) as error:  # of the client: the answer is not what the server promised
+            raise CallFailure(PROTOCOL_ERROR, f"{name}: {self._safe(str(error))[:2000]}") from None
+
+    def _too_late(self, context: ToolContext, live: _Live | None) -> CallFailure:
+        said = f"{context.tool.name}: no result within {context.time_limit:g} s"
+        if live is None:
+            said += f"; {self._who} is not ready yet"
+        else:
+            live.doubt()
+            said += f"; {self._who} was told to stop the call"
+        advice = "allow more time with --timeout, or `timeout` under `narratoria` in the file of servers"
+        return CallFailure(TIMEOUT, said, suggestions=[advice])
+
+    async def _cut_off(self, name: str, live: _Live | None, error: Exception) -> CallFailure:
+        why = await self._why(live, error)
+        fault = live.process.fault if live is not None and live.process is not None else None
+        code = EXECUTION_FAILED if fault is None else fault[0]
+        return CallFailure(code, f"{name}: {self._who} {why}; it is started again when it is needed")
+
+    async def close(self) -> None:
+        """End the connection of the running loop, the process of the server included."""
+        live = self._lives.pop(asyncio.get_running_loop(), None)
+        if live is not None and live.task is not None:
+            live.close()
+            await asyncio.wait([live.task], timeout=CLOSING)
+
+    @property
+    def _who(self) -> str:
+        return f"the MCP server {self.server.name!r}"
+
+    def _safe(self, text: str) -> str:
+        return self.server.redaction.text(text)
+
+    # --- one life -----------------------------------------------------------------------------------------
+
+    async def _ready(self) -> _Live:
+        """Return the connection of this loop, started if it is not; raise `ServerUnavailable`."""
+        loop = asyncio.get_running_loop()
+        for _ in range(3):  # it may end while we wait for it
+            live = self._lives.get(loop)
+            if live is None or live.over:
+                if live is not None and live.failure is None and not live.closing:
+                    self._remarks.append(f"{self._who} had ended and was started again")
+                check_installed()
+                live = self._lives[loop] = _Live()
+                live.task = loop.create_task(self._serve(live), name=f"mcp {self.server.name}")
+            await live.settled.wait()
+            if live.failure is not None:
+                raise live.failure
+            if not live.over:
+                return live
+        raise ServerUnavailable(f"{self._who} ends again and again")
+
+    async def _serve(self, live: _Live) -> None:
+        """Own a connection: open it, attend to it, and close it."""
+        limit = self.server.settings.start_timeout
+        bound = asyncio.timeout(limit)
+        started = False
+        try:
+            async with bound, self._opened(live) as client:
+                bound.reschedule(None)
+                live.client, started = client, True
+                live.settled.set()
+                await self._attend(live, client)
+        except TimeoutError:
+            live.failure = (
+                None if started else self._not_started(live, f"it was not ready within {limit:g} s")
+            )
+        except LaunchRefused as error:
+            live.failure = ServerUnavailable(
+                f"{self._who} could not be started: {self._safe(str(error))}", error.code
+            )
+        except Exception as error:  # foreign code: its end, however it comes, is the connection's end
+            if started:
+                logger.info("%s: %s", self._who, self._safe(_in_words(error)))
+            else:
+                live.failure = self._not_started(live, self._safe(_in_words(error)))
+        finally:
+            live.over, live.client = True, None
+            live.settled.set()
+
+    def _not_started(self, live: _Live, why: str) -> ServerUnavailable:
+        if live.process is not None:
+            ending = live.process.ending
+            why = ending if live.process.fault or not why.startswith("it was") else f"{why}; it {ending}"
+        return ServerUnavailable(f"{self._who} did not start ({self.server.where}): {why}")
+
+    @contextlib.asynccontextmanager
+    async def _opened(self, live: _Live) -> AsyncIterator[Client]:
+        import mcp_types
+        from mcp import Client
+
+        from narratoria import __version__
+
+        async def on_message(message: object) -> None:
+            if isinstance(message, mcp_types.ToolListChangedNotification):
+                live.changed = True
+                live.wake()
+
+        async def on_log(params: mcp_types.LoggingMessageNotificationParams) -> None:
+            self._note_log(live, params)
+
+        async with self._transport(live) as transport:
+            # No callback for elicitation, sampling and roots: the client then says that it has none of them, and
+            # answers a server that asks all the same with "not supported".
+            client = Client(
+                transport,
+                message_handler=on_message,
+                logging_callback=on_log,
+                log_level="info",
+                cache=None,
+                client_info=mcp_types.Implementation(name="narratoria", version=__version__),
+            )
+            async with client:
+                yield client
+
+    @contextlib.asynccontextmanager
+    async def _transport(self, live: _Live) -> AsyncIterator[Any]:
+        server = self.server
+        if server.transport == "stdio":
+            from narratoria.kinds.mcp.server_process import ServerProcess
+
+            live.process = ServerProcess(server, live.wake)
+            yield live.process.connected()
+        elif server.transport == "sse":
+            from mcp.client.sse import sse_client
+
+            yield sse_client(server.url, headers=dict(server.headers))
+        else:
+            from mcp.client.streamable_http import streamable_http_client
+            from mcp.shared._httpx_utils import create_mcp_http_client
+
+            async with create_mcp_http_client(headers=dict(server.headers)) as http:
+                yield streamable_http_client(server.url, http_client=http, max_sse_event_size=SSE_EVENT_BYTES)
+
+    async def _attend(self, live: _Live, client: Client) -> None:
+        """Wait for the end, and meanwhile see to doubts and to changed lists."""
+        listening = asyncio.create_task(_listen(live, client))
+        try:
+            while not live.closing and not (live.process is not None and live.process.over):
+                await live.news.wait()
+                live.news.clear()
+                if live.doubted and not live.closing:
+                    if not await _answers(client):
+                        if live.process is not None:
+                            live.process.hung = True
+                        logger.warning("%s gave no sign of life and was ended", self._who)
+                        return
+                    live.doubted = False
+                    live.settled.set()
+                if live.changed and not live.closing:
+                    await asyncio.sleep(RELIST_PAUSE)
+                    live.changed = False
+                    await self._relist(live)
+        finally:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+    async def _relist(self, live: _Live) -> None:
+        if self.on_change is None:
+            return
+        try:
+            self.on_change(await self._list(live))
+        except Exception as error:  # foreign code; the tools stay as they were
+            logger.warning(
+                "%s: its changed tools cannot be listed: %s", self._who, self._safe(_in_words(error))
+            )
+
+    async def _list(self, live: _Live) -> list[mcp_types.Tool]:
+        client = live.client
+        if client is None or client.server_capabilities.tools is None:
+            return []
+        found: list[mcp_types.Tool] = []
+        cursor = None
+        async with asyncio.timeout(LIST_TIMEOUT):
+            for _ in range(MOST_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                found += page.tools
+                if page.next_cursor is None or page.next_cursor == cursor or len(found) >= MOST_TOOLS:
+                    break
+                cursor = page.next_cursor
+        return found[:MOST_TOOLS]
+
+    async def _why(self, live: _Live | None, error: BaseException) -> str:
+        """Return the reason of a failure: the way the process ended, if it did."""
+        if live is not None and live.process is not None and live.task is not None:
+            if live.process.over or live.closing:
+                await asyncio.wait([live.task], timeout=CLOSING)
+            if live.process.hung:
+                return "gave no sign of life and was ended"
+            if live.over:
+                return live.process.ending
+        return self._safe(_in_words(error))
+
+    # --- notifications ------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _heard(self, live: _Live, context: ToolContext) -> Any:
+        """Let the notifications of the server become events of this call, while it runs."""
+        notes = _Notes(context, self._safe)
+        live.calls[id(notes)] = notes
+        try:
+            yield notes
+        finally:
+            del live.calls[id(notes)]
+            for remark in self._take_remarks(live):
+                context.session.report(remark)
+
+    def _take_remarks(self, live: _Live) -> list[str]:
+        remarks, self._remarks = self._remarks, []
+        process = live.process
+        if process is not None and process.noise > live.told_noise:
+            live.told_noise = process.noise
+            lines = "1 line" if process.noise == 1 else f"{process.noise:,} lines"
+            remarks.append(
+                f"{self._who} wrote to stdout what is no message, {lines} so far, which were skipped: "
+                f"{', '.join(process.noise_heads)}; it should write them to stderr"
+            )
+        return remarks
+
+    def _note_log(self, live: _Live, params: mcp_types.LoggingMessageNotificationParams) -> None:
+        level = _LEVELS.get(params.level, "error")
+        text = params.data if isinstance(params.data, str) else _json(params.data)
+        if live.calls:  # a log names no call: the newest is the likeliest
+            fields = {"logger": params.logger} if params.logger else {}
+            next(reversed(live.calls.values())).note(text, level, fields)
+        else:
+            logger.log(
+                getattr(logging, {"warn": "WARNING"}.get(level, level.upper())),
+                "%s: %s",
+                self._who,
+                self._safe(text),
+            )
+
+
+class _Notes:
+    """The notifications of one call, as events; those beyond the cap are counted only."""
+
+    def __init__(self, context: ToolContext, safe: Callable[[str], str]) -> None:
+        self._context = context
+        self._safe = safe
+        self._count = 0
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        fields: dict[str, Any] = {"done": progress}
+        if total:
+            fields["progress"] = min(1.0, max(0.0, progress / total))
+            fields["total"] = total
+        self.note(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"), "info", fields)
+
+    def note(self, text: str, level: LogLevel, fields: Mapping[str, Any]) -> None:
+        self._count += 1
+        if self._count == MOST_NOTES:
+            text, level, fields = f"more than {MOST_NOTES:,} notifications; the rest is left out", "warn", {}
+        if self._count <= MOST_NOTES:
+            self._context.log(self._safe(text)[:10_000], level, **fields)
+
+
+async def _listen(live: _Live, client: Client) -> None:
+    """Hear of changed tools on connections that send such news only on request (2026-07-28)."""
+    from mcp import MCPError
+    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+    tools = client.server_capabilities.tools
+    if tools is None or not tools.list_changed:
+        return
+    try:
+        async with client.listen(tools_list_changed=True) as subscription:
+            async for _ in subscription:
+                live.changed = True
+                live.wake()
+    except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError) as error:
+        logger.debug("no news of changed tools: %s", error)
+
+
+async def _answers(client: Client) -> bool:
+    """Tell if the server gives a sign of life; an error is one too."""
+    from mcp import MCPError
+    from mcp_types import CONNECTION_CLOSED
+
+    try:
+        async with asyncio.timeout(LIFE_SIGN):
+            if client.session.discover_result is not None:  # 2026-07-28 has no ping
+                await client.session.send_discover(client.protocol_version)
+            else:
+                await client.session.send_ping()
+    except TimeoutError:
+        return False
+    except MCPError as error:
+        return error.code != CONNECTION_CLOSED
+    return True
+
+
+def _in_words(error: BaseException) -> str:
+    """Return an exception in words; of a group, the first that is no group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__
+
+
+def _json(data: Any) -> str:
+    import msgspec
+
+    try:
+        return msgspec.json.encode(data).decode()
+    except (TypeError, ValueError):
+        return str(data)

@@ -1,0 +1,320 @@
+"""The tools of MCP servers as ours: `mcp_tools(…)`, and what keeps a registry in step with its servers."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
+
+import msgspec
+
+from narratoria.errors import ToolValidationError
+from narratoria.events import JsonObject
+from narratoria.kinds.from_manifest import permissions_of, tool_from_manifest
+from narratoria.kinds.manifest import Manifest
+from narratoria.kinds.mcp.connection import Connection, ServerUnavailable
+from narratoria.kinds.mcp.foreign_names import our_names
+from narratoria.kinds.mcp.mcp_results import as_tool_result
+from narratoria.kinds.mcp.server_file import (
+    McpServer,
+    ServerFile,
+    ToolSettings,
+    read_server_file,
+    servers_from_data,
+)
+from narratoria.kinds.process.custody import sweep
+from narratoria.tools import schema
+from narratoria.tools.contract import Effect, effects_from_data, preconditions_from_data
+from narratoria.tools.contract.effects import EffectCall
+from narratoria.tools.retry import RetryPolicies, policy_from_data
+from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
+
+if TYPE_CHECKING:
+    import mcp_types
+
+MCP: Final = ToolKind("mcp", ends_itself=True, foreign=True)
+MCP_MANIFEST: Final = ToolKind("mcp", ends_itself=True)
+LONGEST_TEXT: Final = 20_000  # characters of a description
+_ANYTHING: Final = {"type": "object", "additionalProperties": True}
+
+AnyTool = Tool[Any, Any]
+
+
+class Catalogue(Protocol):
+    """The part of a registry that is kept in step with the servers."""
+
+    tools: dict[str, AnyTool]
+
+    def register(self, tool: AnyTool) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsideEffect(Effect):
+    """An effect at a server that we cannot take back. A tool has it unless its server says that it only reads."""
+
+    type: ClassVar[str] = "outside"
+    keys: ClassVar[Mapping[str, JsonObject]] = {}
+    required_keys: ClassVar[tuple[str, ...]] = ()
+    undoable: ClassVar[bool] = False
+    reversible: bool = False
+
+    @property
+    def reaches_outside(self) -> bool:
+        return True
+
+    def consequence(self) -> str:
+        return "acts outside the session"
+
+    async def perform(self, a_call: EffectCall) -> Any:
+        return None
+
+
+def mcp_tools(
+    servers: str | Path | Mapping[str, Any] | ServerFile,
+    *,
+    only: Collection[str] | None = None,
+    cwd: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> McpServers:
+    """Return the MCP servers of a file, or of data of the same shape, to be opened with `async with`.
+
+    `only` names the servers to take, by our names for them; `cwd` is the folder in which programs without one of their
+    own run; `env` replaces the environment that `${VAR}` is looked up in. Raises `ServersInvalid` for a file that
+    cannot be read. Nothing is started here.
+    """
+    if isinstance(servers, ServerFile):
+        found = servers
+    elif isinstance(servers, Mapping):
+        found = servers_from_data(servers, cwd=None if cwd is None else Path(cwd).absolute(), env=env)
+    else:
+        found = read_server_file(servers, env=env)
+    return McpServers(found, only=only)
+
+
+class McpServers:
+    """MCP servers and their tools. As a context, it lists the tools at the beginning and ends the servers at the end.
+
+    Iterating over it gives the tools; `follow` registers them and keeps a registry in step with the servers.
+    """
+
+    def __init__(self, found: ServerFile, *, only: Collection[str] | None = None) -> None:
+        taken = [one for one in found.servers if only is None or one.name in only]
+        self._sources = {one.name: _Source(one, self._changed) for one in taken}
+        self.problems: dict[str, str] = {
+            name: why for name, why in found.problems.items() if only is None or name in only
+        }
+        """Servers that cannot be used, each with the reason."""
+        self._registries: list[Catalogue] = []
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the servers, those that cannot be used included."""
+        return [*self._sources, *self.problems.keys() - self._sources.keys()]
+
+    @property
+    def tools(self) -> list[AnyTool]:
+        return [tool for source in self._sources.values() for tool in source.tools]
+
+    @property
+    def notes(self) -> list[str]:
+        """Remarks on the tools: names that were mapped, and schemas that cannot be checked here."""
+        return [note for source in self._sources.values() for note in source.notes]
+
+    def __iter__(self) -> Iterator[AnyTool]:
+        return iter(self.tools)
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.open()
+            if self.problems:
+                raise ServerUnavailable("; ".join(self.problems.values()))
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the servers that are not open yet and list their tools, all at once. A server that cannot be used goes
+        to `problems`, and hides no other.
+        """
+        waiting = [one for one in self._sources.values() if not one.listed]
+        outcomes = await asyncio.gather(*[one.look() for one in waiting], return_exceptions=True)
+        for source, outcome in zip(waiting, outcomes, strict=True):
+            name = source.server.name
+            if isinstance(outcome, ServerUnavailable):
+                self.problems[name] = str(outcome)
+            elif outcome is not None:
+                raise outcome
+            else:
+                self.problems.pop(name, None)
+                self._update(source, ())
+
+    async def close(self) -> None:
+        """End the servers, and return once no child of theirs lives. A later call starts its server again."""
+        await asyncio.gather(*[one.connection.close() for one in self._sources.values()])
+        await sweep()
+
+    def follow(self, registry: Catalogue) -> None:
+        """Register the tools, now and whenever a server changes its list. A name that is taken stays with its owner."""
+        self._registries.append(registry)
+        for source in self._sources.values():
+            self._update(source, ())
+
+    def _changed(self, source: _Source, before: Collection[AnyTool]) -> None:
+        self._update(source, before)
+
+    def _update(self, source: _Source, before: Collection[AnyTool]) -> None:
+        for registry in self._registries:
+            for old in before:
+                if old not in source.tools and registry.tools.get(old.name) is old:
+                    del registry.tools[old.name]
+            for new in source.tools:
+                there = registry.tools.get(new.name)
+                if there is None:
+                    registry.register(new)
+                elif there is not new:
+                    note = (
+                        f"{new.name}: another tool has this name; that of {source.server.where} is left out"
+                    )
+                    if note not in source.notes:
+                        source.notes.append(note)
+
+
+class _Source:
+    """One server: its connection, and its tools as they are now."""
+
+    def __init__(self, server: McpServer, changed: Callable[[_Source, Collection[AnyTool]], None]) -> None:
+        self.server = server
+        self.connection = Connection(server)
+        self.connection.on_change = self._relisted
+        self.tools: list[AnyTool] = []
+        self.notes: list[str] = []
+        self.listed = False
+        self._changed = changed
+        self._made: dict[str, tuple[bytes, AnyTool]] = {}
+
+    async def look(self) -> None:
+        self._take(await self.connection.list_tools())
+        self.listed = True
+
+    def _relisted(self, offered: list[mcp_types.Tool]) -> None:
+        before = self.tools
+        self._take(offered)
+        self._changed(self, before)
+
+    def _take(self, offered: list[mcp_types.Tool]) -> None:
+        """Make tools of a list. One that did not change stays the same object."""
+        settings, self.notes = self.server.settings, []
+        wanted = {one.name: one for one in offered if settings.only is None or one.name in settings.only}
+        missing = (settings.tools.keys() | set(settings.only or ())) - wanted.keys()
+        self.notes += [f"{self.server.name}: the server has no tool {name!r}" for name in sorted(missing)]
+        made: dict[str, tuple[bytes, AnyTool]] = {}
+        for original, ours in our_names(list(wanted)).items():
+            listed = wanted[original]
+            name = f"{self.server.name}.{ours}"
+            if ours != original:
+                self.notes.append(f"{name}: the server calls it {original!r}")
+            definition = listed.model_dump_json().encode() + name.encode()
+            known = self._made.get(original)
+            if known is not None and known[0] == definition:
+                made[original] = known
+            else:
+                made[original] = definition, self._tool(listed, name)
+        self._made = made
+        self.tools = [tool for _, tool in made.values()]
+
+    def _tool(self, listed: mcp_types.Tool, name: str) -> AnyTool:
+        server, chosen = self.server, self.server.settings.tools.get(listed.name, ToolSettings())
+        parameters = dict(listed.input_schema)
+        try:
+            schema.parser_for_schema(parameters, name=name)
+        except ToolValidationError as error:
+            self.notes.append(f"{name}: its arguments are checked by the server only, since {error}")
+            parameters = dict(_ANYTHING)
+        title = chosen.title or listed.title or (listed.annotations.title if listed.annotations else None)
+        description = (listed.description or title or f"The tool {listed.name} of {server.label}.").strip()
+        permissions = [*dict.fromkeys([*server.settings.permissions, *chosen.permissions])]
+        manifest = Manifest(name=name, description=description, permissions=permissions)
+        return Tool(
+            name,
+            description[:LONGEST_TEXT] or listed.name,
+            _Call(self.connection, listed.name).run,
+            parameters=parameters,
+            preconditions=(
+                *permissions_of(manifest),
+                *preconditions_from_data(chosen.preconditions, name=name),
+            ),
+            effects=_effects(listed, chosen, name),
+            timeout=chosen.timeout or server.settings.timeout or DEFAULT_TIMEOUT,
+            retry=RetryPolicies.NONE if chosen.retry is None else policy_from_data(chosen.retry, name=name),
+            permissions=permissions,
+            skill=chosen.skill,
+            kind=MCP,
+            title=title,
+            origin=f"MCP server {server.name}: {server.where}",
+        )
+
+
+def _effects(listed: mcp_types.Tool, chosen: ToolSettings, name: str) -> tuple[Effect, ...]:
+    """The effects that the settings declare; without any, that what it does stays, unless it only reads."""
+    if chosen.effects is not None:
+        return effects_from_data(chosen.effects, name=name)
+    hints = listed.annotations
+    if hints is not None and hints.read_only_hint:
+        return ()
+    return (OutsideEffect(description=f"what {name} did at its server"),)
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """The handler of a tool of a server."""
+
+    connection: Connection
+    tool: str
+
+    async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
+        result = await self.connection.call(self.tool, params, context)
+        return await as_tool_result(result, context, self.connection.server.redaction)
+
+
+# --- from a manifest ----------------------------------------------------------------------------------------
+
+_shared: weakref.WeakValueDictionary[bytes, Connection] = weakref.WeakValueDictionary()
+
+
+def manifest_tool(path: Path, manifest: Manifest) -> AnyTool:
+    """Make the tool of a manifest of the kind `mcp`: its `settings` hold the `server`, with the keys of `mcpServers`,
+    and the name of the `tool` there. The server runs in the manifest's folder, and is started at the first call.
+    """
+    server, tool = manifest.settings.get("server"), manifest.settings.get("tool")
+    if (
+        not isinstance(server, dict)
+        or not isinstance(tool, str)
+        or manifest.settings.keys() != {"server", "tool"}
+    ):
+        raise ToolValidationError(
+            f'{path}: settings: expected {{"server": {{"command": "…"}}, "tool": "…"}} for the kind mcp'
+        )
+    folder = path.absolute().parent
+    found = servers_from_data({manifest.name: server}, where=f"{path}: settings", folder=folder, cwd=folder)
+    for problem in found.problems.values():
+        raise ToolValidationError(problem)
+    if not found.servers:
+        raise ToolValidationError(f"{path}: settings: its server is disabled")
+    key = msgspec.json.encode([str(folder), server], order="deterministic")
+    connection = _shared.get(key)
+    if connection is None:
+        connection = _shared[key] = Connection(found.servers[0])
+    return tool_from_manifest(manifest, _Call(connection, tool).run, kind=MCP_MANIFEST, origin=path.resolve())

@@ -1,0 +1,80 @@
+"""Secrets in the settings of a server, and texts without them.
+
+A value counts as a secret if it stands in a header, or under a name such as `API_KEY`, or comes from a variable with
+such a name. Addresses, folders and switches do not: taking them out of results would spoil the results.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+HIDDEN: Final = "***"
+LEAST: Final = 6
+"""Shorter values are no secrets, and would be found by accident in any text."""
+_SECRET_NAME: Final = re.compile(
+    r"(?i)(key|token|secret|passw|passphrase|credential|auth|cookie|session|signature|bearer|dsn|private)"
+)
+_SCHEME: Final = re.compile(r"(?i)(?:bearer|basic|token|digest|apikey)\s+(.+)")
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell if a variable or header of this name usually holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def secrets_in(value: str) -> Iterable[str]:
+    """Yield the texts by which a secret value may appear: itself, and without `Bearer` before it."""
+    yield value
+    if match := _SCHEME.fullmatch(value.strip()):
+        yield match[1]
+
+
+def secrets_of_url(url: str) -> Iterable[str]:
+    """Yield the password and the values behind the question mark of an address."""
+    parts = urlsplit(url)
+    if parts.password:
+        yield parts.password
+    for pair in parts.query.split("&"):
+        name, _, value = pair.partition("=")
+        if is_secret_name(name):
+            yield value
+
+
+def shown_url(url: str) -> str:
+    """Return an address without its user, its password and what follows the question mark."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
+class Redaction:
+    """Takes known secrets out of texts and of JSON."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        found = {one for one in secrets if len(one) >= LEAST}
+        # The longest first: one may be a part of another.
+        self._secrets = sorted(found, key=len, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"<Redaction of {len(self._secrets)}>"
+
+    def text(self, text: str) -> str:
+        for secret in self._secrets:
+            if secret in text:
+                text = text.replace(secret, HIDDEN)
+        return text
+
+    def data(self, value: Any) -> Any:
+        """Return JSON data without the secrets, keys included."""
+        if not self._secrets:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(str(key)): self.data(child) for key, child in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.data(child) for child in value]
+        return value
