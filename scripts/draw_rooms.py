@@ -16,6 +16,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- rooms: drawn by scripts/draw_rooms.py -->", "<!-- end of rooms -->"
 
 ROOMS: Mapping[str, str] = {
+    "sdk": "the kit for tools in Python: one file that imports nothing of ours",
     "errors": "the exceptions, and the codes of failures",
     "bounds": "limits on documents from outside",
     "events": "the event types",

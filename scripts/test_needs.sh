@@ -9,6 +9,7 @@ need cc gcc
 need make make
 need node nodejs
 need awk mawk
+need go golang-go
 need chromium chromium
 [ -n "$(ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || missing="$missing postgresql"
 if command -v fc-list >/dev/null 2>&1; then

@@ -2,6 +2,7 @@
 
 The rooms of the package, from the bottom up; each imports only from those above it in this list:
 
+sdk          the kit for tools in Python: one file, the standard library alone
 errors, bounds, events, state     exceptions, limits on documents, the event types, the state tree
 spelling, strict_json, prose      the specifications' own names, JSON without duplicate keys, Markdown as safe HTML
 tools        the definition of a tool, its context, retry, deadline, schema and contract

@@ -47,6 +47,9 @@ LANGUAGES: Final[Mapping[str, Language]] = {
     "rust": Language("Rust", "make test", build="make"),
 }
 
+# Kits that are modules of this package as well: the name beside the tool, and the file that is copied.
+KITS: Final[Mapping[str, Mapping[str, str]]] = {"python": {"narratoria_sdk.py": "sdk.py"}}
+
 
 def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
     """Writes the tool into the new folder `directory/name` and returns the files, the tool's source first.
@@ -115,6 +118,8 @@ def _files(name: str, lang: str) -> Iterator[tuple[str, str]]:
     sources = sorted(templates.joinpath(lang).iterdir(), key=_main_source_first)
     for source in sources:
         yield _fill(source.name.removesuffix(".in"), name), _fill(source.read_text(encoding="utf-8"), name)
+    for kit, module in KITS.get(lang, {}).items():
+        yield kit, files("narratoria").joinpath(module).read_text(encoding="utf-8")
     yield f"{name}.tool.json", _fill(manifest.read_text(encoding="utf-8"), name)
 
 
