@@ -40,6 +40,7 @@ ROOMS: Mapping[str, str] = {
     "wire_schemas": "the contracts as files",
     "testing": "fakes for tests of your own",
     "web": "the page and its API",
+    "mcp_server": "our tools for MCP hosts, over standard input and output or HTTP",
     "cli": "the command line",
 }
 NOT_ROOMS = {"__init__", "__main__"}

@@ -1,4 +1,4 @@
-"""The command line: `narratoria call | check | new | run | lint | plan | play | …`.
+"""The command line: `narratoria call | check | mcp | new | run | lint | plan | play | …`.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 124 timeout, 130 interrupted, 129 and 143 hung up and terminated, 141 the reader
 of standard output is gone. `--json` prints one JSON document (or one a line) on standard output and nothing else
@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "check": ("narratoria.cli.check", "check"),
     "eval": ("narratoria.cli.eval_command", "evaluate_set"),
     "lint": ("narratoria.cli.plans", "lint"),
+    "mcp": ("narratoria.cli.mcp", "mcp"),
     "narrate": ("narratoria.cli.narrate", "narrate"),
     "new": ("narratoria.cli.new", "new"),
     "plan": ("narratoria.cli.plans", "plan"),

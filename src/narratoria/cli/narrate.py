@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,19 +15,18 @@ import click
 from narratoria.cli.completion import STORY
 from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.output import console, print_json, read_object, styled
-from narratoria.errors import NarratoriaError, PlanRejected
+from narratoria.errors import PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
-from narratoria.kinds.load import load_tool
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
 from narratoria.play.casting import granted_time, make_narrator, ready
 from narratoria.play.game import story_registry
 from narratoria.play.recollection import Recollection, check_lore
-from narratoria.play.story import MANIFEST_SUFFIX, Opening, Story, open_story
+from narratoria.play.story import Opening, Story, open_story
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import MAX_GENERATIONS
-from narratoria.run.registry import ToolRegistry
+from narratoria.run.tool_folder import folder_tools
 
 DEFAULT_STORY = "lighthouse"
 _WARM_UP = 60.0  # seconds for a model to make ready: nobody is reading
@@ -159,29 +158,10 @@ def bare_story(folder: Path) -> Story:
 
 def _folder_cards(folder: Path) -> list[ToolCard]:
     """Return the tools of a folder, by the paths under which `lint` and `run` find them with the same --tools."""
-    registry, cards = ToolRegistry(), []
-    for path in _executables(folder):
-        tool = load_tool(path)
-        registry.register(tool)  # says so where two have one name
-        cards.append(replace(card(tool), path=path.relative_to(folder).as_posix()))
-    if not cards:
-        raise NarratoriaError(
-            f"{folder}: no tool in this folder; a tool is a file with the run bit, below the folder one with a manifest"
-        )
-    return cards
-
-
-def _executables(folder: Path) -> Iterator[Path]:
-    """Yield the files that can be run; in subfolders only those with a manifest, since others may be anything."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
-        for name in sorted(names):
-            path = Path(place, name)
-            described = path.with_name(name + MANIFEST_SUFFIX).is_file()
-            if name.startswith(("_", ".")) or name.endswith(MANIFEST_SUFFIX) or not path.is_file():
-                continue
-            if os.access(path, os.X_OK) and (described or Path(place) == folder):
-                yield path
+    return [
+        replace(card(tool), path=path.relative_to(folder).as_posix())
+        for path, tool in folder_tools(folder).items()
+    ]
 
 
 def _say_who(chain: ChainNarrator) -> None:

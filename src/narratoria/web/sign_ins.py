@@ -80,6 +80,11 @@ class SignIns:
         self._tokens[_hash(token)] = now + seconds
         return token
 
+    def admit(self, token: str) -> str:
+        """Accept a token that a person chose, from any number of programs, until the server ends. Return it."""
+        self._known[_hash(token)] = SignIn(self._clock(), kept=False)
+        return token
+
     def exchange(self, token: str) -> str | None:
         """Return the secret for a token, which is used up by that; None for a used or unknown one."""
         if not self.spend(token):

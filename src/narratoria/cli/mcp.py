@@ -1,0 +1,206 @@
+"""`narratoria mcp`: offer tools to any MCP host."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from narratoria.cli.environment import env_option
+from narratoria.errors import NarratoriaError
+from narratoria.kinds.process.custody import custody, sweep
+from narratoria.play.game import Game, folder_of, story_of, story_registry
+from narratoria.play.story import Story, open_story
+from narratoria.run.registry import ToolRegistry
+from narratoria.run.tool_folder import folder_tools
+from narratoria.session import Session
+from narratoria.store.default_store import default_store
+from narratoria.store.journal import Journal
+from narratoria.store.store import SessionUnknown, Store
+
+if TYPE_CHECKING:
+    from narratoria.mcp_server.tool_server import ToolServer
+
+TOKEN: Final = "NARRATORIA_MCP_TOKEN"  # noqa: S105 - the name of a variable
+SHORTEST_TOKEN: Final = 16
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+
+class _AddressType(click.ParamType[Address]):
+    name = "[HOST:]PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Address:
+        if isinstance(value, Address):
+            return value
+        host, _, port = str(value).rpartition(":")
+        host = host.strip("[]") or "127.0.0.1"
+        if not port.isdecimal() or int(port) > 65535:
+            self.fail(
+                f"{value!r} is no address; write a port (8400), or host:port (0.0.0.0:8400)", param, ctx
+            )
+        return Address(host, int(port))
+
+
+@click.command()
+@click.option(
+    "--tools",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A folder with tools in it or below it; its `prompt/` has prompts.",
+)
+@click.option(
+    "--story", metavar="STORY", help="Offer the tools of a story: a name from the library, or a folder."
+)
+@click.option(
+    "--http",
+    "address",
+    type=_AddressType(),
+    help="Serve over HTTP, on this machine only unless a host is named; else over standard input and output.",
+)
+@click.option("--session", "session_id", help="Go on with a saved session; else a new one is begun.")
+@click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission that tools ask for.")
+@env_option
+def mcp(
+    tools: Path | None,
+    story: str | None,
+    address: Address | None,
+    session_id: str | None,
+    grant: tuple[str, ...],
+) -> int:
+    """Offer tools to an MCP host, such as an editor or an assistant.
+
+    Without --tools and --story, the tools that installed packages offer are served.
+    """
+    if tools is not None and story is not None:
+        raise click.UsageError("--story and --tools exclude each other")
+    try:
+        import narratoria.mcp_server  # noqa: F401 - to say at once what is missing
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(("mcp", "starlette", "uvicorn", "pydantic", "anyio")):
+            raise
+        raise NarratoriaError(
+            "the MCP server needs the extra `mcp`; install it with: pip install 'narratoria[mcp]'"
+        ) from None
+    custody().adopt_orphans()
+    asyncio.run(_serve(tools, story, address, session_id, grant))
+    return 0
+
+
+async def _serve(
+    tools: Path | None,
+    story: str | None,
+    address: Address | None,
+    session_id: str | None,
+    grant: tuple[str, ...],
+) -> None:
+    store = await asyncio.to_thread(default_store)
+    try:
+        async with _server(store, tools, story, session_id, grant) as server:
+            if address is None:
+                from narratoria.mcp_server.stdio_server import serve_stdio
+
+                await serve_stdio(server)
+            else:
+                await _serve_http(server, address)
+    finally:
+        store.close()
+    await sweep()
+
+
+async def _serve_http(server: ToolServer, address: Address) -> None:
+    from narratoria.mcp_server.http_server import serve_http
+
+    chosen = os.environ.get(TOKEN) or None
+    if chosen is not None and len(chosen) < SHORTEST_TOKEN:
+        raise NarratoriaError(f"{TOKEN}: use at least {SHORTEST_TOKEN} characters that nobody can guess")
+
+    def ready(place: str, token: str) -> None:
+        click.echo(f"{place}")
+        how = f"the value of {TOKEN}" if chosen else token
+        click.echo(f"Send with every request: Authorization: Bearer {how}\nCtrl+C ends it.", err=True)
+
+    await serve_http(server, host=address.host, port=address.port, token=chosen, ready=ready)
+
+
+@asynccontextmanager
+async def _server(
+    store: Store, tools: Path | None, story: str | None, session_id: str | None, grant: tuple[str, ...]
+) -> AsyncIterator[ToolServer]:
+    """The server over a session of the store: a saved one, or a new one."""
+    from narratoria.mcp_server.offered_prompts import prompts_of_folder
+    from narratoria.mcp_server.tool_server import ToolServer
+
+    tale = await asyncio.to_thread(open_story, story) if story is not None else None
+    journal = await _open(store, tale, tools, session_id)
+    try:
+        if tale is None and tools is None:
+            meta = await asyncio.to_thread(store.meta, journal.session.id)
+            tale = await asyncio.to_thread(story_of, meta) if meta.story is not None else None
+        registry = await asyncio.to_thread(_registry, tale, tools)
+        session = journal.session
+        if tale is not None:
+            session.trust(tale.permissions)
+        session.grant(*(one for one in grant if not session.has_permission(one)))
+        folder = tale.root if tale is not None else tools
+        yield ToolServer(
+            registry,
+            session,
+            title=tale.title if tale is not None else tools.name if tools is not None else None,
+            instructions=tale.premise.strip() or None if tale is not None else None,
+            prompts=prompts_of_folder(folder) if folder is not None else (),
+        )
+    finally:
+        await journal.close()
+
+
+def _registry(tale: Story | None, tools: Path | None) -> ToolRegistry:
+    if tale is not None:
+        return story_registry(tale)
+    if tools is not None:
+        return ToolRegistry(folder_tools(tools).values())
+    registry = ToolRegistry()
+    if not registry.register_entry_points():
+        raise NarratoriaError(
+            "there are no tools to offer: no installed package has any; name a folder with --tools DIR, or a "
+            "story with --story"
+        )
+    return registry
+
+
+async def _open(store: Store, tale: Story | None, tools: Path | None, session_id: str | None) -> Journal:
+    if session_id is not None:
+        try:
+            meta = await asyncio.to_thread(store.find, session_id)
+        except SessionUnknown:
+            if tale is not None:
+                raise
+            fresh = Session(session_id, assets=store.assets)
+            return await asyncio.to_thread(store.create, fresh, title=_title(tools))
+        if tale is not None:
+            await asyncio.to_thread(story_of, meta, tale)
+        return await asyncio.to_thread(store.open, meta.id)
+    if tale is None:
+        return await asyncio.to_thread(store.create, Session(assets=store.assets), title=_title(tools))
+    session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
+    game = Game(
+        tale, session, narrators=["template"]
+    )  # it writes the opening, so that the session can be played
+    journal = await asyncio.to_thread(
+        store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
+    )
+    game.begin()
+    return journal
+
+
+def _title(tools: Path | None) -> str:
+    return f"MCP: {tools.resolve().name}" if tools is not None else "MCP"

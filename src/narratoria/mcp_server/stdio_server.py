@@ -1,0 +1,177 @@
+"""The server over standard input and output.
+
+Nothing but the protocol reaches standard output: while the server runs, descriptor 1 is standard error for this process
+and everything it starts, and descriptor 0 is empty. Reading happens in a thread that nobody waits for, so that the
+server ends at once when it is asked to, also while its client is silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from narratoria.mcp_server.tool_server import ToolServer
+
+PIECE: Final = 64 * 1024
+LONGEST_LINE: Final = 64 * 1024 * 1024
+"""Bytes of one message; a client that sends more is not understood, and is told so."""
+LAST_SECONDS: Final = 5.0
+"""Seconds a client may take to read the last answer."""
+AHEAD: Final = 64
+"""Messages that are read before they are asked for."""
+
+Incoming = MemoryObjectSendStream[SessionMessage | Exception]
+
+
+async def serve_stdio(server: ToolServer) -> None:
+    """Serve one client until it closes its end."""
+    with _private_streams() as (source, sink):
+        incoming, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](AHEAD)
+        write_stream, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        written = anyio.Event()
+        async with anyio.create_task_group() as group:
+
+            async def write() -> None:
+                try:
+                    await _write(sink, outgoing)
+                except OSError:
+                    group.cancel_scope.cancel()  # the client is gone
+                finally:
+                    written.set()
+
+            group.start_soon(_read, source, incoming)
+            group.start_soon(write)
+            await server.protocol.run(
+                read_stream, write_stream, server.protocol.create_initialization_options()
+            )
+            with anyio.move_on_after(LAST_SECONDS):
+                await written.wait()
+            group.cancel_scope.cancel()
+
+
+@contextmanager
+def _private_streams() -> Iterator[tuple[int, int]]:
+    """Take standard input and output for ourselves; give them back at the end."""
+    sys.stdout.flush()
+    source, sink = os.dup(0), os.dup(1)  # not inherited by what we start
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    try:
+        yield source, sink
+    finally:
+        sys.stdout.flush()
+        os.dup2(sink, 1)
+        os.close(sink)  # `source` stays open: the thread may still read from it
+
+
+class _Lines:
+    """The lines of a descriptor, handed to the loop by a daemon thread."""
+
+    def __init__(self, source: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._arrived: asyncio.Queue[list[bytes] | None] = asyncio.Queue()
+        self._room = threading.Semaphore(4)  # pieces under way: a client that floods us waits
+        threading.Thread(target=self._run, args=(source,), name="mcp-stdin", daemon=True).start()
+
+    def _run(self, source: int) -> None:
+        rest = b""
+        while True:
+            try:
+                piece = os.read(source, PIECE)
+            except OSError:
+                piece = b""
+            if not piece:
+                break
+            *lines, rest = (rest + piece).split(b"\n")
+            if len(rest) > LONGEST_LINE:
+                rest = rest[:PIECE]  # what is left of it is no JSON, and is answered as such
+            if lines and not self._hand_over(lines):
+                return
+        if rest.strip():
+            self._hand_over([rest])
+        self._hand_over(None)
+
+    def _hand_over(self, lines: list[bytes] | None) -> bool:
+        if lines is not None:
+            self._room.acquire()
+        try:
+            self._loop.call_soon_threadsafe(self._arrived.put_nowait, lines)
+        except RuntimeError:  # the loop is closed
+            return False
+        return True
+
+    async def next(self) -> list[bytes] | None:
+        lines = await self._arrived.get()
+        if lines is not None:
+            self._room.release()
+        return lines
+
+
+async def _read(source: int, incoming: Incoming) -> None:
+    lines = _Lines(source)
+    parse: Any = types.jsonrpc_message_adapter.validate_json
+    async with incoming:
+        while (some := await lines.next()) is not None:
+            for line in some:
+                if not line.strip():
+                    continue
+                message: SessionMessage | Exception
+                try:
+                    message = SessionMessage(parse(line, by_name=False))
+                except (ValidationError, ValueError) as error:
+                    message = error
+                try:
+                    await incoming.send(message)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    return
+
+
+async def _write(sink: int, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    ready = select.poll()
+    ready.register(sink, select.POLLOUT)
+    async with outgoing:
+        async for message in outgoing:
+            data = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+            # A pipe that is ready takes this many bytes without waiting (POSIX, PIPE_BUF).
+            if len(data) <= select.PIPE_BUF and ready.poll(0):
+                os.write(sink, data)
+            else:
+                await _in_thread(sink, data)
+
+
+async def _in_thread(sink: int, data: bytes) -> None:
+    """Write to a reader that may be slow, or never read: neither the loop nor the end of the process waits."""
+    loop = asyncio.get_running_loop()
+    written: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: OSError | None) -> None:
+        if not written.done():
+            written.set_result(None) if error is None else written.set_exception(error)
+
+    def work() -> None:
+        failed: OSError | None = None
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(sink, view) :]
+        except OSError as error:
+            failed = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, failed)
+
+    threading.Thread(target=work, name="mcp-stdout", daemon=True).start()
+    await written

@@ -1,0 +1,205 @@
+"""The MCP server of a registry and a session: the handlers of the protocol's requests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, cast
+
+import mcp_types as types
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+
+from narratoria import __version__
+from narratoria.events import Committed, JsonObject
+from narratoria.mcp_server.calls import Calls, undo_tool
+from narratoria.mcp_server.catalogue import Catalogue
+from narratoria.mcp_server.exchange import Exchanges
+from narratoria.mcp_server.notices import LEVEL_KEY, connection_state
+from narratoria.mcp_server.offered_prompts import OfferedPrompt, Prompts
+from narratoria.mcp_server.offered_resources import STATE, OfferedResource, Resources
+from narratoria.mcp_server.subscriptions import Subscriptions
+from narratoria.mcp_server.turns import Turns
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Session
+
+Context = ServerRequestContext[Any, Any]
+UNDO: Final = "undo"
+OWN_UNDO: Final = "narratoria_undo"  # where a tool has the short name
+MOST_COMPLETIONS: Final = 100
+
+
+class ToolServer:
+    """Offers the tools of a registry to MCP clients, which all share one session.
+
+    If the session has a journal, each call is a turn of it, and a tool `undo` takes the newest back.
+    """
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        session: Session | None = None,
+        *,
+        name: str = "narratoria",
+        title: str | None = None,
+        instructions: str | None = None,
+        prompts: Iterable[OfferedPrompt] = (),
+        resources: Iterable[OfferedResource] = (),
+    ) -> None:
+        self.registry = registry
+        self.session = session or Session()
+        self.turns = Turns(self.session, registry)
+        self.undo_name = OWN_UNDO if registry.has(UNDO) else UNDO
+        own = (undo_tool(self.undo_name),) if self.turns.journal is not None else ()
+        self.catalogue = Catalogue(registry, own)
+        self.prompts = Prompts(prompts)
+        self.resources = Resources(self.session, resources)
+        self.subscriptions = Subscriptions()
+        self.exchanges = Exchanges()
+        self.protocol = self._protocol(name, title, instructions)
+
+    def _protocol(self, name: str, title: str | None, instructions: str | None) -> Server[Any]:
+        server: Server[Any] = Server(
+            name,
+            version=__version__,
+            title=title,
+            instructions=instructions,
+            lifespan=self._lifespan,
+            # What was listed may change with the next call, so nobody is to keep it.
+            cache_hints=dict.fromkeys(
+                (
+                    "tools/list",
+                    "resources/list",
+                    "resources/templates/list",
+                    "resources/read",
+                    "prompts/list",
+                ),
+                CacheHint(0, "private"),
+            ),
+            get_tool_input_schema=self._input_schema,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._listing(self.resources.listed, "resources"),
+            on_list_resource_templates=self._listing(self.resources.templates, "resourceTemplates"),
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self.subscriptions.subscribe,
+            on_unsubscribe_resource=self.subscriptions.unsubscribe,
+            on_subscriptions_listen=self.subscriptions.listen,
+            on_list_prompts=self._listing(self.prompts.listed, "prompts"),
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+        )
+        # Given to the constructor it warns that 2026-07-28 has no such request; clients before it do.
+        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
+        server.middleware.append(cast(ServerMiddleware[Any], self._listed_before))
+        return server
+
+    @asynccontextmanager
+    async def _lifespan(self, server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
+        calls = Calls(self.registry, self.session, self.turns)
+        calls.on_change.append(self._tell_change)
+        self._calls = calls
+        await self.turns.recover()
+        try:
+            yield {}
+        finally:
+            self.subscriptions.close()
+            await self.exchanges.close()
+            calls.close()
+
+    def _tell_change(self, event: Committed) -> None:
+        self.subscriptions.tell(STATE, more=any(isinstance(change, int) for change in event.changes))
+
+    # --- tools -----------------------------------------------------------------------------------------------
+
+    async def _listed_before(self, context: Context, call_next: CallNext) -> HandlerResult:
+        """Answer `tools/list` with what was answered last, as long as it holds: hundreds of schemas are neither
+        rendered nor checked again.
+        """
+        if context.method != "tools/list" or (context.params or {}).get("cursor") is not None:
+            return await call_next(context)
+        version = context.protocol_version
+        known = self.catalogue.page(version)
+        if known is not None and context.session.client_capabilities is not None:
+            return known
+        page = await call_next(context)  # also for a client that has not introduced itself, and is refused
+        if isinstance(page, dict):
+            self.catalogue.keep(version, page)
+        return page
+
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> Any:
+        _refuse_cursor(params)
+        return _complete({"tools": self.catalogue.tools()})
+
+    def _input_schema(self, name: str) -> Mapping[str, Any] | None:
+        listed = self.catalogue.get(name)
+        return None if listed is None else listed.data["inputSchema"]
+
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> Any:
+        calls = self._calls
+        if params.name == self.undo_name and self.turns.journal is not None:
+            return _whole(await self.exchanges.serve(context, params, UNDO, calls.undo))
+        listed = self.catalogue.get(params.name)
+        if listed is None:
+            raise MCPError(
+                types.INVALID_PARAMS, f"there is no tool {params.name!r}; tools/list has those there are"
+            )
+        arguments = params.arguments or {}
+        answer = await self.exchanges.serve(
+            context, params, params.name, lambda: calls.call(listed, arguments)
+        )
+        if self.catalogue.changed():
+            self.subscriptions.tell_tools()
+        return _whole(answer)
+
+    # --- resources and prompts -------------------------------------------------------------------------------
+
+    def _listing(self, listed: Callable[[], list[JsonObject]], key: str) -> Any:
+        async def answer(context: Context, params: types.PaginatedRequestParams | None) -> JsonObject:
+            _refuse_cursor(params)
+            return _complete({key: listed()})
+
+        return answer
+
+    async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> Any:
+        return _complete(self.resources.read(str(params.uri)))
+
+    async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> Any:
+        given = params.arguments or {}
+        return _whole(
+            await self.exchanges.serve(
+                context, params, params.name, lambda: self.prompts.get(params.name, given)
+            )
+        )
+
+    async def _complete(self, context: Context, params: types.CompleteRequestParams) -> Any:
+        argument = params.argument
+        if isinstance(params.ref, types.PromptReference):
+            values = self.prompts.complete(params.ref.name, argument.name, argument.value)
+        else:
+            values = self.resources.complete(params.ref.uri, argument.value)
+        shown = values[:MOST_COMPLETIONS]
+        found = {"values": shown, "total": len(values), "hasMore": len(values) > len(shown)}
+        return _complete({"completion": found})
+
+
+def _complete(answer: JsonObject) -> JsonObject:
+    """Mark an answer as whole: 2026-07-28 asks for it, and the library drops the mark for clients before it."""
+    answer["resultType"] = "complete"
+    return answer
+
+
+def _whole(answer: Any) -> Any:
+    return _complete(answer) if isinstance(answer, dict) else answer  # else it asks the client something
+
+
+async def _set_level(context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    connection_state(context)[LEVEL_KEY] = params.level
+    return types.EmptyResult()
+
+
+def _refuse_cursor(params: types.PaginatedRequestParams | None) -> None:
+    if params is not None and params.cursor is not None:
+        raise MCPError(types.INVALID_PARAMS, "every list is one page here: leave the cursor out")

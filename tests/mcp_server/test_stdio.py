@@ -1,0 +1,157 @@
+"""The server over standard input and output: nothing but the protocol there, and an end without remains."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import Any
+
+import pytest
+
+DONE = '{"version":"0","type":"done","ok":true}'
+
+
+def start(workshop: Any, *arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        workshop.command(*arguments),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=workshop.env,
+        cwd=workshop.folder,
+    )
+
+
+def say(server: subprocess.Popen[bytes], method: str, number: int | None = None, **params: Any) -> None:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+    if number is not None:
+        message["id"] = number
+    assert server.stdin is not None
+    server.stdin.write(json.dumps(message).encode() + b"\n")
+    server.stdin.flush()
+
+
+def hear(server: subprocess.Popen[bytes], number: int) -> dict[str, Any]:
+    assert server.stdout is not None
+    while True:
+        message = json.loads(server.stdout.readline())
+        if message.get("id") == number:
+            return dict(message)
+
+
+def greet(server: subprocess.Popen[bytes]) -> None:
+    say(
+        server,
+        "initialize",
+        0,
+        protocolVersion="2025-11-25",
+        capabilities={},
+        clientInfo={"name": "test", "version": "1"},
+    )
+    assert hear(server, 0)["result"]["protocolVersion"] == "2025-11-25"
+    say(server, "notifications/initialized")
+
+
+def until(holds: Any) -> None:
+    limit = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("ending", ["eof", "SIGTERM", "SIGINT", "SIGKILL"])
+def test_the_server_ends_and_with_it_every_tool(workshop, ending):
+    begun = workshop.folder / "begun"
+    workshop.tool("endless", f"touch {begun}", "sleep 600 & sleep 600")
+    server = start(workshop)
+    greet(server)
+    say(server, "tools/call", 1, name="endless", arguments={})
+    until(begun.exists)
+    if ending == "eof":
+        server.stdin.close()
+    else:
+        server.send_signal(getattr(signal, ending))
+    code = server.wait(timeout=20)
+    assert code == {"eof": 0, "SIGTERM": 143, "SIGINT": 130, "SIGKILL": -9}[ending]
+    assert workshop.leaves_nothing()
+    for stream in (server.stdout, server.stderr, server.stdin):
+        stream.close()
+
+
+def test_a_silent_client_does_not_keep_the_server_from_ending(workshop):
+    workshop.tool("anvil", DONE)
+    server = start(workshop)
+    greet(server)
+    server.terminate()
+    assert server.wait(timeout=20) == 143
+    assert workshop.leaves_nothing()
+    server.communicate()
+
+
+def test_only_messages_are_on_standard_output(workshop):
+    workshop.tool(
+        "loud",
+        "echo to nobody >&2",
+        'echo \'{"version":"0","type":"log","level":"info","message":"hi"}\'',
+        DONE,
+    )
+    server = start(workshop)
+    greet(server)
+    say(server, "tools/call", 1, name="loud", arguments={})
+    hear(server, 1)
+    server.stdin.write(b"this is no message\n\n")
+    say(server, "tools/list", 2)
+    assert len(hear(server, 2)["result"]["tools"]) == 2
+    out, err = server.communicate(timeout=20)
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in out.splitlines())
+    assert b"to nobody" not in out + err
+    assert server.returncode == 0
+
+
+def test_a_large_answer_is_whole_although_the_client_reads_late(workshop):
+    text = "x" * 3_000_000
+    patch = workshop.folder / "patch"
+    patch.write_text(json.dumps({"version": "0", "type": "state_patch", "patch": {"text": text}}) + "\n")
+    limits = {"maxLineBytes": 10_000_000, "maxBytes": 10_000_000}
+    workshop.tool("large", f"cat {patch}", DONE, limits=limits)
+    server = start(workshop)
+    greet(server)
+    say(server, "tools/call", 1, name="large", arguments={})
+    time.sleep(1)  # the pipe is full long before the answer is written
+    assert hear(server, 1)["result"]["structuredContent"] == {"text": text}
+    server.communicate(timeout=20)
+
+
+def test_what_is_wrong_is_said_on_standard_error(workshop):
+    def told(*arguments: object) -> tuple[int, str, str]:
+        ended = subprocess.run(
+            workshop.command(*arguments), input=b"", capture_output=True, env=workshop.env, timeout=60
+        )
+        return ended.returncode, ended.stdout.decode(), ended.stderr.decode()
+
+    code, out, err = told()
+    assert (code, out) == (1, "")
+    assert "no tool in this folder" in err
+    workshop.tool("anvil", DONE)
+    code, out, err = told("--http", "house")
+    assert (code, out) == (2, "")
+    assert "is no address" in err
+    code, _, err = told("--story", "torch", "--tools", workshop.tools)
+    assert code == 2
+    assert "exclude each other" in err
+
+
+def test_without_the_extra_the_command_that_adds_it_is_named(workshop):
+    workshop.tool("anvil", DONE)
+    hidden = workshop.folder / "hidden"
+    (hidden / "mcp").mkdir(parents=True)
+    (hidden / "mcp" / "__init__.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')"
+    )
+    env = {**workshop.env, "PYTHONPATH": os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")])}
+    ended = subprocess.run(workshop.command(), input=b"", capture_output=True, env=env, timeout=60)
+    assert ended.returncode == 1
+    assert b"pip install 'narratoria[mcp]'" in ended.stderr
