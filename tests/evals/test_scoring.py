@@ -174,19 +174,20 @@ async def test_a_failure_is_neither_valid_nor_a_refusal_and_a_share_of_nothing_i
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
-    [({"calls": [{"tool": "grab"}]}, "no tool 'grab' in the catalogue 'tiny'; there are go, take"),
-     ({"calls": [], "alternatives": [[{"tool": "grab"}]]}, "no tool 'grab'"),
-     ({"calls": [{"input": {}}]}, "calls are a list of"), ({"calls": "go"}, "calls are a list of"),
+    [({"calls": [{"tool": "grab"}]}, "calls: no tool 'grab' in the catalogue 'tiny'; there are go, take"),
+     ({"calls": [], "alternatives": [[{"tool": "grab"}]]}, "calls: no tool 'grab'"),
+     ({"calls": [{"input": {}}]}, r"calls\[0\]\.tool: missing"), ({"calls": "go"}, "calls: expected array"),
      ({"calls": [{"tool": "go"}], "order": [[0, 1]]}, "order: .* is no pair"),
-     ({"calls": [{"tool": 5}]}, "calls are a list of"), ({"calls": [{"tool": "go", "input": 5}]}, "input: expected"),
+     ({"calls": [{"tool": 5}]}, r"calls\[0\]\.tool: expected string"),
+     ({"calls": [{"tool": "go", "input": 5}]}, r"calls\[0\]\.input: expected object"),
      ({"calls": [{"tool": "go", "input": {"x": {"$any": 5}}}]}, r"input 'x': \$any: expected a list"),
-     ({"calls": [{"tool": "go"}], "order": [[0, True]]}, "order: .* is no pair"),
-     ({"calls": [{"tool": "go"}], "order": 5}, "order: expected a list"),
-     ({"calls": [], "alternatives": 5}, "alternatives: expected a list"),
-     ({"calls": [], "prompt": 5}, "prompt: expected text, got 5"),
-     ({"calls": [], "catalogue": ["tiny"]}, "catalogue: expected text"),
-     ({"calls": [], "tags": [[]]}, "tags: expected texts"),
-     ({"calls": [], "tags": "nothing"}, "tags: expected a list")],
+     ({"calls": [{"tool": "go"}], "order": [[0, True]]}, r"order\[0\]\[1\]: expected int"),
+     ({"calls": [{"tool": "go"}], "order": 5}, "order: expected array"),
+     ({"calls": [], "alternatives": 5}, "alternatives: expected array"),
+     ({"calls": [], "prompt": 5}, "prompt: expected string, got 5"),
+     ({"calls": [], "catalogue": ["tiny"]}, "catalogue: expected string"),
+     ({"calls": [], "tags": [[]]}, r"tags\[0\]: expected string"),
+     ({"calls": [], "tags": "nothing"}, "tags: expected array")],
 )  # fmt: skip
 def test_a_set_that_does_not_fit_its_catalogue_names_the_line(
     tmp_path: Path, line: dict[str, Any], complaint: str
@@ -198,7 +199,7 @@ def test_a_set_that_does_not_fit_its_catalogue_names_the_line(
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
-    [("{", "line 1: not JSON"), ("[]", "line 1: expected an object"), ('{"prompt": "x"}', "no calls, catalogue"),
+    [("{", "line 1: not JSON"), ("[]", "line 1: expected an object"), ('{"prompt": "x"}', "catalogue: missing"),
      ('{"story": "torch", "at": "hall", "prompt": "x", "rules": ["y"]}', "about a story's rules"),
      ('{"catalogue": "none", "prompt": "x", "calls": []}', "no catalogue 'none'")],
 )  # fmt: skip
@@ -211,19 +212,19 @@ def test_a_broken_set_names_the_line(tmp_path: Path, line: str, complaint: str) 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
-    [({"tools": None}, "no tools; add it"), ({"tools": {}}, "tools: expected a list"),
-     ({"tools": ["take"]}, r"tools\[0\]: expected an object"), ({"name": 5}, "name: expected text, got 5"),
-     ({"state": []}, "state: expected an object"), ({"premise": 5}, "premise: expected text"),
-     ({"tools": [{"description": "Take."}]}, r"tools\[0\]: no name; add it"),
-     ({"tools": [{"name": "take"}]}, r"tools\[0\]: no description; add it"),
-     ({"tools": [{"name": "take", "description": " "}]}, r"tools\[0\]: description: empty"),
-     ({"tools": [{"name": "a", "description": "A.", "parameters": []}]}, "parameters: expected an object"),
+    [({"tools": None}, "tools: missing"), ({"tools": {}}, "tools: expected array"),
+     ({"tools": ["take"]}, r"tools\[0\]: expected object"), ({"name": 5}, "name: expected string, got 5"),
+     ({"state": []}, "state: expected object"), ({"premise": 5}, "premise: expected string"),
+     ({"tools": [{"description": "Take."}]}, r"tools\[0\]\.name: missing"),
+     ({"tools": [{"name": "take"}]}, r"tools\[0\]\.description: missing"),
+     ({"tools": [{"name": "take", "description": ""}]}, r"tools\[0\]\.description: expected at least 1 char"),
+     ({"tools": [{"name": "a", "description": "A.", "parameters": []}]}, "parameters: expected object"),
      ({"tools": [{"name": "a", "description": "A.", "parameters": {"type": 5}}]}, "parameters: no JSON Schema"),
      ({"tools": [{"name": "a", "description": "A.", "parameters": {"properties": {"x": True}}}]}, "each of the prop"),
-     ({"tools": [{"name": "a", "description": "A.", "examples": ["x"]}]}, r"examples\[0\]: expected an object"),
-     ({"tools": [{"name": "a", "description": "A.", "examples": [{"input": 5}]}]}, "input: expected an object"),
-     ({"tools": [{"name": "a", "description": "A.", "skill": 5}]}, "skill: expected text"),
-     ({"tools": [{"name": "a", "description": "A."}] * 2}, r"tools\[1\]: a second tool called 'a'")],
+     ({"tools": [{"name": "a", "description": "A.", "examples": ["x"]}]}, r"examples\[0\]: expected object"),
+     ({"tools": [{"name": "a", "description": "A.", "examples": [{"input": 5}]}]}, "input: expected object"),
+     ({"tools": [{"name": "a", "description": "A.", "skill": 5}]}, "skill: expected string"),
+     ({"tools": [{"name": "a", "description": "A."}] * 2}, r"tools\[1\]\.name: a second tool called 'a'")],
 )  # fmt: skip
 def test_a_broken_catalogue_is_named_with_the_key(
     tmp_path: Path, change: dict[str, Any], complaint: str

@@ -72,15 +72,15 @@ def test_meaning_is_asked_where_the_rules_words_do_not_fit(
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ({"prompt": "x"}, "line 1: a list is needed, either expect or rules"),
-        ({"prompt": "x", "expect": "still"}, "a list is needed"),
+        ({"prompt": "x"}, "line 1: expect: a list is needed, either expect or rules"),
+        ({"prompt": "x", "expect": "still"}, "expect: expected array"),
         ({"prompt": "x", "expect": [], "rules": []}, "either expect or rules"),
-        ({"expect": ["still"]}, "line 1: no prompt"),
+        ({"expect": ["still"]}, "line 1: prompt: missing"),
         ({"prompt": "x", "expect": ["fly-away"]}, "'fly-away' is no rule of the story 'torch'"),
-        ({"prompt": 5, "rules": []}, "line 1: prompt: expected text, got 5"),
-        ({"prompt": "x", "rules": [], "state": []}, "state: expected an object"),
-        ({"prompt": "x", "rules": [], "at": 5}, "at: expected text"),
-        ({"story": 5, "prompt": "x", "rules": []}, "story: expected text"),
+        ({"prompt": 5, "rules": []}, "line 1: prompt: expected string, got 5"),
+        ({"prompt": "x", "rules": [], "state": []}, "state: expected object"),
+        ({"prompt": "x", "rules": [], "at": 5}, "at: expected string"),
+        ({"story": 5, "prompt": "x", "rules": []}, "story: expected string"),
     ],
     ids=range(9),
 )

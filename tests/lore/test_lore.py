@@ -191,8 +191,8 @@ def test_front_matter_says_when_a_file_fires() -> None:
     ("header", "complaint"),
     [
         ("keywords = [", "not TOML"),
-        ('keyword = ["lamp"]', "unknown key 'keyword'"),
-        ('keywords = "lamp"', "'keywords': expected list"),
+        ('keyword = ["lamp"]', "'keyword': unknown key; did you mean 'keywords'"),
+        ('keywords = "lamp"', "'keywords': expected array"),
         ('logic = "some"', "'logic'"),
         ("when = { lamp = { at_least = 'two' } }", "'when'"),
     ],

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any
 
 import jsonschema_rs
+import msgspec
 
 from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject
 from narratoria.narrator.protocol import ToolCard
+from narratoria.tools.schema.tables import Table, read_as
 
 
 class EvaluationSetInvalid(NarratoriaError):
@@ -26,10 +29,9 @@ class Catalogue:
     premise: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
+class ExpectedCall(Table, frozen=True):
     tool: str
-    input: Mapping[str, Any]
+    input: JsonObject = msgspec.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,147 +54,103 @@ class Case:
         return bool(self.calls) and all(self.alternatives)
 
 
+# --- the files, as they are written --------------------------------------------------------------------
+
+_Word = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Example(Table, frozen=True):
+    description: str = ""
+    input: JsonObject = msgspec.field(default_factory=dict)
+
+
+class _Tool(Table, frozen=True, kw_only=True):
+    name: _Word
+    description: _Word
+    parameters: JsonObject = msgspec.field(default_factory=dict)
+    examples: tuple[_Example, ...] = ()
+    skill: str = ""
+
+
+class _Catalogue(Table, frozen=True, kw_only=True):
+    tools: tuple[_Tool, ...]
+    name: str = ""
+    state: JsonObject = msgspec.field(default_factory=dict)
+    premise: str = ""
+
+
+class _Line(Table, frozen=True, kw_only=True):
+    catalogue: _Word
+    prompt: str
+    calls: tuple[ExpectedCall, ...]
+    order: tuple[tuple[int, int], ...] = ()
+    alternatives: tuple[tuple[ExpectedCall, ...], ...] = ()
+    tags: frozenset[str] = frozenset()
+
+
+def invalid(where: str, key: str, problem: str) -> EvaluationSetInvalid:
+    return EvaluationSetInvalid(f"{where}: {key}: {problem}; see evals/README.md")
+
+
+# --- reading -------------------------------------------------------------------------------------------
+
+
 def load_catalogue(path: Path) -> Catalogue:
     """A `catalogues/NAME.json`: `tools`, and if you like `name` (else the file's), `state` and `premise`."""
     where = str(path)
     data = _json(read_text(path), where)
-    tools = _member(data, "tools", list, where)
-    cards = [_card(tool, f"{where}: tools[{index}]") for index, tool in enumerate(tools)]
-    names = [card.name for card in cards]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise EvaluationSetInvalid(f"{where}: tools[{index}]: a second tool called {name!r}; rename one")
-    return Catalogue(
-        _member(data, "name", str, where, path.stem),
-        tuple(cards),
-        _member(data, "state", dict, where, {}),
-        _member(data, "premise", str, where, ""),
-    )
-
-
-def _card(tool: Any, where: str) -> ToolCard:
-    if not isinstance(tool, Mapping):
-        raise EvaluationSetInvalid(f'{where}: expected an object with "name" and "description", got {tool!r}')
-    examples = _member(tool, "examples", list, where, [])
-    for index, example in enumerate(examples):
-        if not isinstance(example, Mapping):
-            raise EvaluationSetInvalid(f"{where}: examples[{index}]: expected an object, got {example!r}")
-        _member(example, "description", str, f"{where}: examples[{index}]", "")
-        _member(example, "input", dict, f"{where}: examples[{index}]", {})
-    parameters = _member(tool, "parameters", dict, where, {})
-    try:
-        jsonschema_rs.validator_for(parameters)
-        described = all(isinstance(one, Mapping) for one in parameters.get("properties", {}).values())
-    except ValueError as error:
-        raise EvaluationSetInvalid(f"{where}: parameters: no JSON Schema: {_first_line(error)}") from None
-    if not described:
-        raise EvaluationSetInvalid(f"{where}: parameters: each of the properties must be an object")
-    skill = _member(tool, "skill", str, where, "")
-    return ToolCard(
-        name=_word(tool, "name", where),
-        description=_word(tool, "description", where),
-        parameters=parameters,
-        examples=tuple(examples),
-        skill=skill or None,
-    )
-
-
-def _word(data: Mapping[str, Any], key: str, where: str) -> str:
-    text: str = _member(data, key, str, where)
-    if not text.strip():
-        raise EvaluationSetInvalid(f"{where}: {key}: empty; write some text")
-    return text
-
-
-_KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "an object"}
-
-
-def _member(data: Mapping[str, Any], key: str, kind: type, where: str, default: Any = None) -> Any:
-    """A key's value, of the right kind; one without a default must be there."""
-    if key not in data:
-        if default is None:
-            raise EvaluationSetInvalid(f"{where}: no {key}; add it: {_KINDS[kind]} is needed")
-        return default
-    if not isinstance(data[key], kind):
-        raise EvaluationSetInvalid(f"{where}: {key}: expected {_KINDS[kind]}, got {data[key]!r}")
-    return data[key]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    found = read_as(_Catalogue, data, lambda key, problem: invalid(where, key, problem))
+    names = [tool.name for tool in found.tools]
+    for index, tool in enumerate(found.tools):
+        if tool.name in names[:index]:
+            raise invalid(where, f"tools[{index}].name", f"a second tool called {tool.name!r}; rename one")
+        try:
+            jsonschema_rs.validator_for(tool.parameters)
+            described = all(
+                isinstance(one, Mapping) for one in tool.parameters.get("properties", {}).values()
+            )
+        except ValueError as error:
+            first = str(error).partition("\n")[0]
+            raise invalid(where, f"tools[{index}].parameters", f"no JSON Schema: {first}") from None
+        if not described:
+            raise invalid(where, f"tools[{index}].parameters", "each of the properties must be an object")
+    cards = [
+        ToolCard(tool.name, tool.description, tool.parameters, raw.get("examples", ()), tool.skill or None)
+        for tool, raw in zip(found.tools, data["tools"], strict=True)
+    ]
+    return Catalogue(found.name or path.stem, tuple(cards), found.state, found.premise)
 
 
 def load_set(path: Path) -> list[Case]:
     """The cases of a JSON Lines file; their catalogues lie in `catalogues/` beside it."""
     catalogues: dict[str, Catalogue] = {}
-    cases = []
-    for where, data in read_lines(path):
-        missing = {"catalogue", "prompt", "calls"} - data.keys()
-        if missing:
-            other = "; it is about a story's rules: narratoria.evals.story_sets" if "story" in data else ""
-            raise EvaluationSetInvalid(
-                f"{where}: no {', '.join(sorted(missing))}{other}; see evals/README.md"
+    return [_case(path, where, data, catalogues) for where, data in read_lines(path)]
+
+
+def _case(path: Path, where: str, data: JsonObject, catalogues: dict[str, Catalogue]) -> Case:
+    if "story" in data:
+        raise invalid(where, "story", "a set about a story's rules is read by narratoria.evals.story_sets")
+    line = read_as(_Line, data, lambda key, problem: invalid(where, key, problem))
+    name = line.catalogue
+    if name not in catalogues:
+        file = path.parent / "catalogues" / f"{name}.json"
+        if not file.is_file():
+            raise invalid(where, "catalogue", f"no catalogue {name!r}; expected it at {file}")
+        catalogues[name] = load_catalogue(file)
+    known = {tool.name for tool in catalogues[name].tools}
+    for call in (*line.calls, *(call for calls in line.alternatives for call in calls)):
+        if call.tool not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise invalid(
+                where, "calls", f"no tool {call.tool!r} in the catalogue {name!r}; there are {there}"
             )
-        name = _word(data, "catalogue", where)
-        if name not in catalogues:
-            file = path.parent / "catalogues" / f"{name}.json"
-            if not file.is_file():
-                raise EvaluationSetInvalid(f"{where}: no catalogue {name!r}; expected it at {file}")
-            catalogues[name] = load_catalogue(file)
-        cases.append(_case(data, catalogues[name], where))
-    return cases
-
-
-def _case(data: Mapping[str, Any], catalogue: Catalogue, where: str) -> Case:
-    prompt = _member(data, "prompt", str, where)
-    known = [tool.name for tool in catalogue.tools]
-
-    def expected(calls: Any) -> tuple[ExpectedCall, ...]:
-        if not isinstance(calls, list) or not all(
-            isinstance(call, Mapping) and isinstance(call.get("tool"), str) for call in calls
-        ):
-            raise EvaluationSetInvalid(
-                f'{where}: calls are a list of {{"tool": …, "input": {{…}}}}, not {calls!r}'
-            )
-        for call in calls:
-            if call["tool"] not in known:
-                there = ", ".join(sorted(known)) or "none"
-                raise EvaluationSetInvalid(
-                    f"{where}: no tool {call['tool']!r} in the catalogue {catalogue.name!r}; there are {there}"
-                )
-        return tuple(ExpectedCall(call["tool"], _expected_input(call, where)) for call in calls)
-
-    calls = expected(data["calls"])
-    order = _member(data, "order", list, where, [])
-    for pair in order:
-        if not isinstance(pair, list) or len(pair) != 2 or not all(_is_index(one, calls) for one in pair):
-            raise EvaluationSetInvalid(f"{where}: order: {pair!r} is no pair of indices into calls")
-    tags = _member(data, "tags", list, where, [])
-    for tag in tags:
-        if not isinstance(tag, str):
-            raise EvaluationSetInvalid(f"{where}: tags: expected texts, got {tag!r}")
-    return Case(
-        catalogue,
-        prompt,
-        calls,
-        tuple((first, second) for first, second in order),
-        tuple(expected(calls) for calls in _member(data, "alternatives", list, where, [])),
-        frozenset(tags),
-    )
-
-
-def _expected_input(call: Mapping[str, Any], where: str) -> dict[str, Any]:
-    given: dict[str, Any] = _member(call, "input", dict, where, {})
-    for name, value in given.items():
-        if isinstance(value, Mapping) and not isinstance(value.get("$any", []), list):
-            raise EvaluationSetInvalid(
-                f"{where}: input {name!r}: $any: expected a list, got {value['$any']!r}"
-            )
-    return given
-
-
-def _is_index(one: Any, calls: Sized) -> bool:
-    return isinstance(one, int) and not isinstance(one, bool) and 0 <= one < len(calls)
+        for slot, value in call.input.items():
+            if isinstance(value, Mapping) and not isinstance(value.get("$any", []), list):
+                raise invalid(where, f"input {slot!r}", f"$any: expected a list, got {value['$any']!r}")
+    for pair in line.order:
+        if not all(0 <= index < len(line.calls) for index in pair):
+            raise invalid(where, "order", f"{pair!r} is no pair of indices into calls")
+    return Case(catalogues[name], line.prompt, line.calls, line.order, line.alternatives, line.tags)
 
 
 def read_text(path: Path) -> str:

@@ -12,13 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from narratoria.evals.case_sets import EvaluationSetInvalid, read_lines
+import msgspec
+
+from narratoria.evals.case_sets import invalid, read_lines
 from narratoria.evals.figures import milliseconds, percent, rounded, share
+from narratoria.events import JsonObject
 from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
 from narratoria.play.story import Story, open_story
 from narratoria.state import merge
+from narratoria.tools.schema.tables import Table, read_as
 
 STILL: Final = "still"  # nothing changes, whoever answers; a refusal is as good
 TOLD: Final = "told"  # a rule answers, not one marked `fallback`, and nothing changes
@@ -115,43 +119,38 @@ def is_story_set(path: Path) -> bool:
     return any("story" in line for _, line in read_lines(path, 1))
 
 
-_KINDS: Final = (
-    ("story", str, "text"),
-    ("prompt", str, "text"),
-    ("at", str, "text"),
-    ("state", dict, "an object"),
-)
+class _Line(Table, frozen=True, kw_only=True):
+    story: str
+    prompt: str
+    at: str = ""
+    state: JsonObject = msgspec.field(default_factory=dict)
+    expect: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    rules: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def load_story_set(path: Path) -> list[StoryCase]:
     stories: dict[str, Story] = {}
-    cases = []
-    for where, line in read_lines(path):
-        if missing := {"story", "prompt"} - line.keys():
-            raise EvaluationSetInvalid(f"{where}: no {', '.join(sorted(missing))}")
-        name = line["story"]
-        for key, kind, what in _KINDS:
-            if key in line and not isinstance(line[key], kind):
-                raise EvaluationSetInvalid(f"{where}: {key}: expected {what}, got {line[key]!r}")
-        if name not in stories:
-            stories[name] = open_story(name)
-        place = {"place": {"id": line["at"]}} if "at" in line else {}
-        state = merge(merge(stories[name].state, line.get("state", {})), place)
-        expect = _expected(line, stories[name], where)
-        cases.append(StoryCase(stories[name], line["prompt"], state, expect, "rules" in line))
-    return cases
+    return [_case(where, data, stories) for where, data in read_lines(path)]
 
 
-def _expected(line: Mapping[str, Any], story: Story, where: str) -> tuple[str, ...]:
-    listed = line.get("expect", line.get("rules"))
-    if ("expect" in line) == ("rules" in line) or not isinstance(listed, list):
-        raise EvaluationSetInvalid(f"{where}: a list is needed, either expect or rules; see evals/README.md")
-    wanted = [str(one) for one in listed] if "expect" in line else ["+".join(map(str, listed)) or STILL]
+def _case(where: str, data: JsonObject, stories: dict[str, Story]) -> StoryCase:
+    line = read_as(_Line, data, lambda key, problem: invalid(where, key, problem))
+    if line.story not in stories:
+        stories[line.story] = open_story(line.story)
+    story = stories[line.story]
+    if line.expect and line.rules is msgspec.UNSET:
+        wanted = line.expect
+    elif line.expect is msgspec.UNSET and line.rules is not msgspec.UNSET:
+        wanted = ("+".join(line.rules) or STILL,)
+    else:
+        raise invalid(where, "expect", "a list is needed, either expect or rules")
     known = {rule.id for rule in story.rules.rules} if story.rules is not None else set()
     for one in wanted:
         if one not in _UNCHANGED and not set(one.split("+")) <= known:
-            raise EvaluationSetInvalid(f"{where}: {one!r} is no rule of the story {story.id!r}")
-    return tuple(wanted)
+            raise invalid(where, "expect", f"{one!r} is no rule of the story {story.id!r}")
+    place = {"place": {"id": line.at}} if line.at else {}
+    state = merge(merge(story.state, line.state), place)
+    return StoryCase(story, line.prompt, state, wanted, line.rules is not msgspec.UNSET)
 
 
 # --- scoring -------------------------------------------------------------------------------------------

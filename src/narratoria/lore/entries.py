@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
+
 from narratoria import bounds
 from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
+from narratoria.tools.schema.tables import Table, read_as
 
 Logic: TypeAlias = Literal["any", "all", "not_any", "not_all"]
 
@@ -92,32 +96,28 @@ def front_matter(name: str, text: str) -> tuple[LoreEntry | None, str]:
     return (None, text) if header is None else (_entry(name, header[1]), text[header.end() :])
 
 
+class _FrontMatter(Table, frozen=True, kw_only=True):
+    when: JsonObject = msgspec.field(default_factory=dict)
+    keywords: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    logic: Logic = "any"
+    always: bool = False
+    order: int = 100
+
+
 def _entry(name: str, header: str) -> LoreEntry:
+    def invalid(key: str, problem: str) -> LoreInvalid:
+        return LoreInvalid(f"lore {name!r}: key {key!r}: {problem}")
+
     try:
-        table = bounds.decode_toml(header)
-        when = condition(table.pop("when", {}))
+        table = read_as(_FrontMatter, bounds.decode_toml(header), invalid)
+        when = condition(table.when)
     except tomllib.TOMLDecodeError as error:
         raise LoreInvalid(f"lore {name!r}: the lines between +++ are not TOML: {error}") from None
     except ConditionError as error:
-        raise LoreInvalid(f"lore {name!r}: key 'when': {error}") from None
+        raise invalid("when", str(error)) from None
     except bounds.OutOfBounds as error:
         raise LoreInvalid(f"lore {name!r}: the lines between +++: {error}") from None
-    kinds: dict[str, type] = {"keywords": list, "also": list, "logic": str, "always": bool, "order": int}
-    for key, value in table.items():
-        if key not in kinds:
-            raise LoreInvalid(f"lore {name!r}: unknown key {key!r}; known: when, {', '.join(kinds)}")
-        if not isinstance(value, kinds[key]) or (kinds[key] is int and isinstance(value, bool)):
-            raise LoreInvalid(f"lore {name!r}: key {key!r}: expected {kinds[key].__name__}, got {value!r}")
-    logic = table.get("logic", "any")
-    if logic not in ("any", "all", "not_any", "not_all"):
-        raise LoreInvalid(f"lore {name!r}: key 'logic': {logic!r} is none of any, all, not_any, not_all")
     return LoreEntry(
-        "",
-        tuple(map(str, table.get("keywords", ()))),
-        tuple(map(str, table.get("also", ()))),
-        logic,
-        when,
-        table.get("always", False),
-        order=table.get("order", 100),
-        name=name,
+        "", table.keywords, table.also, table.logic, when, table.always, order=table.order, name=name
     )

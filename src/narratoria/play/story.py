@@ -13,10 +13,11 @@ from narratoria import bounds
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.narrator.roster import NARRATORS
-from narratoria.narrator.rules.rule_file import Rules, read_toml, unknown_key
+from narratoria.narrator.rules.rule_file import Rules, read_toml
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.store.store import data_home
 from narratoria.strict_json import decode
+from narratoria.tools.schema.tables import unknown_key
 
 MANIFEST_SUFFIX: Final = ".tool.json"
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -5,33 +5,29 @@ Every mistake is a `StoryInvalid` that names the file, the rule and the key. doc
 
 from __future__ import annotations
 
-import difflib
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from narratoria import bounds
 from narratoria.errors import StoryInvalid
+from narratoria.events import JsonObject
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
 from narratoria.run.plan import PlanRetry
 from narratoria.run.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
+from narratoria.tools.schema.tables import Table, read_as
 
 Texts: TypeAlias = tuple[str, ...]
 
-_CASE_KEYS: Final = (
-    "when", "narrative", "then", "instead", "unavailable", "calls", "set", "choices", "expect", "finally",
-)  # fmt: skip
-_RULE_KEYS: Final = ("id", "patterns", "independent", "fallback", "careful", "cases", *_CASE_KEYS)
-_CALL_KEYS: Final = ("id", "tool", "input", "after", "required", "async", "retries", "backoff_ms")
-_FILE_KEYS: Final = (
-    "language", "words", "stage", "finally", "rule", "unavailable", "confirm", "unanswered", "undone",
-)  # fmt: skip
-_LANGUAGE_KEYS: Final = ("articles", "lead", "trail", "joins")
 OUT_OF_REACH: Final = ("That is out of reach just now.",)
 CONFIRM: Final = ("That cannot be undone. If you mean it, say so plainly.",)
 UNANSWERED: Final = (
@@ -41,17 +37,64 @@ UNANSWERED: Final = (
 UNDONE: Final = ("Nothing comes of the rest, for now: “{rest}”.",)
 
 
-@dataclass(frozen=True, slots=True)
-class CallTemplate:
+# --- the file, as it is written ------------------------------------------------------------------------
+
+
+class CallTemplate(Table, frozen=True, kw_only=True):
     """One call a rule makes: a tool, and an input whose strings may hold `{group}` and `{state.path}`."""
 
-    id: str
-    tool: str
-    input: Mapping[str, Any] = field(default_factory=dict)
-    after: tuple[str, ...] = ()
+    tool: Annotated[str, Meta(min_length=1)]
+    id: str = ""
+    input: JsonObject = msgspec.field(default_factory=dict)
+    after: str | Texts = ()
     required: bool = True
-    run_async: bool = False
-    retry: PlanRetry = field(default_factory=PlanRetry)
+    run_async: bool = msgspec.field(name="async", default=False)
+    retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = PlanRetry().max_retries
+    backoff_ms: Annotated[int, Meta(ge=0, le=MAX_BACKOFF_MS)] = PlanRetry().backoff_ms
+
+
+class _CaseTable(Table, frozen=True, kw_only=True):
+    when: JsonObject = msgspec.field(default_factory=dict)
+    narrative: str | Texts = ()
+    then: str | Texts | UnsetType = UNSET
+    instead: str | Texts | UnsetType = UNSET
+    unavailable: str | Texts | UnsetType = UNSET
+    calls: tuple[CallTemplate, ...] = ()
+    set: JsonObject = msgspec.field(default_factory=dict)
+    choices: str | Texts = ()
+    expect: JsonObject = msgspec.field(default_factory=dict)
+    closing: bool = msgspec.field(name="finally", default=True)
+
+
+class _RuleTable(_CaseTable, frozen=True, kw_only=True):
+    id: Annotated[str, Meta(min_length=1)]
+    patterns: str | Texts
+    independent: bool = False
+    fallback: bool = False
+    careful: bool = False
+    cases: Annotated[tuple[_CaseTable, ...], Meta(min_length=1)] | UnsetType = UNSET
+
+
+class _LanguageTable(Table, frozen=True, kw_only=True):
+    articles: str | Texts = ()
+    lead: str | Texts = ()
+    trail: str | Texts = ()
+    joins: str | Texts = ()
+
+
+class _FileTable(Table, frozen=True, kw_only=True):
+    language: _LanguageTable | UnsetType = UNSET
+    words: dict[str, str | Texts] = msgspec.field(default_factory=dict)
+    stage: str = "stage"
+    closing: tuple[CallTemplate, ...] = msgspec.field(name="finally", default=())
+    rule: tuple[_RuleTable, ...] = ()
+    unavailable: str | Texts = OUT_OF_REACH
+    confirm: str | Texts = CONFIRM
+    unanswered: str | Texts = UNANSWERED
+    undone: str | Texts = UNDONE
+
+
+# --- the rules -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,39 +163,30 @@ class Rules:
 
     @classmethod
     def from_toml(cls, data: Mapping[str, Any], path: Path) -> Rules:
-        reader = _Reader(path)
-        reader.keys(data, _FILE_KEYS, "the file")
-        tongue = reader.language(data.get("language", {}))
-        words = reader.words(data.get("words", {}))
-        stage = reader.typed(data, "stage", str, "the file", "stage")
-        tables = reader.typed(data, "rule", list, "the file", [])
-        if not tables:
-            reader.fail(
+        reader = _Reader(path, data)
+        file = read_as(_FileTable, data, reader.invalid)
+        if not file.rule:
+            raise reader.invalid(
                 "rule",
                 "there are no rules; add one as [[rule]], or delete the file and the story's narrator 'rules'",
             )
-        rules: list[Rule] = []
-        known: dict[str, int] = {}
-        for number, table in enumerate(tables, 1):
-            rule = reader.rule(table, number, words, tongue)
-            if rule.id in known:
-                reader.fail(
-                    f"rule {rule.id!r} (no. {number}): key 'id'", f"rule no. {known[rule.id]} has it already"
-                )
-            known[rule.id] = number
-            rules.append(rule)
-        closing = reader.calls(data.get("finally", []), "finally", set())
-        reader.slots(data.get("undone"), {"rest"}, "the file: key 'undone'")
+        reader.slots(file.undone, {"rest"}, "undone")
+        tongue = _language(file.language)
+        words = {key: _texts(value) for key, value in file.words.items()}
+        names = [rule.id for rule in file.rule]
+        for at, name in enumerate(names):
+            if name in names[:at]:
+                raise reader.invalid(f"rule[{at}].id", f"rule no. {names.index(name) + 1} has it already")
         return cls(
-            tuple(rules),
-            closing,
+            tuple(reader.rule(rule, at, words, tongue) for at, rule in enumerate(file.rule)),
+            reader.calls(file.closing, set(), "finally"),
             tongue,
-            stage,
+            file.stage,
             path.parent,
-            unavailable=reader.texts(data, "unavailable", "the file") or OUT_OF_REACH,
-            confirm=reader.texts(data, "confirm", "the file") or CONFIRM,
-            unanswered=reader.texts(data, "unanswered", "the file") or UNANSWERED,
-            undone=reader.texts(data, "undone", "the file") or UNDONE,
+            unavailable=_texts(file.unavailable) or OUT_OF_REACH,
+            confirm=_texts(file.confirm) or CONFIRM,
+            unanswered=_texts(file.unanswered) or UNANSWERED,
+            undone=_texts(file.undone) or UNDONE,
         )
 
     @property
@@ -190,178 +224,111 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise StoryInvalid(f"{path}: {error}") from None
 
 
-def unknown_key(key: str, known: Iterable[str]) -> str:
-    """The error message for an unknown key."""
-    names = list(known)
-    near = difflib.get_close_matches(key, names, 1)
-    return f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; known are {', '.join(names)}"
-
-
-# --- reading ---------------------------------------------------------------------------------------------
+# --- from the file to the rules --------------------------------------------------------------------------
 
 
 class _Reader:
-    """Turns tables into rules, and says what is wrong with them."""
+    """Makes rules of tables, and says what is wrong with them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, data: Mapping[str, Any]) -> None:
         self.path = path
+        self.data = data
 
-    def fail(self, where: str, problem: str) -> None:
-        raise StoryInvalid(f"{self.path}: {where}: {problem}")
+    def invalid(self, key: str, problem: str) -> StoryInvalid:
+        """The error for the key at this path. `rule[3].calls` is named by the rule's id: `rule 'open' (no. 4)`."""
+        where = f"key {key!r}"
+        if found := _IN_RULE.fullmatch(key):
+            at = int(found[1])
+            table = self.data["rule"][at]
+            name = table.get("id") if isinstance(table, Mapping) else None
+            where = f"rule {name!r} (no. {at + 1})" if isinstance(name, str) else f"rule no. {at + 1}"
+            where += f": key {found[2]!r}" if found[2] else ""
+        return StoryInvalid(f"{self.path}: {where}: {problem}")
 
-    def keys(self, table: Any, known: Sequence[str], where: str) -> None:
-        if not isinstance(table, Mapping):
-            self.fail(where, f"expected a table, got {table!r}")
-        for key in table:
-            if key not in known:
-                self.fail(f"{where}: key {key!r}", unknown_key(key, known))
-
-    def typed(self, table: Mapping[str, Any], key: str, kind: type, where: str, default: Any) -> Any:
-        value = table.get(key, default)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            names = {
-                str: "a string",
-                bool: "true or false",
-                int: "a whole number",
-                list: "a list",
-                dict: "a table",
-            }
-            self.fail(f"{where}: key {key!r}", f"expected {names[kind]}, got {value!r}")
-        return value
-
-    def texts(self, table: Mapping[str, Any], key: str, where: str) -> Texts:
-        value = table.get(key, [])
-        items = [value] if isinstance(value, str) else value
-        if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-            self.fail(f"{where}: key {key!r}", f"expected a string or a list of strings, got {value!r}")
-        return tuple(" ".join(item.split()) if "\n\n" not in item else _paragraphs(item) for item in items)
-
-    def language(self, table: Any) -> Language:
-        self.keys(table, _LANGUAGE_KEYS, "language")
-        if not table:
-            return ENGLISH
-        found = {key: self.texts(table, key, "language") for key in _LANGUAGE_KEYS}
-        return language(" ".join(found["articles"]), found["lead"], found["trail"], found["joins"])
-
-    def words(self, table: Any) -> dict[str, Texts]:
-        if not isinstance(table, Mapping):
-            self.fail("words", f"expected a table of lists, got {table!r}")
-        return {key: self.texts(table, key, "words") for key in table}
-
-    def rule(self, table: Any, number: int, words: Mapping[str, Texts], tongue: Language) -> Rule:
-        name = table.get("id") if isinstance(table, Mapping) else None
-        where = f"rule {name!r} (no. {number})" if isinstance(name, str) else f"rule no. {number}"
-        self.keys(table, _RULE_KEYS, where)
-        if not isinstance(name, str) or not name.strip():
-            self.fail(f"{where}: key 'id'", 'missing; give the rule a short name, such as id = "open-door"')
-        patterns = self.patterns(table, where, words, tongue)
-        groups = set().union(*(pattern.groups for pattern in patterns))
-        base = {key: value for key, value in table.items() if key in _CASE_KEYS}
-        variants = self.typed(table, "cases", list, where, [{}])
-        if not variants:
-            self.fail(f"{where}: key 'cases'", "empty; leave it out, or add one as [[rule.cases]]")
-        gate = self.condition(base.pop("when", {}), where)
-        cases = []
-        for index, variant in enumerate(variants, 1):
-            place = where if variants == [{}] else f"{where}, case {index}"
-            self.keys(variant, _CASE_KEYS, place)
-            cases.append(self.case({**base, **variant}, gate, place, groups))
-        independent = self.typed(table, "independent", bool, where, False)
-        fallback = self.typed(table, "fallback", bool, where, False)
-        careful = self.typed(table, "careful", bool, where, False)
-        return Rule(str(name), patterns, tuple(cases), independent, fallback, careful)
-
-    def patterns(
-        self, table: Mapping[str, Any], where: str, words: Mapping[str, Texts], tongue: Language
-    ) -> tuple[Pattern, ...]:
-        sources = self.texts(table, "patterns", where)
+    def rule(self, table: _RuleTable, at: int, words: Mapping[str, Texts], tongue: Language) -> Rule:
+        where = f"rule[{at}]"
+        sources = _texts(table.patterns)
         if not sources:
-            self.fail(f"{where}: key 'patterns'", 'missing; say what the player may type, e.g. ["open door"]')
-        found = []
-        for source in sources:
-            try:
-                found.append(Pattern(source, words, tongue))
-            except PatternError as error:
-                self.fail(f"{where}: key 'patterns'", str(error))
-        return tuple(found)
+            raise self.invalid(f"{where}.patterns", 'empty; say what the player may type, e.g. ["open door"]')
+        try:
+            patterns = tuple(Pattern(source, words, tongue) for source in sources)
+        except PatternError as error:
+            raise self.invalid(f"{where}.patterns", str(error)) from None
+        groups = set().union(*(pattern.groups for pattern in patterns))
+        gate = self.condition(table.when, where)
+        raw = self.data["rule"][at]
+        base = {key: value for key, value in raw.items() if key in _CASE_KEYS}
+        cases = []
+        for number, variant in enumerate(raw.get("cases", ({},))):
+            place = f"{where}.cases[{number}]" if table.cases else where
+            own = self.condition(variant.get("when", {}), place)
+            whole = msgspec.convert({**base, **variant}, _CaseTable)
+            cases.append(self.case(whole, gate & own, groups, place))
+        return Rule(table.id, patterns, tuple(cases), table.independent, table.fallback, table.careful)
 
-    def condition(self, table: Any, where: str) -> Condition:
+    def condition(self, table: Mapping[str, Any], where: str) -> Condition:
         try:
             return condition(table)
         except ConditionError as error:
-            raise StoryInvalid(f"{self.path}: {where}: key 'when': {error}") from None
+            raise self.invalid(f"{where}.when", str(error)) from None
 
-    def case(self, table: Mapping[str, Any], gate: Condition, where: str, groups: set[str]) -> Case:
-        own = self.condition(table.get("when", {}), where)
-        when = gate & own
-        said = {key: self.texts(table, key, where) for key in ("narrative", "then", "instead", "unavailable")}
-        calls = self.calls(table.get("calls", []), where, groups)
-        patch = self.typed(table, "set", dict, where, {})
+    def case(self, table: _CaseTable, when: Condition, groups: set[str], where: str) -> Case:
         for key in ("narrative", "then", "instead", "unavailable", "set", "choices"):
-            self.slots(table.get(key), groups, f"{where}: key {key!r}")
-        if not (said["narrative"] or calls or patch):
-            self.fail(where, "it says nothing and does nothing; add 'narrative' or 'calls'")
+            self.slots(getattr(table, key), groups, f"{where}.{key}")
+        calls = self.calls(table.calls, groups, f"{where}.calls")
+        narrative = _texts(table.narrative)
+        if not (narrative or calls or table.set):
+            raise self.invalid(where, "it says nothing and does nothing; add 'narrative' or 'calls'")
         return Case(
             when=when,
-            narrative=said["narrative"],
-            then=said["then"] if "then" in table else None,
-            instead=said["instead"] if "instead" in table else None,
-            unavailable=said["unavailable"] if "unavailable" in table else None,
+            narrative=narrative,
+            then=None if table.then is UNSET else _texts(table.then),
+            instead=None if table.instead is UNSET else _texts(table.instead),
+            unavailable=None if table.unavailable is UNSET else _texts(table.unavailable),
             calls=calls,
-            patch=patch,
-            choices=self.texts(table, "choices", where),
-            expect=self.typed(table, "expect", dict, where, {}),
-            closing=self.typed(table, "finally", bool, where, True),
+            patch=table.set,
+            choices=_texts(table.choices),
+            expect=table.expect,
+            closing=table.closing,
         )
 
     def slots(self, template: Any, groups: set[str], where: str) -> None:
         for name in sorted(slots(template)):
             if name not in groups and not name.startswith("state."):
                 there = ", ".join(sorted(groups)) or "none"
-                self.fail(
+                raise self.invalid(
                     where, f"{{{name}}} is no group of the patterns (there: {there}) and no {{state.…}}"
                 )
 
-    def calls(self, tables: Any, where: str, groups: set[str]) -> tuple[CallTemplate, ...]:
-        if not isinstance(tables, list):
-            self.fail(f"{where}: key 'calls'", f"expected a list of tables, got {tables!r}")
-        found: list[CallTemplate] = []
-        for number, table in enumerate(tables, 1):
-            place = f"{where}, call {number}"
-            self.keys(table, _CALL_KEYS, place)
-            found.append(self.call(table, place, groups))
-        names = [call.id for call in found]
-        for call in found:
-            for other in call.after:
-                if other not in names[: names.index(call.id)]:
-                    self.fail(f"{where}: call {call.id!r}: key 'after'", f"no earlier call here is {other!r}")
-            if names.count(call.id) > 1:
-                self.fail(f"{where}: call {call.id!r}: key 'id'", "used twice; give each call its own id")
-        return tuple(found)
-
-    def call(self, table: Mapping[str, Any], where: str, groups: set[str]) -> CallTemplate:
-        tool = self.typed(table, "tool", str, where, "")
-        if not tool.strip():
-            self.fail(f"{where}: key 'tool'", "missing; name a tool of the story's tools folder")
-        given = self.typed(table, "input", dict, where, {})
-        self.slots(given, groups, f"{where}: key 'input'")
-        retries = self.typed(table, "retries", int, where, PlanRetry().max_retries)
-        backoff = self.typed(table, "backoff_ms", int, where, PlanRetry().backoff_ms)
-        if not 0 <= retries <= MAX_RETRIES:
-            self.fail(f"{where}: key 'retries'", f"{retries} is outside 0..{MAX_RETRIES}")
-        if not 0 <= backoff <= MAX_BACKOFF_MS:
-            self.fail(f"{where}: key 'backoff_ms'", f"{backoff} is outside 0..{MAX_BACKOFF_MS}")
-        return CallTemplate(
-            id=self.typed(table, "id", str, where, "") or tool.rsplit("/", 1)[-1],
-            tool=tool,
-            input=given,
-            after=self.texts(table, "after", where),
-            required=self.typed(table, "required", bool, where, True),
-            run_async=self.typed(table, "async", bool, where, False),
-            retry=PlanRetry(max_retries=retries, backoff_ms=backoff),
-        )
+    def calls(self, tables: Sequence[CallTemplate], groups: set[str], where: str) -> tuple[CallTemplate, ...]:
+        found: dict[str, CallTemplate] = {}
+        for at, table in enumerate(tables):
+            self.slots(table.input, groups, f"{where}[{at}].input")
+            name, after = table.id or table.tool.rsplit("/", 1)[-1], _texts(table.after)
+            for other in after:
+                if other not in found:
+                    raise self.invalid(f"{where}[{at}].after", f"no earlier call here is {other!r}")
+            if name in found:
+                raise self.invalid(f"{where}[{at}].id", f"{name!r} is used twice; give each call its own id")
+            found[name] = msgspec.structs.replace(table, id=name, after=after)
+        return tuple(found.values())
 
 
-def _paragraphs(text: str) -> str:
+_IN_RULE: Final = re.compile(r"rule\[(\d+)\]\.?(.*)")
+_CASE_KEYS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(_CaseTable)) - {"when"}
+
+
+def _language(table: _LanguageTable | UnsetType) -> Language:
+    if table is UNSET:
+        return ENGLISH
+    articles = " ".join(_texts(table.articles))
+    return language(articles, _texts(table.lead), _texts(table.trail), _texts(table.joins))
+
+
+def _texts(value: str | Texts) -> Texts:
     """Prose is wrapped in the file and flows in the client; a blank line is a paragraph."""
-    return "\n\n".join(" ".join(block.split()) for block in text.split("\n\n") if block.strip())
+    items = (value,) if isinstance(value, str) else value
+    return tuple(
+        "\n\n".join(" ".join(block.split()) for block in item.split("\n\n") if block.strip())
+        for item in items
+    )

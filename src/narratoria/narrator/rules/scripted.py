@@ -23,7 +23,7 @@ from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
 from narratoria.narrator.rules.fillable import fill
 from narratoria.narrator.rules.patterns import MAX_PROMPT, bare, clauses, meaningful, readings, with_verb
 from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts
-from narratoria.run.plan import PlanDocument, PlannedCall
+from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.state import merge, plain
 from narratoria.tools.contract.conditions import SAID
 
@@ -313,7 +313,7 @@ class _Sheet:
                 dependencies=list(dependencies),
                 required=call.required,
                 async_=call.run_async,
-                retry_policy=call.retry,
+                retry_policy=PlanRetry(max_retries=call.retries, backoff_ms=call.backoff_ms),
             )
         )
         return tool_id

@@ -4,7 +4,8 @@ A tool's parameters are a dataclass, a msgspec Struct, nothing at all, or a JSON
 nothing is coerced, unknown keys are refused at every depth, and the error names each path.
 
 `typed` has the way from a Python type, with `json_types` and `texts`; `supplied` the way from a JSON Schema, with
-`drafts`, `references`, `unknown_keys` and `defaults`; `problems` the wording of errors; `dumping` the way back to JSON.
+`drafts`, `references`, `unknown_keys` and `defaults`; `problems` the wording of errors; `dumping` the way back to JSON;
+`tables` the way from a document that somebody wrote.
 """
 
 from narratoria.tools.schema.dumping import dump, dump_json
