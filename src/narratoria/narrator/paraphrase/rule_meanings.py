@@ -19,7 +19,7 @@ from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known
 from narratoria.narrator.english.words import OPPOSITES, STOPWORDS, stem
 from narratoria.narrator.paraphrase.rule_phrases import phrases
-from narratoria.narrator.rules.patterns import NOWHERE, bare, meaningful
+from narratoria.narrator.rules.patterns import bare, meaningful
 from narratoria.narrator.rules.rule_file import Rule, Rules
 
 # Requests that no rule of a story is for; the file says more.
@@ -289,8 +289,7 @@ def stems(text: str) -> set[str]:
 
 
 def _vocabulary(rule: Rule) -> set[str]:
-    words = {op[1] for pattern in rule.patterns for op in pattern.program if op[0] == "word"}
-    return stems(" ".join(words - {NOWHERE}))
+    return stems(" ".join(word for pattern in rule.patterns for word in pattern.words))
 
 
 def _phrases_wanted(rule: Rule) -> int:

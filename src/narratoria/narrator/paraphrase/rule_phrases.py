@@ -14,7 +14,7 @@ from narratoria.narrator.english.words import (
     PRONOUNS,
     SUBJECTS,
 )
-from narratoria.narrator.rules.patterns import NOWHERE, Op, Pattern
+from narratoria.narrator.rules.patterns import REST, Choice, Group, Parts, Pattern
 
 _WALKS: Final = 6  # tries per phrase wanted: many walks end in a phrase that is known already
 _LONGEST: Final = 40
@@ -34,7 +34,7 @@ def phrases(patterns: Sequence[Pattern], limit: int) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
         own: dict[str, None] = {}
-        for phrase in _walks(pattern.program, share * _WALKS):
+        for phrase in _walks(pattern.parts, share * _WALKS):
             if len(own) >= share or len(found) + len(own) >= limit:
                 break
             if phrase and phrase not in found:
@@ -43,45 +43,30 @@ def phrases(patterns: Sequence[Pattern], limit: int) -> list[str]:
     return list(found)
 
 
-def _walks(program: Sequence[Op], count: int) -> Iterator[str]:
-    """Ways through a pattern's program. At each fork the way least taken is next, so every word gets its turn."""
-    taken: Counter[int] = Counter()
+def _walks(parts: Parts, count: int) -> Iterator[str]:
+    """Ways through a pattern. At each fork the way least taken is next, so every word gets its turn."""
+    taken: Counter[object] = Counter()
     for _ in range(count):
-        words: list[str] = []
-        pc, group = 0, ""
-        while program[pc][0] != "match" and len(words) < _LONGEST:
-            kind, text, jump, _ = program[pc]
-            if kind == "word":
-                words.append(text)
-                pc += 1
-            elif kind == "any":
-                words.append(f"{{{group}}}")
-                pc += 1
-            elif kind == "mark":
-                group = "" if group else text
-                pc += 1
-            elif kind == "jump":
-                pc = jump
-            else:
-                pc = _way(program, pc, taken)
-                taken[pc] += 1
-        yield " ".join(words)
+        yield " ".join(_walk(parts, taken)[:_LONGEST])
 
 
-def _way(program: Sequence[Op], pc: int, taken: Counter[int]) -> int:
-    """The next instruction after the fork at `pc`."""
-    _, _, jump, other = program[pc]
-    if program[other][0] == "any" or program[jump][0] == "any":  # "..." and longer captures: not said
-        return other if program[jump][0] == "any" else jump
-    if program[other - 1][:2] == ("word", NOWHERE):  # may be left out: now and then it is said
-        return jump if taken[jump] * 2 + 1 < taken[other] else other
-    ways = []
-    while program[pc][0] == "split" and program[pc][1:] != ("", 0, 0):
-        ways.append(program[pc][2])
-        pc = program[pc][3]
-        if program[pc][:2] == ("word", NOWHERE):
-            break
-    return min(ways, key=lambda way: taken[way])
+def _walk(parts: Parts, taken: Counter[object]) -> list[str]:
+    words: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            words += [part] if part != REST else []
+        elif isinstance(part, Group) and not part.ways:
+            words.append(f"{{{part.name}}}")
+        elif part.ways:
+            if isinstance(part, Choice) and part.optional:  # now and then it is said
+                said = taken[part, True] * 2 + 1 < taken[part, False]
+                taken[part, said] += 1
+                if not said:
+                    continue
+            way = min(part.ways, key=lambda way: taken[id(way)])
+            taken[id(way)] += 1
+            words += _walk(way, taken)
+    return words
 
 
 def readable(phrase: str) -> str:

@@ -8,8 +8,8 @@
 these, `<name>` is a list from the story's `[words]`, `...` is anything. Case, punctuation and articles do not
 count.
 
-A pattern becomes a small program, run over words with a set of visited (instruction, word) pairs: the time is
-bounded by the product of the two, so no pattern and no prompt can hang a turn. That is why there are no
+A pattern is a tree of parts. Each part is run once, over all places of the prompt that the part before it may end at:
+the time is bounded by the product of the two, so no pattern and no prompt can hang a turn. That is why there are no
 regular expressions here.
 """
 
@@ -29,8 +29,7 @@ from narratoria.narrator.english.words import LEAD_INS
 MAX_PROMPT: Final = 2_000
 MAX_CLAUSES: Final = 8
 MAX_CAPTURED_WORDS: Final = 6
-MAX_PROGRAM: Final = 5_000
-NOWHERE: Final = "\0"  # the word no player can say: a pattern's dead end
+MAX_PARTS: Final = 5_000
 
 
 class PatternError(ValueError):
@@ -136,187 +135,182 @@ def with_verb(verb: Sequence[str], clause: str, tongue: Language) -> list[tuple[
 
 # --- the author's side -----------------------------------------------------------------------------------
 
-Op: TypeAlias = tuple[str, str, int, int]  # kind, text, jump, other jump
 _SYMBOL: Final = re.compile(r"\.\.\.|…|[()\[\]{}|<>:]|[^\s()\[\]{}|<>:…]+")
+_CLOSERS: Final = (")", "]", "}", ">", "|")
+_Ends: TypeAlias = dict[int, tuple[tuple[str, int], ...]]  # places in a prompt, each with the groups' marks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """`(a|b)`, `[a|b]` or `<name>`."""
+
+    ways: tuple[Parts, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """`{name:a|b}`, or `{name}`, which has no ways and captures one to six words."""
+
+    name: str
+    ways: tuple[Parts, ...] = ()
+
+
+REST: Final = "..."  # any words, or none
+Part: TypeAlias = str | Choice | Group  # a word, or REST; a choice; a group
+Parts: TypeAlias = tuple[Part, ...]
 
 
 class Pattern:
     """One phrase pattern, ready to be compared."""
 
-    __slots__ = ("_begins_anyhow", "groups", "openings", "program", "source")
+    __slots__ = ("_begins_anyhow", "groups", "openings", "parts", "source", "words")
 
     def __init__(
         self, source: str, vocabulary: Mapping[str, Sequence[str]] | None = None, tongue: Language = ENGLISH
     ) -> None:
+        parser = _Parser(source, vocabulary or {}, tongue)
         self.source = source
-        self.groups: set[str] = set()
-        self.program = _Compiler(source, vocabulary or {}, tongue, self.groups).program()
+        self.parts = parser.pattern()
+        self.groups, self.words = parser.groups, parser.words
         # The words it may begin with: of a request, its verbs. And whether it may begin with any other.
-        self.openings, self._begins_anyhow = self._beginnings()
-
-    def _beginnings(self) -> tuple[frozenset[str], bool]:
         found: set[str] = set()
-        anyhow = False
-        seen: set[int] = set()
-        ways = [0]
-        while ways:
-            pc = ways.pop()
-            if pc in seen:
-                continue
-            seen.add(pc)
-            kind, text, jump, other = self.program[pc]
-            if kind == "word":
-                found |= {text} - {NOWHERE}
-            elif kind == "mark":
-                ways.append(pc + 1)
-            elif kind == "jump":
-                ways.append(jump)
-            elif kind == "split":
-                ways += [jump, other]
-            else:
-                anyhow = True
-        return frozenset(found), anyhow
+        self._begins_anyhow = _beginnings(self.parts, found) or REST in found
+        self.openings = frozenset(found - {REST})
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
         """The captures of the groups when the pattern fits all of `words`, else None."""
+        # Nearly all end here: a prompt is held against each pattern of a story, in many readings.
         if not self._begins_anyhow and (not words or words[0] not in self.openings):
-            return (
-                None  # as nearly all do; a prompt is held against each pattern of a story, in many readings
-            )
-        seen: set[tuple[int, int]] = set()
-        stack: list[tuple[int, int, tuple[tuple[str, int], ...]]] = [(0, 0, ())]
-        while stack:
-            pc, position, marks = stack.pop()
-            if (pc, position) in seen:
-                continue
-            seen.add((pc, position))
-            kind, text, jump, other = self.program[pc]
-            if kind == "match":
-                if position == len(words):
-                    return _captures(words, marks)
-            elif kind == "word":
-                if position < len(words) and words[position] == text:
-                    stack.append((pc + 1, position + 1, marks))
-            elif kind == "any":
-                if position < len(words):
-                    stack.append((pc + 1, position + 1, marks))
-            elif kind == "mark":
-                stack.append((pc + 1, position, (*marks, (text, position))))
-            elif kind == "jump":
-                stack.append((jump, position, marks))
+            return None
+        marks = _run(self.parts, words, {0: ()}).get(len(words))
+        if marks is None:
+            return None
+        found: dict[str, str] = {}
+        opened: dict[str, int] = {}
+        for name, position in marks:
+            if name in opened:
+                found[name] = " ".join(words[opened.pop(name) : position])
             else:
-                stack.append((other, position, marks))
-                stack.append((jump, position, marks))
-        return None
+                opened[name] = position
+        return found
 
 
-def _captures(words: Sequence[str], marks: tuple[tuple[str, int], ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    opened: dict[str, int] = {}
-    for name, position in marks:
-        if name in opened:
-            found[name] = " ".join(words[opened.pop(name) : position])
+def _beginnings(parts: Parts, found: set[str]) -> bool:
+    """Adds the words that parts may begin with, REST for any; tells if they may be empty."""
+    for part in parts:
+        if isinstance(part, str):
+            found.add(part)
+            empty = part == REST
+        elif isinstance(part, Group) and not part.ways:
+            found.add(REST)
+            empty = False
         else:
-            opened[name] = position
-    return found
+            empty = sum(_beginnings(way, found) for way in part.ways) > 0  # of each: all are to be found
+        if not empty and not (isinstance(part, Choice) and part.optional):
+            return False
+    return True
 
 
-class _Compiler:
-    """Recursive descent over the pattern's text, straight into the program."""
+def _run(parts: Parts, words: Sequence[str], at: _Ends) -> _Ends:
+    """The places where parts may end that begin at some of `at`; what is preferred stands first, and is kept."""
+    for part in parts:
+        found: _Ends = {}
+        if part == REST:
+            reached = len(words) + 1
+            for place, marks in at.items():
+                found.update(dict.fromkeys(range(reached - 1, place - 1, -1), marks))
+                reached = min(reached, place)
+        elif isinstance(part, str):
+            for place, marks in at.items():
+                if place < len(words) and words[place] == part:
+                    found[place + 1] = marks
+        elif isinstance(part, Choice):
+            for ends in [*(_run(way, words, at) for way in part.ways), *([at] if part.optional else [])]:
+                for end, marks in ends.items():
+                    found.setdefault(end, marks)
+        else:
+            found = _captured(part, words, at)
+        at = found
+    return at
 
-    def __init__(
-        self, source: str, vocabulary: Mapping[str, Sequence[str]], tongue: Language, groups: set[str]
-    ) -> None:
+
+def _captured(group: Group, words: Sequence[str], at: _Ends) -> _Ends:
+    begun = {place: (*marks, (group.name, place)) for place, marks in at.items()}
+    found: _Ends = {}
+    for way in group.ways:
+        for end, marks in _run(way, words, begun).items():
+            found.setdefault(end, marks)
+    for place, marks in begun.items() if not group.ways else ():
+        for end in range(place + 1, min(place + MAX_CAPTURED_WORDS, len(words)) + 1):
+            found.setdefault(end, marks)
+    return {end: (*marks, (group.name, end)) for end, marks in found.items()}
+
+
+class _Parser:
+    """Recursive descent over the pattern's text."""
+
+    def __init__(self, source: str, vocabulary: Mapping[str, Sequence[str]], tongue: Language) -> None:
         self.source = source
         self.vocabulary = vocabulary
         self.tongue = tongue
-        self.groups = groups
+        self.groups: set[str] = set()
+        self.words: set[str] = set()
         self.symbols: list[str] = _SYMBOL.findall(source)
         self.at = 0
-        self.code: list[Op] = []
+        self.size = 0
 
-    def program(self) -> list[Op]:
+    def pattern(self) -> Parts:
         if not any(plain_words(symbol) for symbol in self.symbols):
             raise PatternError(f"{self.source!r} has no words")
-        self.sequence()
+        parts = self.sequence()
         if self.at < len(self.symbols):
             raise PatternError(f"{self.source!r}: {self.symbols[self.at]!r} is not opened")
-        self.emit("match")
-        return self.code
+        return parts
 
-    def emit(self, kind: str, text: str = "", jump: int = 0, other: int = 0) -> int:
-        if len(self.code) >= MAX_PROGRAM:
-            raise PatternError(f"{self.source!r} is too large; split it into several patterns")
-        self.code.append((kind, text, jump, other))
-        return len(self.code) - 1
-
-    def split(self) -> int:
-        """A fork: on with the next instruction, or to a place that is filled in later."""
-        return self.emit("split", jump=len(self.code) + 1)
-
-    def land(self, at: int, *, jump: bool = False) -> None:
-        """Let the fork or the jump at `at` lead to where the program is now."""
-        kind, text, old, other = self.code[at]
-        here = len(self.code)
-        self.code[at] = (kind, text, here, other) if jump else (kind, text, old, here)
-
-    def sequence(self) -> None:
-        while self.at < len(self.symbols) and self.symbols[self.at] not in (")", "]", "}", ">", "|"):
+    def sequence(self) -> Parts:
+        parts: list[Part] = []
+        while self.at < len(self.symbols) and self.symbols[self.at] not in _CLOSERS:
             symbol = self.symbols[self.at]
             self.at += 1
             if symbol == "(":
-                self.alternatives(")")
+                parts.append(Choice(self.ways(")")))
             elif symbol == "[":
-                around = self.split()
-                self.alternatives("]")
-                self.land(around)
+                parts.append(Choice(self.ways("]"), optional=True))
             elif symbol == "{":
-                self.capture()
+                parts.append(self.group())
             elif symbol == "<":
-                self.words_of(self.name(">", "words"))
+                parts.append(self.listed(self.name(">", "words")))
             elif symbol in ("...", "…"):
-                loop = self.split()
-                self.emit("any")
-                self.emit("jump", jump=loop)
-                self.land(loop)
+                parts.append(REST)
             else:
-                self.literal(symbol)
+                parts += self.literal(symbol)
+        return tuple(parts)
 
-    def literal(self, text: str) -> None:
-        for word in all_words(text, self.tongue):
-            if word not in self.tongue.articles:
-                self.emit("word", word)
+    def literal(self, text: str) -> Parts:
+        found = [word for word in all_words(text, self.tongue) if word not in self.tongue.articles]
+        self.words.update(found)
+        self.size += 1 + len(found)
+        if self.size > MAX_PARTS:
+            raise PatternError(f"{self.source!r} is too large; split it into several patterns")
+        return tuple(found)
 
-    def alternatives(self, closer: str) -> None:
-        ends: list[int] = []
-        while True:
-            fork = self.split()
-            self.sequence()
+    def ways(self, closer: str) -> tuple[Parts, ...]:
+        found: list[Parts] = []
+        symbol = "|"
+        while symbol == "|":
+            found.append(self.sequence())
             symbol = self.symbols[self.at] if self.at < len(self.symbols) else ""
             if symbol not in (closer, "|"):
                 raise PatternError(f"{self.source!r}: a {closer!r} is missing")
             self.at += 1
-            ends.append(self.emit("jump"))
-            self.land(fork)
-            if symbol == closer:
-                break
-        self.emit("word", NOWHERE)  # none of them fitted
-        for end in ends:
-            self.land(end, jump=True)
+        return tuple(found)
 
-    def words_of(self, name: str) -> None:
+    def listed(self, name: str) -> Choice:
         if name not in self.vocabulary:
             known = ", ".join(sorted(self.vocabulary)) or "none"
             raise PatternError(f"{self.source!r}: <{name}> is not in [words] (there: {known})")
-        ends: list[int] = []
-        for phrase in self.vocabulary[name]:
-            fork = self.split()
-            self.literal(phrase)
-            ends.append(self.emit("jump"))
-            self.land(fork)
-        self.emit("word", NOWHERE)
-        for end in ends:
-            self.land(end, jump=True)
+        return Choice(tuple(self.literal(phrase) for phrase in self.vocabulary[name]))
 
     def name(self, closer: str, what: str) -> str:
         start = self.at
@@ -332,19 +326,7 @@ class _Compiler:
         self.at += 1
         return name
 
-    def capture(self) -> None:
+    def group(self) -> Group:
         name = self.name("}", "a group")
         self.groups.add(name)
-        self.emit("mark", name)
-        if self.symbols[self.at - 1] == "}":
-            self.emit("any")
-            forks = []
-            for _ in range(MAX_CAPTURED_WORDS - 1):
-                # The short capture first: `jump` leads out, `other` takes one more word.
-                forks.append(self.emit("split", other=len(self.code) + 1))
-                self.emit("any")
-            for fork in forks:
-                self.land(fork, jump=True)
-        else:
-            self.alternatives("}")
-        self.emit("mark", name)
+        return Group(name, self.ways("}") if self.symbols[self.at - 1] == ":" else ())
