@@ -18,7 +18,7 @@ pytest.importorskip("tokenizers")
 from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.paraphrase.paraphrase_narrator import LEFT_BE, ParaphraseNarrator
-from narratoria.narrator.paraphrase.rule_meanings import Meanings, is_the_other_way
+from narratoria.narrator.paraphrase.rule_meanings import Meanings
 from narratoria.narrator.paraphrase.rule_phrases import phrases, readable
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn, Refusal
 from narratoria.narrator.rules.patterns import Pattern
@@ -109,10 +109,6 @@ def test_what_is_ruled_out_is_not_done(lighthouse: ParaphraseNarrator) -> None:
 @pytest.mark.parametrize(
     "prompt",
     [
-        "open the door and don't go in",
-        "Open the door, but do not enter.",
-        "don't go in, just open the door",
-        "open the door without going in",
         "Go inside? No.",
         "go inside. no way.",
         "Should I go inside? Better not.",
@@ -120,9 +116,7 @@ def test_what_is_ruled_out_is_not_done(lighthouse: ParaphraseNarrator) -> None:
         "The door is not to be opened",
     ],
 )
-def test_what_is_ruled_out_is_not_done_under_another_name_nor_asked_and_denied(
-    lighthouse: ParaphraseNarrator, prompt: str
-) -> None:
+def test_what_is_asked_and_denied_is_not_done(lighthouse: ParaphraseNarrator, prompt: str) -> None:
     plan = lighthouse.plan_now(request(prompt))
     assert (plan.narrative, plan.tools) == (LEFT_BE, [])
 
@@ -208,17 +202,6 @@ def test_what_cannot_be_undone_is_never_a_guess_but_asked_for_plainly(lighthouse
 )
 def test_a_wish_with_a_but_behind_it_wavers(prompt: str, hedged: bool) -> None:
     assert is_hedged(prompt) is hedged
-
-
-def test_a_last_resort_names_the_thing_alone_and_takes_no_deed_for_one(
-    lighthouse: ParaphraseNarrator,
-) -> None:
-    rules = lighthouse.scripted
-    told = rules.answer("take those old chairs", request("", READY), READY)
-    assert told is not None and told.rule.fallback
-    assert list(told.groups.values()) == ["old chairs"]
-    for deed in ("get that stove going", "get the engine running"):
-        assert rules.answer(deed, request("", READY), READY) is None
 
 
 def test_it_is_what_was_spoken_of_in_the_turn_before(narrators: dict[str, ParaphraseNarrator]) -> None:
@@ -330,22 +313,6 @@ def test_phrases_read_as_offers() -> None:
         "Go to the kitchen",
         "Look at the door",
     ]
-
-
-@pytest.mark.parametrize(
-    ("said", "phrase", "other"),
-    [
-        ("up another floor", "go ground floor", True),
-        ("go one floor higher", "go downstairs", True),
-        ("go down", "climb up stairs", True),
-        ("go up", "climb up stairs", False),
-        ("pick up rope from ground", "put down rope", False),
-        ("go north", "go south", True),
-        ("climb to lamp room", "go down", False),
-    ],
-)
-def test_the_opposite_direction_rules_a_phrase_out(said: str, phrase: str, other: bool) -> None:
-    assert is_the_other_way(said, phrase) is other
 
 
 class Short:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import read
 from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known
-from narratoria.narrator.english.words import OPPOSITES, STOPWORDS, stem
+from narratoria.narrator.english.words import STOPWORDS, stem
 from narratoria.narrator.paraphrase.rule_phrases import phrases
 from narratoria.narrator.rules.patterns import bare, meaningful
 from narratoria.narrator.rules.rule_file import Rule, Rules
@@ -39,23 +38,7 @@ _COVERED: Final = 0.6  # an everyday request this near to a phrase is one the st
 # What these weigh beside likeness of meaning, which is at most 1. Chosen on evals/paraphrases/development.jsonl.
 _WORDS_IN_COMMON: Final = 0.3
 _SAME_DEED: Final = 0.3
-_OTHER_DEED: Final = 0.25  # taken off where the verb is none of the rule's and not like one of them:
-_LIKE_A_DEED: Final = 0.37  # to lick the torch is about the torch, and yet not to light it
 _OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
-
-
-_WAYS: Final = [
-    (frozenset(one.split()), frozenset(other.split()))
-    for one, other in (
-        ("up upstairs upward upwards higher ascend above",
-         "down downstairs downward downwards lower descend below ground bottom"),
-        ("inside indoors enter", "outside outdoors exit leave"),
-        ("north northward", "south southward"),
-        ("east eastward", "west westward"),
-        ("left", "right"),
-        ("forward forwards ahead onward", "back backward backwards"),
-    )
-]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +58,6 @@ class Said:
     text: str
     vector: Vectors
     deed: Vectors
-    verb: str = ""  # its stem, where it says what is done: not of "give it a push"
     things: frozenset[str] = frozenset()  # stems of what it speaks of
     deeds: frozenset[str] = frozenset()  # stems that may say what is done; none where there is no verb
 
@@ -89,7 +71,7 @@ class Said:
         verb = "" if head in LIGHT_VERBS else stem(head)
         things = {word for phrase in reading.phrases for word in stems(phrase.text)}
         deeds = {stem(head)} | {stem(word) for word in words if light and is_known(word)} if head else set()
-        return cls(text, vector, masked, verb, frozenset(things - {verb}), frozenset(deeds))
+        return cls(text, vector, masked, frozenset(things - {verb}), frozenset(deeds))
 
     @property
     def stems(self) -> set[str]:
@@ -119,8 +101,9 @@ class Meanings:
             name: [at for at, of in enumerate(self._owners) if name in of]
             for name in dict.fromkeys(name for of in self._owners for name in of)
         }
-        # A last resort speaks of anything: it makes no word common, and no thing another rule's.
-        self._rarity = _rarity([self._rules[rule.id] for rule in rules.rules if not rule.fallback])
+        # A last resort speaks of anything: it makes no thing another rule's.
+        told = [self._rules[rule.id] for rule in rules.rules if not rule.fallback]
+        self._spoken_of = frozenset().union(*told)
         self._spoken = [spoken(phrase) for phrase in self.phrases]
         self._deeds = [deed(text) for text in self._spoken]
         self._vectors = GradualVectors([*self._spoken, *self._deeds, *REQUESTS], embedder)
@@ -172,7 +155,7 @@ class Meanings:
         )
         words = said.stems
         looks = {
-            name: max(likes[at] for at in own) + self._in_common(words, self._rules[name])
+            name: max(likes[at] for at in own) + _in_common(words, self._rules[name])
             for name, own in samples.items()
         }
         return sorted(names, key=lambda name: -looks[name])[:_SHORTLIST]
@@ -192,18 +175,17 @@ class Meanings:
         words = said.stems
         found = []
         for place in np.argsort(-likes)[: 4 * count]:
-            phrase, own = self.phrases[rows[place]], owners[place]
-            if not is_the_other_way(said.text, phrase):
-                known = set().union(*(self._rules[name] for name in own))
-                sure = any(self._is_sure(said, name) for name in own)
-                score = float(likes[place]) + self._in_common(words, known)
-                found.append(Meaning(phrase, score, own, sure))
+            own = owners[place]
+            known = set().union(*(self._rules[name] for name in own))
+            sure = any(self._is_sure(said, name) for name in own)
+            score = float(likes[place]) + _in_common(words, known)
+            found.append(Meaning(self.phrases[rows[place]], score, own, sure))
         return sorted(found, key=lambda meaning: -meaning.score)[:count]
 
     def score(self, said: Said, phrase: str, vectors: Sequence[Vectors]) -> float:
         """The same for a phrase that is not of the rules: `vectors` are its own and its deed's."""
         like = float(vectors[0] @ said.vector) + _SAME_DEED * float(vectors[1] @ said.deed)
-        return like + self._in_common(said.stems, stems(phrase))
+        return like + _in_common(said.stems, stems(phrase))
 
     def is_strange(self, said: Said, likeness: float) -> bool:
         """Tells if the clause is more like an everyday request, which no rule here is for, than this."""
@@ -224,7 +206,7 @@ class Meanings:
     def _bars(self, said: Said, name: str) -> bool:
         """Tells if a rule cannot be meant: the clause undoes its action, or plainly names another."""
         verbs = self._verbs[name]
-        if undoes(said.text.split(), verbs) or is_opposite(said.stems, self._rules[name]):
+        if undoes(said.text.split(), verbs):
             return True
         return any(map(is_known, said.deeds)) and not akin(said.deeds, verbs)
 
@@ -236,16 +218,13 @@ class Meanings:
 
     def _aside(self, said: Said, name: str, same_deed: float) -> float:
         """The score of a rule beside its phrases: for its action, and against the things of other rules."""
-        known = self._rules[name]
-        foreign = said.verb and said.verb not in known and same_deed < _LIKE_A_DEED
-        others = sum(1 for thing in said.things - known if thing in self._rarity)
-        return _SAME_DEED * same_deed - (_OTHER_DEED if foreign else 0.0) - _OTHER_THING * min(others, 2)
+        others = sum(1 for thing in said.things - self._rules[name] if thing in self._spoken_of)
+        return _SAME_DEED * same_deed - _OTHER_THING * min(others, 2)
 
-    def _in_common(self, said: set[str], known: set[str]) -> float:
-        """The share of the clause's words that the rule knows, rare ones counting more."""
-        total = sum(self._rarity.get(word, 1.0) for word in said)
-        shared = sum(self._rarity.get(word, 1.0) for word in said & known)
-        return _WORDS_IN_COMMON * shared / total if total else 0.0
+
+def _in_common(said: set[str], known: set[str]) -> float:
+    """The score for the share of the clause's words that the rule knows."""
+    return _WORDS_IN_COMMON * len(said & known) / len(said) if said else 0.0
 
 
 def _owners(rules: Sequence[Rule]) -> dict[str, list[str]]:
@@ -257,21 +236,6 @@ def _owners(rules: Sequence[Rule]) -> dict[str, list[str]]:
                 owners.setdefault(phrase, []).append(rule.id)
     # A single letter is a key, not a meaning; a pattern of nothing but a group says nothing at all.
     return {p: of for p, of in owners.items() if len(p) > 2 and not (p[0] == "{" and p[-1] == "}")}
-
-
-def is_opposite(said: set[str], known: set[str]) -> bool:
-    """ "snuff the lamp" is not "light the lamp", however alike the two are."""
-    return any(OPPOSITES.get(word, frozenset()) & known and word not in known for word in said)
-
-
-def is_the_other_way(said: str, phrase: str) -> bool:
-    """ "up another floor" is not "go to the ground floor", however alike the two are."""
-    said_words, words = set(said.split()), set(phrase.split())
-    for pair in _WAYS:
-        for way, back in (pair, pair[::-1]):
-            if said_words & way and words & back and not (said_words & back or words & way):
-                return True
-    return False
 
 
 def deed(text: str) -> str:
@@ -304,10 +268,3 @@ def _sample(rows: Sequence[int]) -> Sequence[int]:
 
 def _verbs(rule: Rule) -> set[str]:
     return {stem(word) for pattern in rule.patterns for word in pattern.openings}
-
-
-def _rarity(groups: Sequence[set[str]]) -> dict[str, float]:
-    """1 for a word of one rule, less for one that many rules share."""
-    counts = Counter(word for words in groups for word in words)
-    most = math.log(1 + len(groups))
-    return {word: math.log(1 + len(groups) / count) / most for word, count in counts.items()}

@@ -29,7 +29,6 @@ from narratoria.narrator.paraphrase.rule_meanings import (
     Meaning,
     Meanings,
     Said,
-    is_the_other_way,
     spoken,
     stems,
 )
@@ -89,7 +88,6 @@ class Thought:
         self.request = request
         self.state: JsonObject = plain(request.state)
         self.thing = ""  # what was spoken of last, for "it"
-        self.barred: dict[str, set[str]] = {}  # rules that are ruled out, each with the stems that do it
 
     @cached_property
     def offered(self) -> dict[str, Said]:
@@ -103,9 +101,7 @@ class Thought:
         found = Understanding()
         self.thing = self._spoken_of()
         ruled_out = False
-        sentences = list(self._sentences())
-        self.barred = self._ruled_out(sentences)
-        for tokens, feeling in sentences:
+        for tokens, feeling in self._sentences():
             if feeling in (Mood.QUESTION, Mood.MUSING):
                 found.asked = True
                 self._add(self._answer_question(tokens), found)
@@ -132,38 +128,9 @@ class Thought:
                 meant = self._understand(part)
                 if meant is None and len(part.tokens) > 1 and part.tokens[0].low in VERBS:
                     found.missed.append(part.text)
-                if meant is None or not self._is_barred(meant.action, part):
-                    self._add(meant, found)
+                self._add(meant, found)
             elif not found.actions:
                 self._add(self._answer_question(part.tokens), found)
-
-    def _ruled_out(self, sentences: Sequence[tuple[list[Token], Mood]]) -> dict[str, set[str]]:
-        """The rules that a prompt rules out, with its stems: "open the door and don't go in", if opening leads in."""
-        barred = {}
-        for tokens, _ in sentences:
-            for clause in self._clauses(tokens):
-                words = self._not_wanted(clause) if clause.negated else ""
-                action = self._answer(words) if words else None
-                if action is not None and action.acts:
-                    barred[action.rule.id] = stems(words)
-        return barred
-
-    def _not_wanted(self, clause: Clause) -> str:
-        """The deed a clause rules out, as an order: "go in" of "do not go in" and of "without going in"."""
-        words = [token.low for token in clause.tokens]
-        at = max((place + 1 for place, word in enumerate(words[:4]) if word in ("not", "never")), default=0)
-        words = words[at:]
-        if words and words[0].endswith("ing"):
-            words[0] = next(
-                (one for one in self.meanings.openings if words[0] in (one + "ing", one[:-1] + "ing")),
-                words[0],
-            )
-        return " ".join(words)
-
-    def _is_barred(self, action: Action, clause: Clause) -> bool:
-        """Tells if the action was ruled out in other words; the same words ask for it after all: "… and then go in"."""
-        words = self.barred.get(action.rule.id)
-        return words is not None and action.acts and stems(clause.text) != words
 
     def _add(self, meant: _Meant | None, found: Understanding) -> None:
         last = found.actions[-1] if found.actions else None
@@ -316,8 +283,6 @@ class Thought:
                 frames += 1
                 yield from self._filled(meaning, said, reading)
         for choice, known in self.offered.items():
-            if is_the_other_way(said.text, known.text):
-                continue
             score = self.meanings.score(said, known.text, (known.vector, known.deed))
             yield Meaning(choice, score + _OFFERED)
 
