@@ -1,7 +1,9 @@
 """What a reader of the specifications types works, or is refused with the name to use (002 and 004, name by name)."""
 
+import copy
 import importlib
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,15 @@ from narratoria.errors import (
     ToolValidationError,
     VisibilityExpansionRequired,
 )
+from narratoria.kinds.compose import parallel, sequence
+from narratoria.run.plan import (
+    CallResult,
+    ExecutionResult,
+    PlanDocument,
+    PlanMetadata,
+    PlannedCall,
+    PlanRetry,
+)
 from narratoria.session import ToolInvoked
 from narratoria.session.resources.filesystem import MemoryFilesystem
 from narratoria.session.resources.resources import Filesystem
@@ -45,7 +56,7 @@ from narratoria.tools.contract import (
     validate,
 )
 from narratoria.tools.deadline import BudgetTracker, Deadline
-from narratoria.tools.retry import policy_from_data
+from narratoria.tools.retry import ExponentialBackoff, FixedBackoff, LinearBackoff, policy_from_data
 from narratoria.tools.tool import CallScope, ToolExample, ToolHandler
 
 
@@ -411,6 +422,60 @@ async def test_the_effects_of_004():
     assert (await ToolRegistry([one]).execute("one", {}, session=session)).success
     assert session.memory.read("short-term", "browser.history") == [{"url": "http://example"}]
     assert rollback_effects
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "ours"),
+    [
+        (RetryPolicy, "maxRetries", "max_retries"),
+        (RetryPolicy, "retryableErrors", "retryable_errors"),
+        (RetryPolicy, "shouldRetry", "should_retry"),
+        (FixedBackoff, "delay", "seconds"),
+        (LinearBackoff, "baseDelay", "base_delay"),
+        (ExponentialBackoff, "baseDelay", "base_delay"),
+        (ExponentialBackoff, "maxDelay", "max_delay"),
+        (PlannedCall, "toolId", "tool_id"),
+        (PlannedCall, "toolPath", "tool_path"),
+        (PlannedCall, "retryPolicy", "retry_policy"),
+        (PlanDocument, "requestId", "request_id"),
+        (PlanDocument, "disabledSkills", "disabled_skills"),
+        (PlanMetadata, "parentPlanId", "parent_plan_id"),
+        (PlanRetry, "backoffMs", "backoff_ms"),
+        (partial(parallel, [a_tool(answer)]), "maxConcurrency", "max_concurrency"),
+        (partial(parallel, [a_tool(answer)]), "stopOnError", "stop_on_error"),
+        (partial(sequence, [a_tool(answer)]), "stopOnError", "stop_on_error"),
+        (partial(sequence, [a_tool(answer)]), "transformOutput", "transform_output"),
+    ],
+)
+def test_keywords_of_the_specifications_lead_to_ours(make, name, ours):
+    with pytest.raises(TypeError, match=f"{name}= is called {ours}= here"):
+        make(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    ("thing", "name", "ours"),
+    [
+        (PlanDocument(), "requestId", "request_id"),
+        (PlanDocument().metadata, "generationAttempt", "generation_attempt"),
+        (PlannedCall(tool_id="a", tool_path="b"), "toolId", "tool_id"),
+        (ExecutionResult(plan_id="p", success=True), "toolResults", "tool_results"),
+        (ExecutionResult(plan_id="p", success=True), "canReplan", "can_replan"),
+        (CallResult(tool_id="a", ok=True, state="completed"), "retryCount", "retry_count"),
+    ],
+)
+def test_names_of_plans_and_traces_lead_to_ours(thing, name, ours):
+    getattr(thing, ours)
+    with pytest.raises(AttributeError, match=f"{name} is called {ours} here"):
+        getattr(thing, name)
+
+
+def test_structs_in_our_spelling_are_as_before():
+    plan = PlanDocument(request_id="p", tools=[PlannedCall(tool_id="a", tool_path="b")])
+    assert PlanDocument.from_json(plan.to_json()) == plan == copy.copy(plan)
+    with pytest.raises(TypeError, match="tool_path"):
+        PlannedCall(tool_id="a")
+    with pytest.raises(TypeError, match="nothing"):
+        PlannedCall(tool_id="a", tool_path="b", nothing=1)
 
 
 # --- names that lie elsewhere ----------------------------------------------------------------------------

@@ -10,14 +10,19 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import msgspec
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 ELSEWHERE: Final[Mapping[str, str]] = {
     # 002
+    "AddStep": "narratoria.agent.planning.AddStep",
     "BudgetTracker": "narratoria.tools.deadline.BudgetTracker",
     "Deadline": "narratoria.tools.deadline.Deadline",
+    "DeadlineExceededError": "narratoria.errors.DeadlineExceededError",
     "Filesystem": "narratoria.session.resources.filesystem.Filesystem",
     "MarkdownSection": "narratoria.agent.prompt.MarkdownSection",
     "Plan": "PlanDocument, or narratoria.agent.planning.Plan for a model's todo list",
@@ -26,21 +31,53 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "PlanningStrategy": "narratoria.agent.planning.PlanningStrategy",
     "PlanningToolsSection": "narratoria.agent.planning.PlanningToolsSection",
     "Prompt": "narratoria.agent.prompt.Prompt",
+    "PromptEvaluationError": "narratoria.errors.PromptEvaluationError",
+    "PromptValidationError": "narratoria.errors.PromptValidationError",
+    "ReadPlan": "narratoria.agent.planning.ReadPlan",
     "RenderedPrompt": "narratoria.agent.prompt.RenderedPrompt",
+    "SetupPlan": "narratoria.agent.planning.SetupPlan",
     "StepStatus": "narratoria.agent.planning.StepStatus",
     "ToolHandler": "narratoria.tools.tool.ToolHandler",
     "ToolInvoked": "narratoria.session.ToolInvoked",
+    "ToolValidationError": "narratoria.errors.ToolValidationError",
+    "UpdateStep": "narratoria.agent.planning.UpdateStep",
+    "VisibilityExpansionRequired": "narratoria.errors.VisibilityExpansionRequired",
     "serde": "narratoria.tools.schema",
     # 004
     "AbortSignal": "context.cancelled",
     "BackoffStrategy": "narratoria.tools.retry.Backoff",
+    "BaseEffect": "narratoria.tools.contract.Effect",
+    "BasePreCondition": "narratoria.tools.contract.Precondition",
+    "BasePrecondition": "narratoria.tools.contract.Precondition",
+    "CascadeEffect": "narratoria.tools.contract.CascadeEffect",
     "ComposedTool": "Tool: a composition is one like any other",
     "ConditionalBranch": "Branch",
+    "CustomPrecondition": "narratoria.tools.contract.CustomPrecondition",
+    "DependencyPrecondition": "narratoria.tools.contract.DependencyPrecondition",
+    "Effect": "narratoria.tools.contract.Effect",
     "EffectManager": "narratoria.tools.contract.apply_effects and rollback_effects",
+    "ExponentialBackoff": "narratoria.tools.retry.ExponentialBackoff",
+    "FixedBackoff": "narratoria.tools.retry.FixedBackoff",
+    "JitteredBackoff": "narratoria.tools.retry.JitteredBackoff",
+    "LinearBackoff": "narratoria.tools.retry.LinearBackoff",
+    "MemoryEffect": "narratoria.tools.contract.MemoryEffect",
     "MemoryManager": "narratoria.session.memory.Memory, in a handler context.memory",
+    "MemoryScope": "narratoria.session.memory.MemoryScope",
+    "NoBackoff": "narratoria.tools.retry.NoBackoff",
+    "NotificationEffect": "narratoria.tools.contract.NotificationEffect",
+    "ParallelOptions": "the keyword arguments of parallel: max_concurrency, stop_on_error, timeout",
+    "PermissionPrecondition": "narratoria.tools.contract.PermissionPrecondition",
+    "Precondition": "narratoria.tools.contract.Precondition",
+    "PreconditionCheck": "narratoria.tools.contract.PreconditionCheck",
     "PreconditionResult": "narratoria.tools.contract.PreconditionResult",
     "PreconditionValidator": "narratoria.tools.contract.validate",
+    "PropertySchema": "a params dataclass, or any JSON Schema as parameters=",
+    "ResourcePrecondition": "narratoria.tools.contract.ResourcePrecondition",
     "RetryExecutor": "ToolExecutor",
+    "Schema": "a params dataclass, or any JSON Schema as parameters=",
+    "SequenceOptions": "the keyword arguments of sequence: stop_on_error, transform_output",
+    "StateChangeEffect": "narratoria.tools.contract.StateChangeEffect",
+    "StatePrecondition": "narratoria.tools.contract.StatePrecondition",
     "ToolComposer": "sequence, parallel and conditional",
     "ToolConfig": "narratoria.tools.context.ToolConfig",
     "ToolRegistryImpl": "ToolRegistry",
@@ -95,6 +132,39 @@ def keywords_spelled(**others: str) -> Callable[[type[T]], type[T]]:
         return cls
 
     return decorate
+
+
+def options_spelled(function: F) -> F:
+    """Refuse a keyword argument of a function in camelCase with an error that gives the name to use."""
+    names = {camel_case(name): name for name in inspect.signature(function).parameters if "_" in name}
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        for name in keywords.keys() & names.keys():
+            raise TypeError(f"{function.__name__}: {name}= is called {names[name]}= here")
+        return function(*arguments, **keywords)
+
+    return cast(F, call)
+
+
+class StructSpelled(msgspec.StructMeta):
+    """The metaclass of Structs that refuse a keyword argument in a foreign spelling, such as the one they have in JSON,
+    with an error that gives the name to use. Decoding does not pass through it.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *arguments, **keywords):  # noqa: N805 - of a metaclass
+            try:
+                return super().__call__(*arguments, **keywords)
+            except TypeError:
+                fields = cls.__struct_fields__
+                names = {camel_case(name): name for name in fields}
+                names |= dict(zip(cls.__struct_encode_fields__, fields, strict=True))
+                for name in keywords:
+                    if names.get(name, name) != name:
+                        raise TypeError(f"{cls.__name__}: {name}= is called {names[name]}= here") from None
+                raise
 
 
 def camel_case(name: str) -> str:

@@ -23,6 +23,7 @@ from narratoria.errors import (
 from narratoria.events import JsonObject
 from narratoria.kinds.composed_names import composed_name
 from narratoria.kinds.shared_arguments import SharedArguments
+from narratoria.spelling import options_spelled
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
 from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
@@ -42,6 +43,7 @@ class Branch:
     tools: Sequence[AnyTool]
 
 
+@options_spelled
 def sequence(
     tools: Sequence[AnyTool],
     *,
@@ -89,6 +91,7 @@ def sequence(
     )
 
 
+@options_spelled
 def parallel(
     tools: Sequence[AnyTool],
     *,
@@ -174,6 +177,7 @@ async def _side_by_side(
     return dict(sorted(results.items())), next(iter(stopped_by), None)
 
 
+@options_spelled
 def conditional(
     branches: Sequence[Branch],
     fallback: Sequence[AnyTool] = (),

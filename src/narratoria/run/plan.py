@@ -24,6 +24,7 @@ from narratoria.run.plan_problems import (
     waits_for,
 )
 from narratoria.run.plan_references import survey
+from narratoria.spelling import StructSpelled, spelled
 from narratoria.strict_json import DuplicateKey, decode, with_integers
 
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
@@ -34,7 +35,8 @@ class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False)
     pass
 
 
-class PlanRetry(_Wire, frozen=True, kw_only=True):
+@spelled()
+class PlanRetry(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True):
     """The retries of a planned call: delay = backoffMs × 2^(attempt-1)."""
 
     # 000 §13.4 rule 5.
@@ -43,7 +45,8 @@ class PlanRetry(_Wire, frozen=True, kw_only=True):
     backoff_ms: int = 100
 
 
-class PlannedCall(_Wire, frozen=True, kw_only=True):
+@spelled()
+class PlannedCall(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True):
     """One call of a plan: its tool, its input and its dependencies."""
 
     tool_id: str
@@ -60,12 +63,14 @@ class PlannedCall(_Wire, frozen=True, kw_only=True):
         return waits_for(self.dependencies, survey(self.input)) if self.input else self.dependencies
 
 
-class PlanMetadata(_Wire, frozen=True, kw_only=True):
+@spelled()
+class PlanMetadata(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True):
     generation_attempt: int = 1
     parent_plan_id: str | None = None
 
 
-class PlanDocument(_Wire, frozen=True, kw_only=True, gc=True, weakref=True):
+@spelled()
+class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc=True, weakref=True):
     """A plan as the narrator gives it. One that is made in Python is checked when it is executed."""
 
     # 000 §13.3.
@@ -144,6 +149,7 @@ _sound: Final[WeakValueDictionary[int, PlanDocument]] = (
 )  # those that were checked whole, by `id`
 
 
+@spelled()
 class CallResult(_Wire, frozen=True, kw_only=True):
     """One entry of `toolResults`, with the code of the failure beside its text."""
 
@@ -167,6 +173,7 @@ class CallResult(_Wire, frozen=True, kw_only=True):
         return EXECUTION_FAILED if self.error_source == "tool" else self.error_code
 
 
+@spelled()
 class ExecutionResult(_Wire, frozen=True, kw_only=True):
     """The full trace of a plan."""
 

@@ -27,7 +27,7 @@ from narratoria.errors import (
     TOOL_NOT_FOUND,
     ToolValidationError,
 )
-from narratoria.spelling import spelled
+from narratoria.spelling import StructSpelled, spelled
 from narratoria.tools import schema
 from narratoria.tools.deadline import LONGEST_DELAY, LONGEST_WAIT, check_seconds
 
@@ -54,7 +54,14 @@ LongSeconds: TypeAlias = Annotated[
 # --- how long to wait ----------------------------------------------------------------------------------
 
 
-class _Strategy(msgspec.Struct, frozen=True, rename="camel", tag_field="type", forbid_unknown_fields=True):
+class _Strategy(
+    msgspec.Struct,
+    metaclass=StructSpelled,
+    frozen=True,
+    rename="camel",
+    tag_field="type",
+    forbid_unknown_fields=True,
+):
     """The base of the strategies. Their numbers are finite and not negative, in Python as in a manifest."""
 
     def __post_init__(self) -> None:
@@ -142,7 +149,7 @@ Backoff: TypeAlias = NoBackoff | FixedBackoff | LinearBackoff | ExponentialBacko
 
 
 @spelled()
-class RetryPolicy(msgspec.Struct, frozen=True):
+class RetryPolicy(msgspec.Struct, metaclass=StructSpelled, frozen=True):
     """The retries of a tool. `retryable_errors=None` allows every code; an empty set allows none."""
 
     # 004 `RetryPolicy`.
