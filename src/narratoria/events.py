@@ -174,7 +174,9 @@ class PlanRefused(RuntimeEvent, tag="plan_refused", frozen=True, kw_only=True):
 
 
 class CallStarted(RuntimeEvent, tag="call_started", frozen=True, kw_only=True):
-    """An attempt at a call begins. `call` is the idempotency key the tool gets as `requestId`."""
+    """An attempt at a call begins. `call` is the idempotency key the tool gets as `requestId`; `parent` is the call
+    that this one is part of.
+    """
 
     call: str
     tool: str
@@ -182,6 +184,7 @@ class CallStarted(RuntimeEvent, tag="call_started", frozen=True, kw_only=True):
     tool_id: str | None = None
     plan: str | None = None
     parent: str | None = None
+    cascade: bool = False  # made by an effect of the parent
     input: JsonObject = msgspec.field(default_factory=dict)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from narratoria.errors import CANCELLED, PlanRejected
 from narratoria.events import (
@@ -89,7 +89,7 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
         elif isinstance(event, TurnCommitted):
             return None
         else:
-            _note(calls, event)
+            _note(calls, record)
     if found is not None and found.plan is not None:
         for planned in found.plan.tools:
             result = _result(found.plan, planned, calls)
@@ -113,37 +113,59 @@ def _futile(plan: PlanDocument, calls: Mapping[str, _Call]) -> Iterator[tuple[Pl
 
 @dataclass(slots=True)
 class _Call:
-    """One call, read from its records."""
+    """One call, read from its records. The events of its parts are its own too."""
 
     events: list[ToolEvent] = field(default_factory=list)
-    attempt: list[ToolEvent] = field(default_factory=list)  # those of the latest attempt
-    committed: bool = False
+    attempt: list[_Emitted] = field(default_factory=list)  # those of the latest attempt
+    parent: _Call | None = None
+    cascade: bool = False  # called by an effect, or part of such a call
+    committed: frozenset[int] | None = None  # the records that the commit kept
     finished: CallFinished | None = None
 
     def result(self, tool_id: str) -> CallResult | None:
         end = self.finished
-        if end is not None and (end.ok or not self.committed):
+        if end is not None and (end.ok or self.committed is None):
             if end.verdict == CANCELLED:
                 return None
-            return recorded_result(tool_id, end, self.events, self.attempt)
-        if not self.committed:
+            return recorded_result(tool_id, end, self.events, self._given())
+        if self.committed is None:
             return None
         # Killed between the commit and the record of the call's end.
-        output = output_of(self.attempt, None)
+        output = output_of(self._given(), None)
         return CallResult(tool_id=tool_id, ok=True, state="completed", output=output, events=self.events)
 
+    def _given(self) -> list[ToolEvent]:
+        """The events that make up the output: the call's own, and the patches of its parts that were kept."""
+        kept = self.committed or frozenset()
+        return [
+            one.event for one in self.attempt if one.by is self or (one.seq in kept and not one.by.cascade)
+        ]
 
-def _note(calls: dict[str, _Call], event: Any) -> None:
+
+class _Emitted(NamedTuple):
+    seq: int
+    event: ToolEvent
+    by: _Call
+
+
+def _note(calls: dict[str, _Call], record: Record) -> None:
+    event = record.event
     if isinstance(event, CallStarted):
         call = calls.setdefault(event.call, _Call())
+        call.parent = calls.get(event.parent) if event.parent is not None else None
+        call.cascade = event.cascade or (call.parent is not None and call.parent.cascade)
         call.attempt = []
         if event.attempt == 1:
             call.events = []
     elif isinstance(event, CallEmitted):
-        call = calls.setdefault(event.call, _Call())
-        call.events.append(event.event)
-        call.attempt.append(event.event)
+        made = _Emitted(record.seq, event.event, calls.setdefault(event.call, _Call()))
+        above: _Call | None = made.by
+        while above is not None:
+            above.events.append(event.event)
+            above.attempt.append(made)
+            above = above.parent
     elif isinstance(event, Committed) and not event.failed:
-        calls.setdefault(event.call, _Call()).committed = True
+        kept = frozenset(one for one in event.changes if isinstance(one, int))
+        calls.setdefault(event.call, _Call()).committed = kept
     elif isinstance(event, CallFinished):
         calls.setdefault(event.call, _Call()).finished = event

@@ -194,13 +194,14 @@ class ToolExecutor:
     ) -> AnyResult | Coroutine[Any, Any, AnyResult]:
         """Run steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
         root = session.root
+        draft = Draft(session, root, session.depth + 1)
         if root.recording:
-            root.record(_call_started(tool, call_id, attempt, args, call))
+            draft.call_id = call_id
+            root.record(_call_started(tool, call_id, attempt, args, call, session))
         timeout = tool.timeout if call is None or call.timeout is None else call.timeout
         dependencies = None if call is None else call.dependencies
         if self._bounded and self.scope.deadline is not None:
             timeout = self.scope.deadline.within(timeout)
-        draft = Draft(session, root, session.depth + 1)
         context = ToolContext(tool, draft, call_id, self, self.scope, timeout, dependencies)
         if not tool.is_async:
             return self._rest(tool, params, context, call, timeout, handlers.plainly(tool, params, context))
@@ -381,7 +382,12 @@ class ToolExecutor:
 
 
 def _call_started(
-    tool: AnyTool, call_id: str, attempt: int, args: Mapping[str, Any], call: Call | None
+    tool: AnyTool,
+    call_id: str,
+    attempt: int,
+    args: Mapping[str, Any],
+    call: Call | None,
+    within: Session | Draft,
 ) -> CallStarted:
     return CallStarted(
         call=call_id,
@@ -389,6 +395,8 @@ def _call_started(
         attempt=attempt,
         tool_id=call.tool_id if call else None,
         plan=call.plan_id if call else None,
+        parent=within.caller if isinstance(within, Draft) else None,
+        cascade=isinstance(within, Draft) and within.cascading,
         input=dict(args),
     )
 

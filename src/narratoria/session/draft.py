@@ -141,6 +141,7 @@ class Draft(msgspec.Struct, eq=False):
     _effects: list[EffectApplied] | None = None
     _applied: list[Any] | None = None
     _completed: set[str] | None = None
+    call_id: str = ""  # of the call, if anybody records
     cascading: bool = False  # while an effect of this call runs another tool
     aside: set[int] | None = None  # which of `events`, by index, are no part of what the call gives
 
@@ -165,6 +166,13 @@ class Draft(msgspec.Struct, eq=False):
         if self._applied is None:
             self._applied = []
         return self._applied
+
+    @property
+    def caller(self) -> str | None:
+        """The id of the recorded call that this draft is of."""
+        if self.call_id:
+            return self.call_id
+        return self.parent.caller if isinstance(self.parent, Draft) else None
 
     @property
     def cascades(self) -> int:
