@@ -471,3 +471,43 @@ async def test_no_process_starts_after_a_failed_one(tmp_path):
     result = await run(parallel(tools, max_concurrency=1, stop_on_error=True))
     assert not result.success and list(result.value) == ["fails"]
     assert started.read_text() == "fails\n"
+
+
+@pytest.mark.parametrize("made", [None, 5, []])
+async def test_a_transform_that_makes_no_arguments_fails_the_next_tool(made):
+    session = Session()
+    whole = sequence([adder("a"), adder("b")], transform_output=lambda value, next_tool: made)
+    result = await run(whole, {"n": 1}, session)
+    assert result.error.code == "INVALID_ARGUMENTS" and "expected an object" in result.message
+    assert session.state == {}
+
+
+async def test_tools_may_come_from_a_generator_and_are_taken_as_they_are_then():
+    def tools():
+        return (adder(name) for name in "ab")
+
+    for whole in (
+        sequence(tools()),
+        parallel(tools()),
+        conditional(branch for branch in [Branch(always, tools())]),
+        conditional([], tools()),
+    ):
+        for _ in range(2):
+            session = Session()
+            assert (await run(whole, {"n": 1}, session)).success and session.state == {"a": 1, "b": 1}
+    listed = [adder("a")]
+    whole = conditional([Branch(always, listed)])
+    listed.append(adder("late"))
+    session = Session()
+    assert (await run(whole, {"n": 1}, session)).success and session.state == {"a": 1}
+
+
+@pytest.mark.parametrize("limit", [True, 1.5, "2", -1])
+def test_a_limit_that_is_no_count_is_refused(limit):
+    with pytest.raises(ToolValidationError, match="max_concurrency must be 1 or more"):
+        parallel([adder("a")], max_concurrency=limit)
+
+
+def test_a_condition_that_cannot_be_called_is_refused():
+    with pytest.raises(ToolValidationError, match=r"branches\[0\].condition is not callable"):
+        conditional([Branch("yes", [adder("a")])])

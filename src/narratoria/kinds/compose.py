@@ -66,16 +66,16 @@ def sequence(
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         share = shared.split(args)
-        made: Arguments | None = None
+        made: list[Arguments] = []  # by the transform
         results: list[ToolResult[Any]] = []
         for index, tool in enumerate(tools):
-            arguments = made if made is not None else share(tool) if tool in heirs else args
+            arguments = made[-1] if made else share(tool) if tool in heirs else args
             result = await context.call(tool, arguments)
             results.append(result)
             if result.success:
                 if transform_output is not None and index + 1 < len(tools):
                     output = transform_output(result.value, tools[index + 1])
-                    made = await output if isinstance(output, Awaitable) else output
+                    made.append(await output if isinstance(output, Awaitable) else output)
             elif stop_on_error:
                 return result
         return _together(tools, dict(enumerate(results)), {"results": results})
@@ -108,8 +108,8 @@ def parallel(
     and those that run are cancelled. `value` maps each tool to its result, also when the whole fails.
     """
     tools = _some(tools, "parallel")
-    if max_concurrency is not None and max_concurrency < 1:
-        raise ToolValidationError(f"parallel: max_concurrency must be 1 or more, got {max_concurrency}")
+    if max_concurrency is not None and (type(max_concurrency) is not int or max_concurrency < 1):
+        raise ToolValidationError(f"parallel: max_concurrency must be 1 or more, got {max_concurrency!r}")
     if timeout is not None:
         check_seconds("parallel: timeout", timeout, LONGEST_TIMEOUT)
     at_once = min(max_concurrency or len(tools), len(tools))
@@ -192,15 +192,23 @@ def conditional(
     The changes of the first tool of a branch not taken are dropped. With no match the `fallback` runs; without one
     the call fails with `NO_BRANCH_MATCHED`.
     """
+    taken: list[Branch] = []
     for index, branch in enumerate(branches):
         if not isinstance(branch, Branch):
             raise ToolValidationError(f"conditional: branches[{index}]: write Branch(condition, tools)")
+        if not callable(branch.condition):
+            raise ToolValidationError(
+                f"conditional: branches[{index}].condition is not callable: {branch.condition!r}"
+            )
         if isinstance(branch.tools, Tool):
             raise ToolValidationError(f"conditional: branches[{index}].tools: expected a list of tools")
-    branches = [branch for branch in branches if branch.tools]
+        if listed := tuple(branch.tools):
+            taken.append(Branch(branch.condition, _some(listed, "conditional")))
+    branches = taken
+    fallback = fallback if isinstance(fallback, Tool) else tuple(fallback)
+    if fallback:
+        fallback = _some(fallback, "conditional")
     chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]
-    for chain in chains:
-        _some(chain, "conditional")
     parts = [tool for chain in chains for tool in chain]
     made_of = [[branch.condition, branch.tools] for branch in branches]
     # Only the first tool surely runs.
@@ -284,12 +292,13 @@ def _composed(
 def _some(tools: Sequence[AnyTool], what: str) -> tuple[AnyTool, ...]:
     if isinstance(tools, Tool):
         raise ToolValidationError(f"{what}: expected a list of tools, got {tools!r} alone")
+    tools = tuple(tools)
     if not tools:
         raise ToolValidationError(f"{what}: needs at least one tool")
     for tool in tools:
         if not isinstance(tool, Tool):
             raise ToolValidationError(f"{what}: {tool!r} is not a Tool")
-    return tuple(tools)
+    return tools
 
 
 def _together(
