@@ -13,6 +13,7 @@ from digging import Dig, Dug, Outside, new_game, play, world
 
 from narratoria.errors import JournalError
 from narratoria.events import TurnUndone, UndoStarted
+from narratoria.kinds.compose import parallel, sequence
 from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.play.history import (
     checkpoint,
@@ -206,6 +207,23 @@ async def test_an_effect_without_a_rollback_is_listed_as_staying_before_and_afte
     assert preview.irreversible == ["ring: bell a (it has an apply but no rollback)"]
     outcome = await undo(journal, registry)
     assert (outcome.compensated, outcome.irreversible) == ([], preview.irreversible)
+    await journal.close()
+
+
+async def test_an_effect_of_a_part_is_taken_back_if_only_the_composition_is_registered(store: Store) -> None:
+    bells = Bells()
+
+    def registry() -> ToolRegistry:
+        (ring,) = bells.registry("a")
+        ring.name = "bell"
+        return ToolRegistry([sequence([parallel([ring], name="inner")], name="ring")])
+
+    journal = new_game(store)
+    await play(journal, registry(), "ring 1")
+    assert (await preview_undo(journal, registry())).compensated == ["bell a"]
+    outcome = await undo(journal, registry())
+    assert outcome.compensated == ["bell a"] and not outcome.irreversible
+    assert bells.silenced == [("a", "receipt a")]
     await journal.close()
 
 

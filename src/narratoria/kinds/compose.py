@@ -85,6 +85,7 @@ def sequence(
         name
         or composed_name("sequence", tools, [tools, stop_on_error, transform_output, description, retry]),
         description or f"Sequential execution of {len(tools)} tools",
+        tools,
         shared,
         _one_after_another(tools),
         retry,
@@ -127,6 +128,7 @@ def parallel(
             "parallel", tools, [tools, max_concurrency, stop_on_error, timeout, description, retry]
         ),
         description or f"Parallel execution of {len(tools)} tools",
+        tools,
         shared,
         _Times(timeout, timeout) if timeout else _at_once(tools, at_once),
         retry,
@@ -238,6 +240,7 @@ def conditional(
         run,
         name or composed_name("conditional", parts, [made_of, fallback, description, retry]),
         description or "Conditional tool execution based on runtime conditions",
+        parts,
         shared,
         _longest(chains),
         retry,
@@ -271,6 +274,7 @@ def _composed(
     run: Callable[..., Any],
     name: str,
     description: str,
+    parts: Sequence[AnyTool],
     shared: SharedArguments,
     times: _Times,
     retry: RetryPolicy,
@@ -284,6 +288,7 @@ def _composed(
         retry=retry,
         kind=COMPOSITION,
     )
+    whole.parts = tuple(parts)
     whole.plan_timeout = times.in_plan
     whole.parse = shared.parse  # exact, where the published schema of several parts cannot be
     return whole

@@ -90,7 +90,7 @@ def _obstacle(
         return stays("irreversible")
     if sharing is not None:
         return stays(sharing)
-    tool = registry.get(applied.tool) if registry is not None else None
+    tool = registry.find_part(applied.tool) if registry is not None else None
     if registry is None or tool is None:
         return stays(NOT_HERE, lacks_tool=True)
     effect = effect_of(tool, applied)
@@ -155,7 +155,7 @@ async def compensate(
     journal: Journal, registry: ToolRegistry, turn: int, applied: EffectApplied
 ) -> StayingEffect | None:
     """Take an effect back and record that on the disk; return it, with the reason, if that failed."""
-    tool = registry.get(applied.tool)
+    tool = registry.find_part(applied.tool)
     effect = effect_of(tool, applied) if tool is not None else None
     if tool is None or effect is None:
         raise JournalError(f"{applied.tool} was unregistered while its effects were being taken back")

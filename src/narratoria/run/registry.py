@@ -65,6 +65,21 @@ class ToolRegistry:
     def get(self, name: str) -> Tool[Any, Any] | None:
         return self.tools.get(name) or self.tools.get(fold_name(name))
 
+    def find_part(self, name: str) -> Tool[Any, Any] | None:
+        """Return the tool of a name, also one that is only part of a registered composition; None if two parts share
+        the name.
+        """
+        if (registered := self.get(name)) is not None:
+            return registered
+        waiting, seen = [*self.tools.values()], dict[int, Tool[Any, Any]]()
+        while waiting:
+            one = waiting.pop()
+            if id(one) not in seen:
+                seen[id(one)] = one
+                waiting += one.parts
+        found = [one for one in seen.values() if one.name == name]
+        return found[0] if len(found) == 1 else None
+
     def has(self, name: str) -> bool:
         return self.get(name) is not None
 

@@ -213,8 +213,8 @@ class Tool(Generic[P, R]):
 
     __slots__ = (
         "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
-        "kind", "name", "origin", "parameters", "params_type", "parse", "permissions", "plan_timeout", "preconditions",
-        "result_type", "retry", "skill", "timeout", "title",
+        "kind", "name", "origin", "parameters", "params_type", "parse", "parts", "permissions", "plan_timeout",
+        "preconditions", "result_type", "retry", "skill", "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -263,6 +263,7 @@ class Tool(Generic[P, R]):
         self.title = title
         self.ends_itself = kind.ends_itself
         self.origin = origin  # the file it was loaded from, or the server it is of, in words
+        self.parts: tuple[Tool[Any, Any], ...] = ()  # of a composition
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__
         )
