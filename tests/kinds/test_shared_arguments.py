@@ -8,7 +8,7 @@ from narratoria.kinds.compose import Branch, conditional, parallel, sequence
 from narratoria.kinds.function import tool
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.schema import parser_for_schema
-from narratoria.tools.tool import Tool, ToolContext, ToolResult
+from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 
 
 def by_schema(name, schema, change=None):
@@ -230,3 +230,12 @@ async def test_a_typed_part_publishes_its_types():
     assert whole.parameters["properties"]["counts"]["items"] == {"$ref": "#/$defs/nested.Count"}
     assert whole.parameters["$defs"]["nested.Count"]["properties"]["n"]["type"] == "integer"
     assert (await shares(whole, {"counts": [{"n": 1}]}))[0] == Nested([Count(1)])
+
+
+async def test_tools_of_a_server_can_be_parts():
+    far = ToolKind("mcp", foreign=True)
+    schema = {"properties": {"size": {"$ref": "#/$defs/Size"}}, "$defs": {"Size": SIZES}}
+    one = Tool("box.measure", "Far.", COUNT.handler, parameters={"type": "object", **schema}, kind=far)
+    whole = sequence([one, COUNT])
+    assert whole.name.startswith("sequence_box_measure_count_")
+    assert await shares(whole, {"size": 2, "n": 1}) == [{"size": 2}, {"n": 1}]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -24,7 +25,10 @@ _DEEPEST: Final = 8  # of functions that hold functions
 def composed_name(kind: str, parts: Iterable[Tool[Any, Any]], made_of: Any) -> str:
     """`made_of` is the structure and the options: tools, functions, plain data, in lists and mappings."""
     digest = hashlib.sha256(_text(made_of, _DEEPEST).encode()).hexdigest()[:8]
-    return f"{'_'.join([kind, *(tool.name for tool in parts)])[:_LONGEST]}_{digest}"
+    shown = re.sub(
+        r"[^a-z0-9_-]", "_", "_".join([kind, *(tool.name for tool in parts)])
+    )  # a server's have more
+    return f"{shown[:_LONGEST]}_{digest}"
 
 
 def _text(value: Any, deep: int) -> str:

@@ -143,9 +143,10 @@ def _move_definitions(root: Schema, references: References, label: str) -> dict[
 
 
 def _free_name(label: str, reference: str, taken: Mapping[str, Any]) -> str:
-    last = re.sub(r"[^A-Za-z0-9_-]", "_", reference.rpartition("/")[2].strip("#")) or "all"
-    name, number = f"{label}.{last}", 1
+    last = reference.rpartition("/")[2].strip("#") or "all"
+    first = name = re.sub(r"[^A-Za-z0-9_.-]", "_", f"{label}.{last}")
+    number = 1
     while name in taken:
         number += 1
-        name = f"{label}.{last}.{number}"
+        name = f"{first}.{number}"
     return name
