@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -121,3 +123,37 @@ def test_a_second_game_takes_a_port_of_its_own(start: Start) -> None:
     assert urlsplit(first).port != urlsplit(second).port
     assert page_of(first).startswith("/play/")
     assert page_of(second).startswith("/play/")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_browser_in_the_foreground_keeps_no_server_alive_and_no_token_stays(
+    home: Path, number: int
+) -> None:
+    stale = home / "open-0123456789abcdef.html"
+    stale.write_text("left by a server that was killed")
+    os.utime(stale, (time.time() - 3600,) * 2)
+    told = home / "opened"
+    browser = home / "browser.sh"
+    browser.write_text(f'#!/bin/sh\necho "$1" >{told}.part; mv {told}.part {told}; exec sleep 60\n')
+    browser.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "narratoria", "play", "--port", "0"],
+        env=os.environ | {"NARRATORIA_HOME": str(home), "BROWSER": f"{browser} %s", "DISPLAY": ":9"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        until = time.monotonic() + 30
+        while not told.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not stale.exists()
+        assert [one.name for one in home.glob("open-*.html")] == [Path(told.read_text().strip()).name]
+        process.send_signal(number)
+        assert process.wait(10) == 128 + number
+        assert list(home.glob("open-*.html")) == []
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

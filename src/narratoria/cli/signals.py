@@ -10,15 +10,14 @@ _heard: list[int] = []
 
 
 def heed(arguments: Sequence[str]) -> None:
-    """Treat TERM and HUP as an interrupt, in every command but the servers, which have their own way to end.
+    """Treat TERM and HUP as an interrupt, in every command but `mcp --http`, which has its own way to end. The server
+    of `play` ends in its own way on TERM and INT, and hands them on here afterwards.
 
     Signals that nohup ignores stay ignored. In a job that a script started with `&`, the shell ignores interrupts:
     there they are blocked instead, which has the same effect on Ctrl-C, so that asyncio still installs its cancelling
     handler.
     """
     command = next((word for word in arguments if not word.startswith("-")), "")
-    if command == "play" and not {"--terminal", "--json"} & set(arguments):
-        return
     if command == "mcp" and any(word.partition("=")[0] == "--http" for word in arguments):
         return
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

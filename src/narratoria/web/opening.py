@@ -9,12 +9,18 @@ from __future__ import annotations
 import contextlib
 import html
 import os
+import re
 import secrets
+import threading
+import time
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from narratoria.session.private_files import make_file, make_folder
+
+_NAME: Final = re.compile(r"open-[0-9a-f]{16}\.html")
 
 
 def has_display() -> bool:
@@ -55,6 +61,14 @@ def page(address: str) -> str:
     )
 
 
-def open_browser(address: str) -> bool:
-    """Start the browser; return False if there is none."""
-    return webbrowser.open(address)
+def clear_signposts(home: Path, seconds: float) -> None:
+    """Remove the files of servers that were killed; those younger than `seconds` may be another server's."""
+    with contextlib.suppress(OSError):
+        for file in home.iterdir():
+            if _NAME.fullmatch(file.name) and file.lstat().st_mtime < time.time() - seconds:
+                file.unlink(missing_ok=True)
+
+
+def open_browser(address: str) -> None:
+    """Start the browser, if there is one. Nobody waits for it: some commands stay until the browser is closed."""
+    threading.Thread(target=webbrowser.open, args=(address,), name="browser", daemon=True).start()

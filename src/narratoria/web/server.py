@@ -24,7 +24,7 @@ from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
 from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Limits
 from narratoria.web.games import Games
-from narratoria.web.opening import has_display, open_browser, signpost
+from narratoria.web.opening import clear_signposts, has_display, open_browser, signpost
 from narratoria.web.repeated_records import keep_short
 from narratoria.web.sign_ins import SignIns
 
@@ -99,7 +99,7 @@ async def _open(server: Server, path: str) -> None:
     """Open the browser, with a token of its own, and keep its redirecting file until it has connected."""
     token = server.sign_ins.new_token(OPENING_SECONDS)
     with signpost(server.home, server.address(path, token)) as place:
-        await asyncio.to_thread(open_browser, place)
+        open_browser(place)
         for waited in range(OPENING_SECONDS):
             if not server.sign_ins.waits(token):
                 return
@@ -202,6 +202,7 @@ class Server:
         hosts = {self.name.lower()} - LOOPBACK
         with contextlib.suppress(OSError):  # the key that earlier versions made every cookie with
             (self.home / "web.key").unlink(missing_ok=True)
+        clear_signposts(self.home, OPENING_SECONDS)
         port = listener.getsockname()[1]
         app = create_app(
             self.games, sign_ins=self.sign_ins, port=port, hosts=hosts, streams=self.limits.streams
