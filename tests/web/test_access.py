@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -260,3 +261,17 @@ def test_a_browser_is_opened_by_a_file_that_only_its_owner_may_read(tmp_path: Pa
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert f"url={address}" in file.read_text()
     assert not file.exists()
+
+
+def test_signing_out_ends_an_idle_stream_at_once(fresh_server: RunningServer) -> None:
+    session = fresh_server.new_session()
+    with httpx.Client(base_url=fresh_server.origin, timeout=30) as browser:
+        browser.get(fresh_server.address)
+        with browser.stream("GET", f"/sessions/{session}/events") as stream:
+            chunks = stream.iter_raw()
+            while b"data:" not in next(chunks):
+                pass
+            assert browser.post("/sign-out").status_code == 204
+            signed_out = time.monotonic()
+            b"".join(chunks)
+            assert time.monotonic() - signed_out < 5

@@ -24,7 +24,7 @@ from narratoria.web.access import SIGN_IN, signed_out
 from narratoria.web.asset_responses import asset_response
 from narratoria.web.cards import LONGEST_TITLE
 from narratoria.web.documents import Problem
-from narratoria.web.feed import Feed
+from narratoria.web.feed import Feed, Viewer
 from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import Games, NotFound
 from narratoria.web.openapi import BINARY, STREAM, Operation
@@ -189,11 +189,17 @@ class Api:
     async def _watch(
         self, feed: Feed, after: int | None, turns: int | None, asked: Mapping[str, str], known: SignIn
     ) -> AsyncIterator[bytes]:
-        with self._windows.seat(asked.get("browser")) as lasting:
-            async for chunk in feed.follow(after, turns, once="once" in asked or not lasting):
-                if known.ended:  # signed out, here or in another window
-                    return
-                yield chunk
+        viewer = Viewer(feed.seq)
+        known.on_end.add(viewer.leave)  # signed out, here or in another window
+        try:
+            with self._windows.seat(asked.get("browser")) as lasting:
+                once = "once" in asked or not lasting
+                async for chunk in feed.follow(after, turns, once=once, viewer=viewer):
+                    if known.ended:
+                        return
+                    yield chunk
+        finally:
+            known.on_end.discard(viewer.leave)
 
     async def asset(self, request: HttpRequest) -> Response:
         try:

@@ -46,6 +46,7 @@ class Viewer:
         self.chunks: deque[bytes] = deque()
         self.size = 0
         self.lost = False
+        self.gone = False
         self.ready = asyncio.Event()
 
     def offer(self, chunk: bytes) -> None:
@@ -59,6 +60,11 @@ class Viewer:
             self.size += len(chunk)
         self.ready.set()
 
+    def leave(self) -> None:
+        """End this connection at once."""
+        self.gone = True
+        self.ready.set()
+
     def take(self) -> bytes:
         """Return everything in the queue as one write; a single item is returned without a copy."""
         waiting = self.chunks[0] if len(self.chunks) == 1 else b"".join(self.chunks)
@@ -68,7 +74,8 @@ class Viewer:
     def clear(self) -> None:
         self.chunks.clear()
         self.size, self.lost = 0, False
-        self.ready.clear()
+        if not self.gone:
+            self.ready.clear()
 
 
 class Batch(NamedTuple):
@@ -200,13 +207,19 @@ class Feed:
     # --- the viewers' side ---------------------------------------------------------------------------------
 
     async def follow(
-        self, after: int | None = None, turns: int | None = None, *, once: bool = False
+        self,
+        after: int | None = None,
+        turns: int | None = None,
+        *,
+        once: bool = False,
+        viewer: Viewer | None = None,
     ) -> AsyncIterator[bytes]:
         """Yield the stream of one viewer: the records it has not seen, then new ones, unless it asks `once`.
 
-        `turns` bounds its snapshots; a viewer that has seen nothing yet then begins with one.
+        `turns` bounds its snapshots; a viewer that has seen nothing yet then begins with one. Whoever passes `viewer`
+        can end the stream.
         """
-        viewer = Viewer(self.seq)
+        viewer = viewer or Viewer(self.seq)
         until = self._begin_at(viewer)
         texts = self._telling.texts()
         self._viewers.add(viewer)
@@ -223,6 +236,8 @@ class Feed:
                 yield LATER
             while not self.closed and not once:
                 await viewer.ready.wait()
+                if viewer.gone:
+                    break
                 if viewer.lost:
                     yield await self._snapshot(viewer, turns, SNAPSHOT_LOG_LINES)
                 elif viewer.chunks:

@@ -14,7 +14,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ class SignIn:
     ended: bool = False
     until: float | None = None
     successor: str | None = None
+    on_end: set[Callable[[], None]] = field(default_factory=set)
+    """Called when it ends: its streams end with it."""
 
 
 class SignIns:
@@ -147,6 +149,8 @@ class SignIns:
 
     def _forget(self, known: SignIn) -> None:
         known.ended = True
+        for act in tuple(known.on_end):
+            act()
         self._known = {mark: one for mark, one in self._known.items() if one is not known}
 
     def _sign_in(self, *, kept: bool) -> str:
