@@ -48,6 +48,31 @@ def say(*lines: str) -> str:
 # --- what is printed -------------------------------------------------------------------------------------
 
 
+def test_the_end_of_a_failed_tools_stderr_is_shown(narratoria: Any) -> None:
+    tool = narratoria.script('for n in $(seq 30); do echo "trouble $n" >&2; done\nexit 3\n')
+    ended = narratoria("call", tool)
+    shown = [line.strip() for line in ended.err.splitlines() if line.strip().startswith("trouble")]
+    assert shown == [f"trouble {number}" for number in range(11, 31)]
+    assert "10 lines more" in ended.err
+    entry = narratoria("call", tool, "--json").json
+    assert set(entry) == ENTRY | {"stderr"}
+    entry_validator().validate(entry)
+    assert entry["stderr"] == "".join(f"trouble {number}\n" for number in range(1, 31))
+
+
+def test_one_line_of_stderr_is_said_once_and_control_characters_are_shown(narratoria: Any) -> None:
+    ended = narratoria("call", narratoria.script("echo broken >&2; exit 3\n"))
+    assert ended.err.count("broken") == 1
+    ended = narratoria("call", narratoria.script("printf 'a\\033[2Jb\\nc\\n' >&2; exit 3\n"))
+    assert "\033" not in ended.err and "a\\x1b[2Jb" in ended.err
+
+
+def test_a_tool_that_succeeds_shows_no_stderr(narratoria: Any) -> None:
+    tool = narratoria.script("echo noise >&2\n" + say(DONE))
+    assert "noise" not in narratoria("call", tool).err
+    assert set(narratoria("call", tool, "--json").json) == ENTRY
+
+
 def test_json_prints_exactly_one_entry_of_the_trace(narratoria: Any) -> None:
     ended = narratoria("call", narratoria.script(say(LOG, PATCH, DONE)), "--json")
     assert (ended.code, ended.err, ended.out.count("\n")) == (0, "", 1)

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -39,6 +39,10 @@ from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
 from narratoria.store.store import data_home
 from narratoria.tools.retry import plan_policy
+
+STDERR_LINES: Final = 20
+"""Lines of a failed tool's stderr that are shown; `--json` has all that is kept."""
+STDERR_COLUMNS: Final = 1000
 
 
 @click.command()
@@ -74,9 +78,9 @@ def call(
     arguments = read_object("--input", input_)
     logging.getLogger("narratoria").addHandler(logging.NullHandler())  # notices are shown, once, by us
     session = Session(permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
-    result = asyncio.run(_call(tool, arguments, timeout, retries, events, as_json, session))
+    result, stderr = asyncio.run(_call(tool, arguments, timeout, retries, events, as_json, session))
     if as_json:
-        print_json(_entry(result))
+        print_json(_entry(result, stderr))
     return 0 if result.ok else TIMED_OUT if result.state == "timeout" else FAILED
 
 
@@ -88,7 +92,8 @@ async def _call(
     events: bool,
     as_json: bool,
     session: Session,
-) -> CallResult:
+) -> tuple[CallResult, str]:
+    """Return the entry of the call, and the stderr of a tool that failed."""
     try:
         tool = load_tool(path)
     except (LaunchRefused, ToolValidationError) as error:
@@ -96,7 +101,7 @@ async def _call(
         code = error.code if isinstance(error, LaunchRefused) else NOT_EXECUTABLE
         if not as_json:
             console(stderr=True).print(styled(("✗ ", "red"), (f"{code}: ", "bold red"), (str(error), "")))
-        return CallResult(
+        refused = CallResult(
             tool_id=default_name(path),
             ok=False,
             state="failed",
@@ -104,6 +109,7 @@ async def _call(
             error_code=code,
             error_source="runtime",
         )
+        return refused, ""
     record = Call(timeout=timeout, policy=plan_policy(retries, 100))
     started = time.perf_counter()
     ear = (
@@ -124,16 +130,20 @@ async def _call(
     if ear.lost is not None:  # nobody hears us any more; the tool has been ended
         raise ear.lost
     outcome = call_result(tool.name, result, record, time.perf_counter() - started)
+    stderr = str((result.failure.details or {}).get("stderr", "")) if result.failure else ""
     if not as_json:
         _conclude(outcome, result.message, session, quiet=events)
-    return outcome
+        _show_stderr(outcome, stderr)
+    return outcome, stderr
 
 
-def _entry(result: CallResult) -> dict[str, Any]:
-    """Return an entry of `toolResults`, with `errorCode` and `errorSource` beside `error` and nothing else."""
+def _entry(result: CallResult, stderr: str) -> dict[str, Any]:
+    """Return an entry of `toolResults`, with `errorCode` and `errorSource` beside `error`, and a failure's `stderr`."""
     # 000 §13.5.
     entry: dict[str, Any] = msgspec.to_builtins(result)
     del entry["suggestions"]
+    if stderr:
+        entry["stderr"] = stderr
     return entry
 
 
@@ -261,3 +271,15 @@ def _conclude(result: CallResult, message: str, session: Session, *, quiet: bool
     err.print(styled(("✗ ", "red"), (f"{result.error_code}{tries}: ", "bold red"), (result.error or "", "")))
     for suggestion in unsaid(result):
         err.print(styled(("  → ", "dim"), (suggestion, "")))
+
+
+def _show_stderr(result: CallResult, stderr: str) -> None:
+    """Show the end of a failed tool's stderr, unless the failure has said it."""
+    lines = stderr.strip("\n").splitlines()
+    if not lines or (len(lines) == 1 and lines[0].strip() in (result.error or "")):
+        return
+    err = console(stderr=True)
+    left = len(lines) - STDERR_LINES
+    err.print(styled(("stderr" + (f", after {left:,} lines more" if left > 0 else "") + ":", "dim")))
+    for line in lines[-STDERR_LINES:]:
+        err.print(styled(("  ", ""), (line[:STDERR_COLUMNS], "")))
