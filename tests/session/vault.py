@@ -114,12 +114,12 @@ class Script:
         self.turn = None
         return self
 
-    def rollback(self, turn: int, call: str = "evil:open") -> Script:
+    def rollback(self, turn: int, call: str = "evil:open", tool: str = "open") -> Script:
         """A turn with an effect that says how it is to be taken back."""
         self.begin(turn, "open vault").add("plan_made", plan=PLAN, attempt=1)
-        self.add("call_started", call=call, tool="open", toolId="open", plan="evil")
+        self.add("call_started", call=call, tool=tool, toolId="open", plan="evil")
         effect = {
-            "tool": "open", "call": call, "effect": 0, "description": "open was done", "reversible": True,
+            "tool": tool, "call": call, "effect": 0, "description": f"{tool} was done", "reversible": True,
             "receipt": {"who": "the file"},
         }  # fmt: skip
         self.add(
@@ -129,7 +129,7 @@ class Script:
             inverse=[{"change": "permission", "permission": "danger", "granted": True}],
             effects=[effect],
         )
-        self.add("call_finished", call=call, tool="open", ok=True, state="completed")
+        self.add("call_finished", call=call, tool=tool, ok=True, state="completed")
         self.add("narration", text="It is open.").add("choices", choices=["Look"])
         return self.end(turn)
 
@@ -169,3 +169,8 @@ def pending_undo() -> bytes:
 
 def journalled_rollback() -> bytes:
     return Script().rollback(1).file()
+
+
+def marked_rollback() -> bytes:
+    """A rollback after a checkpoint, of a tool that the story permits."""
+    return Script().add("checkpoint", name="start", turn=0).rollback(1, tool="look").file()

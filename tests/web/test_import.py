@@ -36,6 +36,28 @@ def test_a_look_at_an_imported_session_runs_nothing(fresh_server: Any) -> None:
     assert not ran.exists()
 
 
+def test_rollbacks_of_a_file_are_run_over_http_when_asked_for(fresh_server: Any) -> None:
+    ran = vault.write_vault(fresh_server.home)
+    with fresh_server.client() as client:
+        made = [client.post("/import", content=vault.marked_rollback(), headers=HEADERS) for _ in range(2)]
+        for move, session in zip(("undo", "restore"), (one.json()["id"] for one in made), strict=True):
+            here = f"/sessions/{session}/{move}"
+            asked = {"checkpoint": "start"} if move == "restore" else {}
+            plain = client.get(here, params=asked).json()
+            assert "imported file" in plain["irreversible"][0]
+            assert not plain.get("compensated") and not plain.get("imported")
+            preview = client.get(here, params={**asked, "imported": "true"}).json()
+            assert preview["compensated"] and not preview.get("irreversible")
+            assert "the file" in preview["imported"][0], preview
+            assert not ran.exists()
+            assert client.get(here, params={**asked, "imported": "maybe"}).status_code == 400
+            answer = client.post(here, json={**asked, "imported": True})
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["compensated"] == preview["compensated"]
+            assert ran.exists()
+            ran.unlink()
+
+
 def deep(levels: int) -> bytes:
     script = vault.Script()
     script.lines[0] = script.lines[0].replace(b'{"door": "shut"}', b'{"a":' * levels + b"1" + b"}" * levels)

@@ -113,7 +113,8 @@ class Api:
     async def preview_undo(self, request: HttpRequest) -> Response:
         given = request.query_params.get("to")
         turn = None if given is None else _number("to", given)
-        return _json(await moves.preview_undo(await self.games.idle(_id(request)), turn))
+        seat = await self.games.idle(_id(request))
+        return _json(await moves.preview_undo(seat, turn, imported=_flag(request, "imported")))
 
     async def undo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Undo, documents.Undo())
@@ -150,11 +151,13 @@ class Api:
         name = request.query_params.get("checkpoint")
         if name is None:
             raise BadRequest("name the checkpoint, as in ?checkpoint=before%20the%20door")
-        return _json(await moves.preview_restore(await self.games.idle(_id(request)), name))
+        seat = await self.games.idle(_id(request))
+        return _json(await moves.preview_restore(seat, name, imported=_flag(request, "imported")))
 
     async def restore(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Restore)
-        return _json(await moves.restore(await self.games.idle(_id(request)), asked.checkpoint))
+        seat = await self.games.idle(_id(request))
+        return _json(await moves.restore(seat, asked.checkpoint, imported=asked.imported))
 
     # --- looking -------------------------------------------------------------------------------------------
 
@@ -268,6 +271,13 @@ def _number(name: str, given: str) -> int:
     return int(given)
 
 
+def _flag(request: HttpRequest, name: str) -> bool:
+    given = request.query_params.get(name, "false")
+    if given not in ("true", "false"):
+        raise BadRequest(f"{name} must be true or false, not {given[:40]!r}")
+    return given == "true"
+
+
 async def _body(request: HttpRequest, kind: type[T], without: T | None = None) -> T:
     """Return the body as `kind`, or `without` if it is missing and may be.
 
@@ -343,7 +353,7 @@ OPERATIONS: Final = (
     Operation("POST", "/sessions/{id}/cancel", "cancel", "Stop the running turn", status=204),
     Operation(
         "GET", "/sessions/{id}/undo", "preview_undo", "What an undo would take back, and what it could not",
-        answer=documents.UndoPreview, query={"to": "integer"},
+        answer=documents.UndoPreview, query={"to": "integer", "imported": "boolean"},
     ),
     Operation(
         "POST", "/sessions/{id}/undo", "undo", "Take the newest turn back, or a turn and every later one",
@@ -372,7 +382,7 @@ OPERATIONS: Final = (
     Operation(
         "GET", "/sessions/{id}/restore", "preview_restore",
         "What going back to a checkpoint would take back, and what it could not",
-        answer=documents.UndoPreview, query={"checkpoint": "string"},
+        answer=documents.UndoPreview, query={"checkpoint": "string", "imported": "boolean"},
     ),
     Operation(
         "POST", "/sessions/{id}/restore", "restore", "Take back every turn after a checkpoint",

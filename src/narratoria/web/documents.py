@@ -73,6 +73,8 @@ class Restore(Request, frozen=True, kw_only=True):
     """Take back every turn after this checkpoint."""
 
     checkpoint: str
+    imported: bool = False
+    """Run the rollbacks that an imported file brought, too. Ask a person first."""
 
 
 class SettingsChange(Request, frozen=True, kw_only=True):
@@ -147,6 +149,10 @@ class UndoPreview(Document, frozen=True, kw_only=True):
     """Effects outside the session that cannot be taken back."""
     compensated: list[str] = []
     """Effects outside the session that would be taken back too; a redo, which runs no tool, cannot repeat them."""
+    imported: list[str] = []
+    """Those of `compensated` that an imported file brought, with what its rollbacks would be given. Only if asked for
+    with `imported=true`; else they are under `irreversible`.
+    """
 
 
 class Undone(Document, frozen=True, kw_only=True):

@@ -29,13 +29,15 @@ def refusing() -> Iterator[None]:
         raise Refused(str(error)) from None
 
 
-async def preview_undo(seat: Seat, to: int | None = None) -> UndoPreview:
+async def preview_undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> UndoPreview:
     """Return what taking back the newest turn, or `to` and every later one, would do."""
     registry = seat.game.registry
     with refusing():
         if to is None:
-            return _preview([await history.preview_undo(seat.journal, registry)], registry)
-        return _preview(await history.preview_undo_to(seat.journal, to, registry), registry)
+            return _preview([await history.preview_undo(seat.journal, registry, imported=imported)], registry)
+        return _preview(
+            await history.preview_undo_to(seat.journal, to, registry, imported=imported), registry
+        )
 
 
 async def undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> list[history.Undone]:
@@ -77,19 +79,21 @@ async def mark(seat: Seat, name: str) -> CheckpointCard:
         return CheckpointCard(name=name, turn=await history.checkpoint(seat.journal, name))
 
 
-async def preview_restore(seat: Seat, name: str) -> UndoPreview:
+async def preview_restore(seat: Seat, name: str, *, imported: bool = False) -> UndoPreview:
     _turn_of(seat, name)
     registry = seat.game.registry
     with refusing():
-        return _preview(await history.preview_return(seat.journal, name, registry), registry)
+        return _preview(
+            await history.preview_return(seat.journal, name, registry, imported=imported), registry
+        )
 
 
-async def restore(seat: Seat, name: str) -> Restored:
+async def restore(seat: Seat, name: str, *, imported: bool = False) -> Restored:
     """Take back every turn after the checkpoint; none if the story is already there."""
     turn = _turn_of(seat, name)
     registry = seat.game.registry
     with refusing():
-        undone = await history.return_to(seat.journal, name, registry)
+        undone = await history.return_to(seat.journal, name, registry, imported=imported)
     return Restored(
         turn=turn,
         turns=[one.turn for one in undone],
@@ -111,6 +115,7 @@ def _preview(previews: Sequence[history.UndoPreview], registry: ToolRegistry) ->
         turns=[one.turn for one in previews],
         irreversible=[line for one in previews for line in in_words(one.staying, registry)],
         compensated=[line for one in previews for line in one.compensated],
+        imported=[line for one in previews for line in one.asked_by_a_file],
     )
 
 
