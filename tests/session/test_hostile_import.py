@@ -427,3 +427,28 @@ def test_a_state_as_deep_as_tools_may_make_it_travels(tmp_path: Path) -> None:
     meta = taken_in(store, deep(190))
     assert store.restore(meta.id).snapshot()
     store.close()
+
+
+@pytest.mark.parametrize("fault", ["the last record", "an asset"])
+def test_a_file_that_is_refused_late_leaves_the_database_as_small_as_it_was(
+    tmp_path: Path, fault: str
+) -> None:
+    script = Script()
+    for turn in range(1, 41):
+        script.begin(turn, "look").add("narration", text=random.Random(turn).randbytes(100_000).hex())
+        script.end(turn)
+    assets = {}
+    if fault == "an asset":
+        content, digest = b"another", hashlib.sha256(b"one").hexdigest()
+        stored = {"hash": digest, "mediaType": "text/plain", "size": 7, "assetId": "a", "kind": "text"}
+        script.begin(41, "look").add("asset_stored", call="c", **stored).end(41)
+        assets[digest] = content
+    else:
+        script.add("turn_committed", turn=41)
+    store = SqliteStore(tmp_path / "sessions.db")
+    taken_in(store, open_turn())
+    with pytest.raises(JournalError, match="nothing was imported"):
+        taken_in(store, script.file(assets))
+    store.close()
+    assert (tmp_path / "sessions.db").stat().st_size < 1_000_000
+    assert list((tmp_path / "assets").rglob("*.*")) == []

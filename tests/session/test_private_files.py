@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from narratoria.session import Session
 from narratoria.store.default_store import default_store
 
 
@@ -48,15 +49,37 @@ def test_everything_in_a_home_is_for_its_owner_only(tmp_path: Path, umask: int) 
     store.close()
 
 
-def test_a_home_of_an_earlier_version_is_closed_and_another_folder_is_not(tmp_path: Path) -> None:
+def test_a_home_of_an_earlier_version_is_closed(tmp_path: Path) -> None:
     home = tmp_path / "home"
     narratoria(home, "play", "torch", "--terminal", "--narrator", "rules", words="look\n")
     home.chmod(0o755)
     (home / "sessions.db").chmod(0o644)
     default_store(home).close()
     assert (mode(home), mode(home / "sessions.db")) == ("0o700", "0o600")
-    other = tmp_path / "other"
-    other.mkdir(0o755)
-    other.chmod(0o755)
-    default_store(other).close()
-    assert mode(other) == "0o755"
+
+
+@pytest.mark.parametrize("held", [[], ["notes.txt"]])
+def test_an_existing_folder_is_closed_when_it_becomes_a_home(tmp_path: Path, held: list[str]) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in held:
+        (home / name).write_text("x")
+    home.chmod(0o755)
+    narratoria(home, "play", "torch", "--terminal", "--narrator", "rules", words="look\n")
+    assert mode(home) == "0o700"
+
+
+def test_a_folder_for_everybody_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    own.mkdir()
+    own.chmod(0o755)
+    monkeypatch.setenv("HOME", str(own))
+    for home, before in ((shared, "0o1777"), (own, "0o755")):
+        for _ in range(2):
+            store = default_store(home)
+            store.create(Session(assets=store.assets), story="torch", title="Torch")
+            store.close()
+            assert mode(home) == before
+            assert mode(home / "sessions.db") == "0o600"

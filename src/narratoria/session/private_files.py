@@ -36,12 +36,23 @@ def make_file(path: Path) -> None:
 
 
 def close_home(home: Path) -> None:
-    """Remove the permissions of others that an earlier version, or another umask, left in a home of ours."""
-    if not (home / "sessions.db").is_file():
-        return  # perhaps no home at all: a folder of somebody else's things keeps its mode
-    _take_from_others(home)
+    """Take from others the permissions that an existing folder gives them when it becomes a home, or that an earlier
+    version or another umask left in one. A folder that is meant for several people keeps its own.
+    """
+    if not _is_shared(home):
+        _take_from_others(home)
     for ending in ("", "-wal", "-shm"):
         _take_from_others(home / f"sessions.db{ending}")
+
+
+def _is_shared(folder: Path) -> bool:
+    """Tell if a folder is everybody's (/tmp), somebody else's, or a person's own home, which other programs enter."""
+    try:
+        found = folder.stat()
+        own = Path.home().stat()
+    except (OSError, RuntimeError):
+        return True
+    return bool(found.st_mode & stat.S_ISVTX) or found.st_uid != os.geteuid() or os.path.samestat(found, own)
 
 
 def _take_from_others(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 A branch is exported with the past it shares, so the file stands alone. An import trusts nothing in the file: names,
 sizes and hashes are checked while reading, never taken from the zip's own directory. It imports the session whole or
-not at all: assets are unpacked after the journal is accepted, and move to their places together.
+not at all: the file is read once to be checked, with its assets unpacked aside, before anything is written to the
+database, which would not shrink again; the assets move to their places together.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ class _Import:
         self.store = store
         self.archive = archive
         self.name = name
-        self.left = limit
+        self.limit = self.left = limit
         self.incoming = Incoming()
         self.packed: set[str] = set()  # hashes of the assets in the file
 
@@ -172,8 +173,12 @@ class _Import:
         )
         staging = self.staging()
         try:
+            for _ in self.records(manifest):
+                pass
+            self.unpack_all(staging)
+            self.left, self.incoming = self.limit, Incoming()
             return self.store.adopt(
-                meta, self.records(manifest), lacking=True, accepted=lambda: self.assets(staging)
+                meta, self.records(manifest), lacking=True, accepted=lambda: self.take_all(staging)
             )
         except JournalError as error:
             raise JournalError(f"{self.name}: {error}; nothing was imported") from None
@@ -258,9 +263,12 @@ class _Import:
 
     # --- assets ----------------------------------------------------------------------------------------------
 
-    def assets(self, staging: Path) -> Iterator[AssetStored]:
-        """Unpack all assets, then put them in their places. Called when the journal is accepted."""
-        wanted = [stored for digest, stored in self.incoming.assets.items() if digest in self.packed]
+    def wanted(self) -> list[AssetStored]:
+        return [stored for digest, stored in self.incoming.assets.items() if digest in self.packed]
+
+    def unpack_all(self, staging: Path) -> None:
+        """Unpack all assets. Called when the journal was found good."""
+        wanted = self.wanted()
         sizes = sum(stored.size for stored in wanted)
         if sizes > self.left:
             raise Unfit(f"its assets have {sizes:,} bytes, more than is allowed")
@@ -269,7 +277,10 @@ class _Import:
             raise Unfit(f"its assets have {sizes:,} bytes, and there is room for {free:,}")
         for stored in wanted:
             self.unpack(stored, staging / stored.hash)
-        for stored in wanted:
+
+    def take_all(self, staging: Path) -> Iterator[AssetStored]:
+        """Put the unpacked assets in their places. Called when the session is in the database."""
+        for stored in self.wanted():
             self.store.assets.take(staging / stored.hash, stored.hash)
             yield stored
 
