@@ -335,11 +335,14 @@ def test_a_tag_is_the_limit_on_file_locks_and_no_other() -> None:
     tag = 1 << 40
     limits = b"Max nice priority         0                    0                    \n"
     locks = b"Max file locks            %d        unlimited            locks     \n"
-    assert marks.has_tag(limits + locks % tag, tag)
-    assert not marks.has_tag(limits + locks % (tag + 1), tag)
-    assert not marks.has_tag(limits + b"Max file size    %d    unlimited   bytes\n" % tag, tag)
-    assert not marks.has_tag(limits, 0)
-    assert not marks.has_tag(b"", tag)
+    for call in (0, 1, marks.CALLS - 1):
+        assert marks.call_by_tag(limits + locks % (tag + call), tag) == call
+    for other in (tag - 1, tag + marks.CALLS, 0):
+        assert marks.call_by_tag(limits + locks % other, tag) is None
+    assert marks.call_by_tag(limits + b"Max file size    %d    unlimited   bytes\n" % tag, tag) is None
+    assert marks.call_by_tag(limits + b"Max file locks    unlimited    unlimited   locks\n", tag) is None
+    assert marks.call_by_tag(limits, 0) is None
+    assert marks.call_by_tag(b"", tag) is None
 
 
 @pytest.mark.parametrize(

@@ -317,6 +317,26 @@ async def test_a_daemon_without_environment_is_spared_while_its_call_may_run(
     assert await asyncio.to_thread(trial.eventually, lambda: not runs(pid), within=1)
 
 
+async def test_a_daemon_without_environment_dies_though_an_older_call_runs(
+    trial: Any, tmp_path: Path
+) -> None:
+    """Such as a server that runs as long as the session: the limit alone tells whose the daemon is."""
+    pid, go = tmp_path / "pid", tmp_path / "go"
+    older = asyncio.create_task(
+        trial.bash(f"until [ -e {go} ]; do sleep 0.01; done; echo '{DONE}'", timeout=30)
+    )
+    await asyncio.sleep(0.2)
+    unmarked = f"(env -i setsid bash -c 'echo $$ >{pid}; exec sleep 60' >/dev/null 2>&1 </dev/null &)"
+    outcome = await trial.run(
+        ["/bin/bash", "-c", f"{unmarked}\nuntil [ -s {pid} ]; do sleep 0.01; done; echo '{DONE}'"]
+    )
+    assert outcome.done is not None
+    await trial.orphans()
+    assert not runs(int(pid.read_text()))
+    go.touch()
+    assert (await older).done is not None
+
+
 async def test_a_daemon_without_environment_dies_though_a_younger_call_runs(
     trial: Any, tmp_path: Path
 ) -> None:

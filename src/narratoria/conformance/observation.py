@@ -100,7 +100,7 @@ def observe(
         **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(folder)),
     }
     try:
-        watch = _Watch(argv, stdin, env, Observation(label, request_id), tool, store, limits)
+        watch = _Watch(call, argv, stdin, env, Observation(label, request_id), tool, store, limits)
     except BaseException:
         custody().end(call)
         raise
@@ -124,6 +124,7 @@ class _Watch:
 
     def __init__(
         self,
+        call: int,
         argv: Sequence[str],
         stdin: bytes,
         env: Mapping[bytes, bytes],
@@ -135,7 +136,7 @@ class _Watch:
         self.seen, self.tool, self.store, self.limits = seen, tool, store, limits
         self.stdout, write_end, seen.writes_seen = _packet_pipe()
         try:
-            with marks.Tagged(custody().tag):
+            with custody().tagged(call):
                 self.process = subprocess.Popen(
                     list(argv),
                     stdin=subprocess.PIPE,

@@ -113,7 +113,7 @@ class ServerProcess:
         if cwd is not None and not os.path.isdir(cwd):  # noqa: PTH112
             raise NotExecutable(f"its folder {cwd} does not exist; check `cwd`")
         try:
-            with marks.Tagged(custody().tag):
+            with custody().tagged(call):
                 child = platform.spawn(argv, b"", env, cwd, hold_stdin=True)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError):

@@ -5,9 +5,9 @@ the number of the call, and on Linux a tag of this runtime among its resource li
 leader; a daemon that left the group still has its marks, and a sweep of `/proc`, shared by all calls that end within
 a moment, finds it. If the runtime itself dies, the guardian does it.
 
-The tag identifies the runtime, not the call. A daemon that has only the tag left, having cleared or overwritten its
-environment, is killed once no call runs that could have started it. One with neither mark is found where we adopt
-orphans, which the command line does.
+A daemon that has only the tag left, having cleared or overwritten its environment, is still known by its call. One
+with neither mark is found where we adopt orphans, which the command line does, and killed once no call runs that could
+have started it.
 
 `docs/protocol.md` lists the processes that can escape; only a container would hold those.
 """
@@ -24,7 +24,6 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -75,11 +74,21 @@ class Custody:
             self._ensure_guardian()
             if loop is not None:
                 self._watch_guardian(loop)
-            self._last_call += 1
-            call = self._last_call
+            call = self._next_call()
             self._slots[call] = self._free.pop() if self._free else len(self._slots)
             self._began[call] = _since_boot()
         return call, f"{self._prefix}{call}"
+
+    def _next_call(self) -> int:
+        """Return a number that no running call has, small enough to be told by the tag."""
+        while True:
+            self._last_call = self._last_call % (marks.CALLS - 1) + 1
+            if self._last_call not in self._slots:
+                return self._last_call
+
+    def tagged(self, call: int) -> marks.Tagged:
+        """Return a block in which every process we start gets the mark of a call that it cannot lose by accident."""
+        return marks.Tagged(self.tag if self.tag == marks.UNTAGGED else self.tag + call)
 
     def entrust(self, call: int, group: int) -> None:
         """Write a started group into the ledger."""
@@ -118,7 +127,7 @@ class Custody:
             strays += [
                 pid
                 for pid, call in marks.carriers(self.runtime, self.tag, self._seen, 50 if thorough else 1)
-                if not (self._may_run(pid) if call is None else call in self._slots)
+                if call not in self._slots
             ]
         for pid in strays:
             platform.kill(pid)
@@ -144,30 +153,22 @@ class Custody:
             if not this.alive:
                 platform.reap(pid)
                 continue
-            call = marks.call_of(pid, self.runtime)
+            call = marks.call_of(pid, self.runtime, self.tag)
             if not (self._may_run(pid) if call is None else call in self._slots):
                 strays.append(pid)
         return strays
 
     def belonging_to(self, call: int) -> list[int]:
-        """Return the processes of a running call, its leader included; in doubt, those that could be its own."""
+        """Return the processes of a running call, its leader included."""
         with self._lock:
-            others = self._began.keys() - {call}
-            return [
-                pid
-                for pid, owner in marks.carriers(self.runtime, self.tag)
-                if owner == call or (owner is None and not (others and self._may_run(pid, others)))
-            ]
+            return [pid for pid, owner in marks.carriers(self.runtime, self.tag) if owner == call]
 
-    def _may_run(self, pid: int, calls: Collection[int] | None = None) -> bool:
-        """Tell if a process that has only our tag may belong to a running call (or one of `calls`), by its ancestors
-        and its age.
-        """
-        calls = self._began.keys() if calls is None else calls
-        groups = {self._groups.get(call) for call in calls}
+    def _may_run(self, pid: int) -> bool:
+        """Tell if an orphan without a mark may belong to a running call, by its ancestors and its age."""
+        groups = set(self._groups.values())
         this = marks.kin(pid)
-        if this is None or this.session == os.getsid(0):
-            return True  # gone; or no tool's, but a child of our host's that was started beside one
+        if this is None:
+            return True  # gone
         ancestor: marks.Kin | None = this
         for _ in range(_GENERATIONS):
             if ancestor is None or ancestor.parent <= 1:
@@ -177,7 +178,7 @@ class Custody:
             ancestor = marks.kin(ancestor.parent)
         # An orphan does not tell its parent; but nobody is older than its ancestors.
         born = this.start + marks.tick()
-        return any(self._began[call] <= born for call in calls)
+        return any(began <= born for began in self._began.values())
 
     def sweep_soon(self, loop: asyncio.AbstractEventLoop) -> None:
         """Sweep a moment later, once for all calls that end until then."""

@@ -2,8 +2,8 @@
 
 The first is a cookie in the environment, which names the call. A process loses it when it clears its environment or
 writes a title over it. The second, on Linux, is a resource limit: `RLIMIT_LOCKS`, which no kernel has enforced since
-2.4, set to a number of this runtime's own. Every descendant inherits it through fork, exec and setsid, and
-`/proc/PID/limits` shows it; it identifies the runtime, but not the call. Elsewhere there is only the process group.
+2.4, set to a number of this runtime's own, its tag, plus that of the call. Every descendant inherits it through fork,
+exec and setsid, and `/proc/PID/limits` shows it. Elsewhere there is only the process group.
 
 The guardian loads this file by its path: only the standard library, and only fast imports.
 """
@@ -23,7 +23,9 @@ UNTAGGED = -1
 
 _RLIMIT_LOCKS = 10  # the same on every architecture; the module `resource` does not name it
 _TAG_BITS = 62
-_LEAST_ROOM = 1 << 32
+_LEAST_ROOM = 1 << 48
+CALLS = 1 << 24
+"""Numbers that belong to a tag: it is a multiple of this, and the numbers of calls are smaller."""
 _ceiling = -1
 if LINUX:
     import resource
@@ -43,13 +45,14 @@ def new_tag() -> int:
     room = min(_ceiling, 1 << _TAG_BITS) if _ceiling >= 0 else 1 << _TAG_BITS
     if room < _LEAST_ROOM:
         return UNTAGGED
-    return _LEAST_ROOM // 2 + int.from_bytes(os.urandom(8), "little") % (room - _LEAST_ROOM // 2)
+    number = _LEAST_ROOM // 2 + int.from_bytes(os.urandom(8), "little") % (room - _LEAST_ROOM // 2)
+    return number - number % CALLS
 
 
 class Tagged:
-    """A block in which every process we start inherits the tag.
+    """A block in which every process we start inherits a limit: the tag and the number of its call.
 
-    The tag is set before the start, since a tool may fork at once. posix_spawn holds the interpreter, so hardly
+    The limit is set before the start, since a tool may fork at once. posix_spawn holds the interpreter, so hardly
     anything else of the host can start meanwhile; a process that does stays in our own session, which no tool's can
     enter, and is recognised by that.
     """
@@ -91,9 +94,9 @@ def forked() -> None:
 
 def carriers(
     runtime: str, tag: int, seen: set[int] | None = None, rounds: int = 50
-) -> Iterator[tuple[int, int | None]]:
-    """Yield the processes that carry a mark of a runtime and that we may end, as (pid, call); the call is None if
-    only the tag is left. Yield nothing where /proc is missing.
+) -> Iterator[tuple[int, int]]:
+    """Yield the processes that carry a mark of a runtime and that we may end, as (pid, call). Yield nothing where
+    /proc is missing.
 
     `seen` holds foreign processes, so that another look costs one directory listing and the new ones. If a process
     vanished during the look, it may have forked first: then new processes are looked at too, for `rounds` rounds.
@@ -116,7 +119,7 @@ def carriers(
                 seen.add(pid)
             elif found is _GONE:
                 vanished = True
-            elif isinstance(found, int) or found is None:
+            elif isinstance(found, int):
                 yield pid, found
         if not vanished:
             return
@@ -128,7 +131,7 @@ _STARTING = object()
 
 
 def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
-    """Return the number of the call, None for the tag alone, or the reason there is neither."""
+    """Return the number of the call, or the reason there is none."""
     try:
         if not _is_ours_to_signal(pid, user):
             return _FOREIGN
@@ -139,7 +142,8 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
         if tag == UNTAGGED:
             # No environment: a kernel thread, or one in the middle of exec.
             return _STARTING if environ == b"" else _FOREIGN
-        if not has_tag(_contents(f"/proc/{pid}/limits"), tag):
+        call = call_by_tag(_contents(f"/proc/{pid}/limits"), tag)
+        if call is None:
             return _FOREIGN
     except (FileNotFoundError, ProcessLookupError):
         return _GONE
@@ -148,7 +152,10 @@ def _mark_of(pid: int, user: int, runtime: str, tag: int) -> object:
     except OSError:
         return _GONE  # it ended while being read
     relations = kin(pid)
-    return None if relations is not None and relations.alive else _GONE
+    if relations is None or not relations.alive:
+        return _GONE
+    # No tool's is in our session: a child of our host's that was started beside one.
+    return _FOREIGN if relations.session == os.getsid(0) else call
 
 
 def _call_in(environ: bytes, runtime: str) -> int | None:
@@ -167,16 +174,17 @@ def _call_in(environ: bytes, runtime: str) -> int | None:
     return None
 
 
-def has_tag(limits: bytes, tag: int) -> bool:
-    """Tell if a process has the tag, by its `/proc/PID/limits`: the soft limit on file locks is just that."""
+def call_by_tag(limits: bytes, tag: int) -> int | None:
+    """Return the number of the call by `/proc/PID/limits`, where the soft limit on file locks is the tag and that."""
     at = limits.find(b"Max file locks")
     fields = limits[at:].split(b"\n", 1)[0].split()[3:4] if at >= 0 else []
-    return fields == [b"%d" % tag]
+    number = int(fields[0]) - tag if fields and fields[0].isdigit() else -1
+    return number if 0 <= number < CALLS else None
 
 
-def call_of(pid: int, runtime: str) -> int | None:
+def call_of(pid: int, runtime: str, tag: int) -> int | None:
     """Return the number of the call that a process of a runtime belongs to; None if it is unknown."""
-    found = _mark_of(pid, 0, runtime, UNTAGGED)
+    found = _mark_of(pid, 0, runtime, tag)
     return found if isinstance(found, int) else None
 
 

@@ -85,9 +85,8 @@ async def run_process(
     call, cookie = custody().begin(asyncio.get_running_loop())
     try:
         ears = _ears(argv)
-        child = await _spawn(
-            list(argv), stdin, _with_cookie(environment() if env is None else env, cookie), cwd
-        )
+        marked = _with_cookie(environment() if env is None else env, cookie)
+        child = await _spawn(call, list(argv), stdin, marked, cwd)
     except BaseException:
         custody().end(call)
         raise
@@ -114,10 +113,12 @@ def _ears(argv: Sequence[str]) -> platform.LoopEars | platform.EpollEars:
         raise refused(argv, error) from error
 
 
-async def _spawn(argv: list[str], stdin: bytes, env: marks.Environment, cwd: Path | None) -> platform.Child:
+async def _spawn(
+    call: int, argv: list[str], stdin: bytes, env: marks.Environment, cwd: Path | None
+) -> platform.Child:
     for last in (*[False] * _BUSY_TRIES, True):
         try:
-            with marks.Tagged(custody().tag):
+            with custody().tagged(call):
                 return platform.spawn(argv, stdin, env, None if cwd is None else str(cwd))
         except OSError as error:
             # A fork elsewhere may still hold a file that was just written; that passes.
