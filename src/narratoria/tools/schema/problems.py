@@ -40,6 +40,7 @@ KnownKeys: TypeAlias = Callable[[jsonschema_rs.ValidationError], KeyRules]
 
 MAX_PROBLEMS: Final = 20  # as many as a person reads; arguments may have a hundred thousand keys
 MAX_SHOWN: Final = 60
+MAX_LINE: Final = 2_000
 # Native code below us recurses: a bottomless value would end the process, not the call.
 MAX_DEPTH: Final = 100
 
@@ -117,28 +118,31 @@ def find_problems(
     arguments: Any,
     error: Exception | None = None,
     unknown: Iterable[UnknownKeys] = (),
+    lines: Iterator[str] | None = None,
 ) -> list[str]:
     """Return every way in which the arguments do not fit, up to a readable number.
 
     `error` is msgspec's, for rules that a schema cannot express: 1.0 for an int, the refusal of a `__post_init__`.
-    `unknown` are keys that the validator accepts.
+    `unknown` are keys that the validator accepts. `lines` are the problems where the validator is not to list them.
     """
     try:
-        errors = validator.iter_errors(arguments)
+        errors = validator.iter_errors(arguments) if lines is None else iter(())
     except ValueError:
         if isinstance(error, msgspec.ValidationError):
-            return [_from_msgspec(error, arguments)]
+            return [shorten(_from_msgspec(error, arguments), MAX_LINE)]
         arguments = as_json(arguments)
         errors = validator.iter_errors(arguments)
     wording = _Wording(known, arguments)
     lines = itertools.chain(
+        lines or (),
         (line for one in errors for line in wording.explain(one)),
         (line for one in unknown for line in wording.unknown_keys(one)),
     )
     found = list(itertools.islice(dict.fromkeys(itertools.islice(lines, 2 * MAX_PROBLEMS)), MAX_PROBLEMS + 1))
     if len(found) > MAX_PROBLEMS:
         found[MAX_PROBLEMS:] = ["and more"]
-    return found or wording.last_resort() or ([] if error is None else [_from_msgspec(error, arguments)])
+    found = found or wording.last_resort() or ([] if error is None else [_from_msgspec(error, arguments)])
+    return [shorten(line, MAX_LINE) for line in found]
 
 
 def as_json(arguments: Any) -> Any:
@@ -208,7 +212,7 @@ class _Wording:
             yield from self.unknown_keys(UnknownKeys(path, others, known))
             return
         for key in others[:MAX_PROBLEMS]:
-            yield from (_below([*path, key], line) for line in of_others(lookup(self._value, [*path, key])))
+            yield from (below([*path, key], line) for line in of_others(lookup(self._value, [*path, key])))
 
     def unknown_keys(self, found: UnknownKeys) -> Iterator[str]:
         path, known = found.path, found.known
@@ -275,9 +279,11 @@ def _is_rest(evaluation_path: Path) -> bool:
     ]
 
 
-def _below(path: Path, line: str) -> str:
+def below(path: Path, line: str) -> str:
     """Return a problem of a part as a problem of the whole, with the longer path."""
     here = show_path(path)
+    if not here:
+        return line
     if line.startswith("arguments: "):
         return here + line.removeprefix("arguments")
     return here + ("" if line.startswith("[") else ".") + line
@@ -362,7 +368,7 @@ def _either(names: Iterable[str]) -> str:
 
 def show_path(path: Path) -> str:
     """Return ['inner', 'counts', 0] as `inner.counts[0]`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{shorten(part, MAX_SHOWN)}" for part in path)
     return text.removeprefix(".")
 
 

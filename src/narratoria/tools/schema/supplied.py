@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -13,10 +13,12 @@ import jsonschema_rs
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.defaults import Defaults
 from narratoria.tools.schema.drafts import as_2020_12
+from narratoria.tools.schema.narrowing import narrowed
 from narratoria.tools.schema.problems import (
     KeyRules,
     KnownKeys,
     Schema,
+    UnknownKeys,
     as_json,
     as_object,
     compile_schema,
@@ -83,15 +85,24 @@ class _Plain:
     def __init__(self, strict: Schema, name: str) -> None:
         self.references = References(strict)
         self._validator = compile_schema(strict, name)
+        self._keys = KeyFinder(self.references)
 
     def accepts(self, arguments: dict[str, Any]) -> bool:
         return fits(self._validator, arguments)
 
     def problems(self, value: Any) -> list[str]:
-        return find_problems(self._validator, self._known_from(self.references.top), value)
+        return self.problems_at(self.references.top, value)
 
     def problems_at(self, place: Place, value: Any) -> list[str]:
         """Return the problems of a value by one part of the schema."""
+        return self._problems(place, value)
+
+    def _problems(self, place: Place, value: Any, unknown: Iterable[UnknownKeys] = ()) -> list[str]:
+        known = self._known_from(place, self.references.steps_to(place))
+        lines = narrowed(self.references, place, value, self._listed, self._keys.is_meant)
+        return find_problems(self.references.validator(place), known, value, unknown=unknown, lines=lines)
+
+    def _listed(self, place: Place, value: Any) -> list[str]:
         known = self._known_from(place, self.references.steps_to(place))
         return find_problems(self.references.validator(place), known, value)
 
@@ -106,10 +117,6 @@ def _declared_at(place: Place | None) -> list[str]:
 class _Combined(_Plain):
     """A check by the schema as it is and, beside it, by the keys that its applying parts know."""
 
-    def __init__(self, schema: Schema, name: str) -> None:
-        super().__init__(schema, name)
-        self._keys = KeyFinder(self.references)
-
     def accepts(self, arguments: dict[str, Any]) -> bool:
         try:
             valid = self._validator.is_valid(arguments)
@@ -118,14 +125,9 @@ class _Combined(_Plain):
             valid = self._validator.is_valid(arguments)
         return valid and next(self._keys.find(arguments, self.references.top), None) is None
 
-    def problems(self, value: Any) -> list[str]:
-        return self.problems_at(self.references.top, value)
-
     def problems_at(self, place: Place, value: Any) -> list[str]:
         value = as_json(value)
-        known = self._known_from(place, self.references.steps_to(place))
-        unknown = self._keys.find(value, place)
-        return find_problems(self.references.validator(place), known, value, unknown=unknown)
+        return self._problems(place, value, self._keys.find(value, place))
 
     def _known_from(self, start: Place, skip: int = 0) -> KnownKeys:
         def known(error: jsonschema_rs.ValidationError) -> KeyRules:

@@ -8,6 +8,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import jsonschema_rs
@@ -16,6 +17,7 @@ import msgspec
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.bounded_patterns import Validator
 from narratoria.tools.schema.json_types import complete, object_types
+from narratoria.tools.schema.narrowing import narrowed
 from narratoria.tools.schema.problems import (
     KeyRules,
     Schema,
@@ -26,7 +28,8 @@ from narratoria.tools.schema.problems import (
     known_keys,
     of_tool,
 )
-from narratoria.tools.schema.references import References
+from narratoria.tools.schema.references import Place, References
+from narratoria.tools.schema.unknown_keys import KeyFinder
 
 _SIMPLE: Final = frozenset(
     ("type", "enum", "anyOf", "default", "description", "title", "examples", "deprecated", "minLength", "maxLength",
@@ -121,11 +124,18 @@ def _refusal(
     references = References(schema)
     arguments = _with_text(arguments)
 
-    def known(refused: jsonschema_rs.ValidationError) -> KeyRules:
-        place = references.at(refused.evaluation_path[:-1], references.top)
+    def known(
+        refused: jsonschema_rs.ValidationError, start: Place = references.top, skip: int = 0
+    ) -> KeyRules:
+        place = references.at(refused.evaluation_path[skip:-1], start)
         return KeyRules(known_keys(place.node) if place else [])
 
-    return ArgumentsInvalid(find_problems(validator, known, arguments, error))
+    def listed(place: Place, value: Any) -> list[str]:
+        known_there = partial(known, start=place, skip=references.steps_to(place))
+        return find_problems(references.validator(place), known_there, value)
+
+    lines = narrowed(references, references.top, arguments, listed, KeyFinder(references).is_meant)
+    return ArgumentsInvalid(find_problems(validator, known, arguments, error, lines=lines))
 
 
 def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], None]:

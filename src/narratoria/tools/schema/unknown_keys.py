@@ -52,6 +52,7 @@ class _Part(NamedTuple):
     end: int
 
 
+_KINDS: Final[dict[type, str]] = {dict: "object", str: "string"}
 _IN_PLACE: Final = frozenset((*REFERENCES, "allOf", "anyOf", "oneOf", "if", "dependentSchemas"))
 
 _Judging: TypeAlias = tuple[Place, bool]  # a place, and whether it only asks
@@ -154,14 +155,14 @@ class KeyFinder:
     def _chosen(self, branches: list[Place], value: Any) -> list[Place]:
         """Return the alternatives that accept a value; for a value that fits none, those it may have meant."""
         accepting = [one for one in branches if self._references.accepts(one, value)]
-        return accepting or [one for one in branches if self._is_meant(one, value)] or branches
+        return accepting or [one for one in branches if self.is_meant(one, value)] or branches
 
-    def _is_meant(self, branch: Place, value: Any) -> bool:
+    def is_meant(self, branch: Place, value: Any) -> bool:
         """Tell if a value is of the same type, and has no tag of another alternative."""
         for part in (branch, *self._references.referred(branch)) if isinstance(branch.node, dict) else ():
             if isinstance(part.node, bool):
                 continue
-            if not types_of(part.node) & {"object" if isinstance(value, dict) else "array"}:
+            if not types_of(part.node) & {_KINDS.get(type(value), "array")}:
                 return False
             for key, child in part.node.get("properties", {}).items() if isinstance(value, dict) else ():
                 tag = isinstance(child, dict) and ("const" in child or len(child.get("enum", ())) == 1)
