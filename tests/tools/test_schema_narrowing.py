@@ -94,6 +94,32 @@ def test_alternatives_without_a_tag_end_in_time_too() -> None:
     assert refusal(parse, {"v": value})[0] == "v" + ".c" * 80 + ".k: expected 1, got 2"
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_parts_that_refer_to_their_parts_twice_end_in_time(inside: bool) -> None:
+    def twice(number: int) -> dict[str, Any]:
+        part = {"$ref": f"#/$defs/n{number}"}
+        return {"allOf": [{"properties": {"c": part}} if inside else part] * 2}
+
+    definitions = {f"n{number}": twice(number + 1) for number in range(40)} | {"n40": {"type": "object"}}
+    parse = parser_for_schema(
+        {"type": "object", "properties": {"v": {"$ref": "#/$defs/n0"}}, "$defs": definitions}
+    )
+    value: Any = {}
+    for _ in range(40):
+        value = {"c": value}
+    assert refusal(parse, {"v": value})[0].startswith("arguments: the schema has more than")
+    if inside:
+        assert parse({"v": {"c": {}}}) == {"v": {"c": {}}}
+
+
+def test_a_large_value_with_an_unknown_key_has_no_other_problem() -> None:
+    alternatives = [{"type": "object", "properties": {key: {"type": "integer"}}} for key in ("a", "b")]
+    parse = parser_for_schema(
+        {"type": "object", "properties": {"xs": {"type": "array", "items": {"anyOf": alternatives}}}}
+    )
+    assert refusal(parse, {"xs": [{"a": 1}] * 9000 + [{"z": 1}]}) == ("xs[9000].z: unknown key; known: a, b",)
+
+
 @pytest.mark.parametrize(
     "items",
     [

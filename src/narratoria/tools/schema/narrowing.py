@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
+from narratoria.errors import ArgumentsInvalid
 from narratoria.tools.schema.bounded_patterns import Validator
 from narratoria.tools.schema.problems import (
     KeyRules,
@@ -21,10 +22,12 @@ from narratoria.tools.schema.problems import (
     show,
     show_path,
 )
-from narratoria.tools.schema.references import Place, References
+from narratoria.tools.schema.references import HOMES, Place, References, children
 
 MAX_VISITS: Final = 5_000
 """Cap on the parts of the schema that the validator visits to list the errors of one check: about 0.3 s."""
+MAX_UNFOLDED: Final = 2_000_000
+"""Cap on these visits to tell if a value fits, for a schema that unfolds to more: about 0.2 s."""
 _WORTH: Final = 20  # visits; with fewer left nothing more is explained
 _LONG: Final = 2_000  # characters that weigh as one visit, because an error holds a copy of its value
 _OPTIONS: Final = 50  # options of an enum that weigh as one visit
@@ -49,7 +52,43 @@ def narrowed(
     visits = _Visits(references, MAX_VISITS)
     if visits.of(place, value) is not None:
         return None
-    return _Narrowing(references, explain, is_meant).lines(place, as_json(value), ())
+    return _Narrowing(references, explain, is_meant).unless_it_fits(place, as_json(value), ())
+
+
+def unfolds(references: References) -> bool:
+    """Tell if the schema refers to its parts so often that a check of a small value might not end.
+
+    The validator remembers what it found only for a part that refers to itself.
+    """
+    counts: dict[int, int] = {}
+
+    def count(place: Place) -> int:
+        if not isinstance(place.node, dict):
+            return 1
+        if (known := counts.get(id(place.node))) is None:
+            counts[id(place.node)] = 1  # a reference to itself
+            parts = [
+                references.enter(place, child)
+                for keyword, _, child in children(place.node)
+                if keyword not in HOMES
+            ]
+            known = counts[id(place.node)] = 1 + sum(map(count, (*parts, *references.referred(place))))
+        return known
+
+    try:
+        return count(references.top) > MAX_UNFOLDED
+    except RecursionError:
+        return True
+
+
+def check_visits(references: References, value: Any) -> None:
+    """Refuse a value on which the validator would visit too many parts of a schema that unfolds."""
+    if _Visits(references, MAX_UNFOLDED).of(references.top, value) is None:
+        raise ArgumentsInvalid(
+            [
+                f"arguments: the schema has more than {MAX_UNFOLDED:,} parts that judge them; give smaller arguments"
+            ]
+        )
 
 
 class _TooMany(Exception):
@@ -177,11 +216,11 @@ class _Narrowing:
         for key, part, child in self._inside(node, value):
             if self._left < _WORTH:
                 return
-            yield from self._unless_it_fits(enter(place, part), child, (*path, key))
+            yield from self.unless_it_fits(enter(place, part), child, (*path, key))
         for part in self._references.referred(place):
-            yield from self._unless_it_fits(part, value, path)
+            yield from self.unless_it_fits(part, value, path)
         for part in node.get("allOf", ()):
-            yield from self._unless_it_fits(enter(place, part), value, path)
+            yield from self.unless_it_fits(enter(place, part), value, path)
         for keyword in ("anyOf", "oneOf"):
             if keyword in node:
                 branches = [enter(place, part) for part in node[keyword]]
@@ -189,10 +228,10 @@ class _Narrowing:
         if "if" in node:
             holds = self._references.accepts(enter(place, node["if"]), value)
             branch = enter(place, node.get("then" if holds else "else", True))
-            yield from self._unless_it_fits(branch, value, path)
+            yield from self.unless_it_fits(branch, value, path)
         for key, part in node.get("dependentSchemas", {}).items():
             if isinstance(value, dict) and key in value:
-                yield from self._unless_it_fits(enter(place, part), value, path)
+                yield from self.unless_it_fits(enter(place, part), value, path)
 
     def _inside(self, node: dict[str, Any], value: Any) -> Iterator[tuple[str | int, Any, Any]]:
         """The parts of a value, with the schemas that surely judge them. Unknown keys are told with the object."""
@@ -216,7 +255,7 @@ class _Narrowing:
             self._patterns[pattern] = compile_schema({"pattern": pattern}, "")
         return self._patterns[pattern].is_valid(key)
 
-    def _unless_it_fits(self, place: Place, value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
+    def unless_it_fits(self, place: Place, value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
         if not self._references.accepts(place, value):
             yield from self.lines(place, value, path)
 

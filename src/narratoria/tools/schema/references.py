@@ -27,6 +27,7 @@ SINGLES: Final = (
     "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "additionalItems",
     "unevaluatedItems", "contains", "not", "if", "then", "else", "contentSchema",
 )  # fmt: skip
+HOMES: Final = ("$defs", "definitions")  # of subschemas that judge only where they are referred to
 REFERENCES: Final = ("$ref", "$dynamicRef")
 _PROBE: Final = "x-narratoria-probe"
 

@@ -13,7 +13,7 @@ import jsonschema_rs
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.defaults import Defaults
 from narratoria.tools.schema.drafts import as_2020_12
-from narratoria.tools.schema.narrowing import narrowed
+from narratoria.tools.schema.narrowing import check_visits, narrowed, unfolds
 from narratoria.tools.schema.problems import (
     KeyRules,
     KnownKeys,
@@ -29,7 +29,7 @@ from narratoria.tools.schema.problems import (
     show,
     types_of,
 )
-from narratoria.tools.schema.references import Place, References, children
+from narratoria.tools.schema.references import HOMES, Place, References, children
 from narratoria.tools.schema.unknown_keys import KeyFinder
 
 # What may stand beside a `$ref` or alternatives without judging the value itself.
@@ -41,7 +41,6 @@ _COMBINING: Final = frozenset(
     ("$dynamicRef", "not", "if", "then", "else", "dependentSchemas", "dependentRequired", "contains",
      "unevaluatedProperties", "unevaluatedItems", "$id")
 )  # fmt: skip
-_HOMES: Final = ("$defs", "definitions")
 _CONTAINERS: Final = frozenset(("object", "array"))
 
 
@@ -66,7 +65,14 @@ def parser_for_schema(
             raise ArgumentsInvalid(judge.problems(given))
         return given
 
-    return parse
+    if not unfolds(judge.references):
+        return parse
+
+    def parse_unfolded(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        check_visits(judge.references, as_object(arguments))
+        return parse(arguments)
+
+    return parse_unfolded
 
 
 def _read(schema: Mapping[str, Any], name: str) -> Schema:
@@ -170,9 +176,7 @@ def _closed(schema: Schema) -> Schema | None:
             if len(patterns) + bool(declared) > 1 or not {*node.get("required", ())} <= declared.keys():
                 return None
             node.setdefault("additionalProperties", False)
-        waiting += [
-            Place(child, place.scope) for keyword, _, child in children(node) if keyword not in _HOMES
-        ]
+        waiting += [Place(child, place.scope) for keyword, _, child in children(node) if keyword not in HOMES]
     return strict
 
 
