@@ -2,8 +2,20 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, NewType, NotRequired, Protocol, TypedDict, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    Protocol,
+    TypedDict,
+    TypeVar,
+)
 
+import msgspec
 import pytest
 
 from narratoria.errors import ToolValidationError
@@ -145,3 +157,60 @@ def test_an_example_of_another_type_is_refused(output):
     example = ToolExample("Lists.", Nothing(), output)
     with pytest.raises(ToolValidationError, match=r"examples\[0\].output: expected list\[int\]"):
         Tool[Nothing, list[int]]("listed", "Lists.", listed, examples=[example])
+
+
+@dataclass
+class Report:
+    name: str
+    counts: list[int]
+    room: Room | None = None
+
+
+@dataclass(slots=True)
+class Unset:
+    name: str
+
+
+class Point(NamedTuple):
+    x: int
+    y: int = 0
+
+
+class Cell(msgspec.Struct, Generic[T]):
+    value: T
+    notes: dict[str, int] = {}
+
+
+@dataclass
+class Link:
+    back: Any
+    next: "Link | None" = None
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "wrong"),
+    [
+        (Report("a", [1]), Report, None),
+        (Report("a", "notalist"), Report, "Report, but .counts is str"),  # type: ignore[arg-type]
+        (Report("a", [1, "b"]), Report, "Report, but .counts[1] is str"),  # type: ignore[list-item]
+        (Report("a", [], Room(3)), Report, "Report, but .room.name is int"),  # type: ignore[arg-type]
+        ([Report(None, [])], list[Report], "[0].name is None"),  # type: ignore[arg-type]
+        (object.__new__(Unset), Unset, "Unset, but .name is missing"),
+        (Point(1, 2), Point, None),
+        (Point("a"), Point, "Point, but .x is str"),  # type: ignore[arg-type]
+        (Cell([1]), Cell[list[int]], None),
+        (Cell(["a"]), Cell[int], "but .value is list"),
+        (Cell(1, {"a": "b"}), Cell[int], "but .notes['a'] is str"),
+        (Box("a"), Box[int], "but .item is str"),
+        (Box("a"), Box, None),
+    ],
+)
+def test_the_fields_of_a_result_are_checked(value: Any, expected: Any, wrong: str | None) -> None:
+    found = mismatch(value, expected)
+    assert (found is None) if wrong is None else (found is not None and wrong in found), found
+
+
+def test_a_result_that_contains_itself_passes() -> None:
+    link = Link(None)
+    link.next = link
+    assert mismatch(link, Link) is None

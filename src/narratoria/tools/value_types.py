@@ -1,23 +1,32 @@
-"""Type checks of Python values: `mismatch` looks into lists, mappings, unions and literals.
+"""Type checks of Python values: `mismatch` looks into lists, mappings, unions, literals and fields.
 
 Arguments are parsed by `narratoria.tools.schema`; this is for values already in the program: a handler's result and
-the output of an example. Nothing is converted. Only the class of a value is checked: not the fields of a dataclass.
+the output of an example. Nothing is converted. The fields of dataclasses, Structs and NamedTuples are looked into too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar, Union
 
 _ALIAS: Final = getattr(typing, "TypeAliasType", None)  # `type X = …`, Python 3.12
+_PLAIN: Final = frozenset((str, int, bool, float, dict, list, bytes))
+_MISSING: Final = object()
 _QUALIFIERS: Final = (typing.Annotated, typing.Required, typing.NotRequired, typing.ClassVar, typing.Final)
 
 
 def mismatch(value: Any, expected: Any) -> str | None:
     """Return the expected type and the misfit of `value`, as "list[int], but [1] is str"; None if it fits."""
-    found = _misfit(value, expected, "")
+    if type(value) is expected and expected in _PLAIN:  # most results are
+        return None
+    try:
+        found = _misfit(value, expected, "")
+    except RecursionError:  # a value that contains itself
+        return None
     if found is None:
         return None
     where, got = found
@@ -38,7 +47,7 @@ def _misfit(value: Any, expected: Any, path: str) -> tuple[str, str] | None:
     if isinstance(expected, type) and typing.get_origin(expected) is None:
         if typing.is_typeddict(expected):
             return _misfit_of_typed_dict(value, expected, path)
-        return None if _is_a(value, expected) else (path, _kind(value))
+        return _misfit_of_fields(value, expected, path) if _is_a(value, expected) else (path, _kind(value))
     origin, arguments = typing.get_origin(expected), typing.get_args(expected)
     if origin is Union or origin is types.UnionType:
         return _misfit_of_union(value, arguments, path)
@@ -66,6 +75,8 @@ def _misfit_of_union(value: Any, members: tuple[Any, ...], path: str) -> tuple[s
 def _misfit_of_parts(
     value: Any, origin: type, arguments: tuple[Any, ...], path: str
 ) -> tuple[str, str] | None:
+    if _fields(origin):
+        return _misfit_of_fields(value, origin, path, arguments)
     if issubclass(origin, tuple):
         if len(arguments) == 2 and arguments[1] is Ellipsis:
             return _first_misfit(((index, one, arguments[0]) for index, one in enumerate(value)), path)
@@ -78,10 +89,46 @@ def _misfit_of_parts(
         return keys or _first_misfit(((key, one, of_value) for key, one in value.items()), path)
     if issubclass(origin, Iterable) and isinstance(value, Collection) and len(arguments) == 1:
         item = _plain(arguments[0])
-        if isinstance(item, type) and all(type(one) is item for one in value):
+        if isinstance(item, type) and not _fields(item) and all(type(one) is item for one in value):
             return None
         return _first_misfit(((index, one, item) for index, one in enumerate(value)), path)
     return None  # a generic class of the author's own
+
+
+def _misfit_of_fields(
+    value: Any, class_: type, path: str, arguments: tuple[Any, ...] = ()
+) -> tuple[str, str] | None:
+    variables = dict(zip(getattr(class_, "__parameters__", ()), arguments, strict=False)) if arguments else {}
+    for name, hint in _fields(class_):
+        one = getattr(value, name, _MISSING)
+        if type(one) is hint:
+            continue
+        if one is _MISSING:
+            return f"{path}.{name}", "missing"
+        if found := _misfit(one, variables.get(hint, hint), f"{path}.{name}"):
+            return found
+    return None
+
+
+@lru_cache(1024)
+def _fields(class_: type) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a class that say something, with their types."""
+    if dataclasses.is_dataclass(class_):
+        names: Iterable[str] = [field.name for field in dataclasses.fields(class_)]
+    elif issubclass(class_, tuple):
+        names = getattr(class_, "_fields", ())
+    else:
+        names = getattr(class_, "__struct_fields__", ())
+    try:
+        hints = typing.get_type_hints(class_, include_extras=True) if names else {}
+    except (NameError, TypeError, AttributeError):  # a name that only a type checker finds
+        return ()
+    return tuple((name, _plain(hints[name])) for name in names if name in hints and not _is_free(hints[name]))
+
+
+def _is_free(hint: Any) -> bool:
+    hint = _plain(hint)
+    return _says_nothing(hint) and not isinstance(hint, TypeVar)
 
 
 def _first_misfit(parts: Iterable[tuple[Any, Any, Any]], path: str) -> tuple[str, str] | None:
