@@ -312,3 +312,30 @@ def test_a_pattern_of_a_type_cannot_hang_the_runtime(type_: Any) -> None:
     with pytest.raises(ArgumentsInvalid, match="text matching"):
         parse({"v": [long] if type_ == list[str] else long})
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("key", "fitting", "wrong"),
+    [
+        (Annotated[int, msgspec.Meta(ge=0)], ["0", "17"], ["-1", "x", "01"]),
+        (Annotated[int, msgspec.Meta(gt=0)], ["1", "17"], ["0", "-1"]),
+        (Annotated[int, msgspec.Meta(ge=-2, lt=3)], ["-2", "0", "2"], ["-3", "3"]),
+        (Annotated[int, msgspec.Meta(ge=0, le=100, multiple_of=10)], ["0", "100"], ["5", "110"]),
+    ],
+)
+def test_bounds_of_number_keys_are_published(key: Any, fitting: list[str], wrong: list[str]) -> None:
+    made = msgspec.defstruct("Keyed", [("d", dict[key, int])])
+    validator, parse = jsonschema_rs.Draft202012Validator(schema_for(made)), parser_for(made)
+    for one in fitting:
+        assert validator.is_valid({"d": {one: 1}})
+        assert parse({"d": {one: 1}}).d == {int(one): 1}
+    for one in wrong:
+        assert not validator.is_valid({"d": {one: 1}})
+        with pytest.raises(ArgumentsInvalid):
+            parse({"d": {one: 1}})
+
+
+def test_bounds_of_number_keys_that_no_schema_can_say_are_refused() -> None:
+    made = msgspec.defstruct("Keyed", [("d", dict[Annotated[int, msgspec.Meta(ge=17)], int])])
+    with pytest.raises(ToolValidationError, match="ge=0, ge=1 or a range of 1,000 numbers"):
+        schema_for(made)

@@ -36,6 +36,8 @@ _KEYS: Final[dict[type[Any], Schema]] = {
     info.DateType: {"format": "date"},
     info.UUIDType: {"format": "uuid", "pattern": "^[0-9a-f-]*$"},  # two spellings would be one key
 }
+_FROM: Final = {None: texts.INT_KEY, 0: texts.NATURAL_KEY, 1: texts.POSITIVE_KEY}
+_MOST_KEYS: Final = 1000
 _TEXT_KEYS: Final = (info.StrType, info.AnyType)
 _LISTS: Final = (info.ListType, info.VarTupleType, info.CollectionType, info.SetType, info.FrozenSetType)
 _SETS: Final = (info.SetType, info.FrozenSetType)
@@ -104,7 +106,21 @@ def _key_rule(key: Any) -> Schema:
             f"a dict with {name} keys: keys are text in JSON, and may stand for int, date, UUID, an enum or a "
             f"Literal; use dict[str, …] or a list of pairs"
         )
-    return _KEYS[type(key)]
+    return _int_keys(key) if isinstance(key, info.IntType) else _KEYS[type(key)]
+
+
+def _int_keys(key: info.IntType) -> Schema:
+    """Return the schema of keys that stand for whole numbers; a bound must be one that text can say."""
+    least = key.ge if key.ge is not None else None if key.gt is None else key.gt + 1
+    most = key.le if key.le is not None else None if key.lt is None else key.lt - 1
+    if least is not None and most is not None and most - least < _MOST_KEYS:
+        return {"enum": [str(one) for one in range(least, most + 1) if one % (key.multiple_of or 1) == 0]}
+    if most is None and key.multiple_of is None and least in _FROM:
+        return {"pattern": _FROM[least]}
+    raise TypeError(
+        f"a dict with int keys and these bounds: keys are text in JSON, which can say ge=0, ge=1 or a range of "
+        f"{_MOST_KEYS:,} numbers; use one of them, or check the keys in __post_init__"
+    )
 
 
 def _bare(node: Any) -> Any:

@@ -14,6 +14,8 @@ BASE64: Final = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 LOCAL_DATE_TIME: Final = f"^{_DATE}T{_CLOCK}$"
 LOCAL_TIME: Final = f"^{_CLOCK}$"
 INT_KEY: Final = "^(0|-?[1-9][0-9]*)$"
+NATURAL_KEY: Final = "^(0|[1-9][0-9]*)$"
+POSITIVE_KEY: Final = "^[1-9][0-9]*$"
 
 # Words for a pattern or a format, with an example.
 WORDS: Final[Mapping[str, str]] = {
@@ -23,6 +25,8 @@ WORDS: Final[Mapping[str, str]] = {
     LOCAL_DATE_TIME: "a date-time without an offset (2026-03-01T12:00:00)",
     LOCAL_TIME: "a time without an offset (12:00:00)",
     INT_KEY: "a whole number as text",
+    NATURAL_KEY: "a whole number from 0 on as text",
+    POSITIVE_KEY: "a whole number from 1 on as text",
     "date-time": "a date-time with an offset (2026-03-01T12:00:00Z)",
     "time": "a time with an offset (12:00:00Z)",
     "date": "a date (2026-03-01)",
