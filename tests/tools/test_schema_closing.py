@@ -444,3 +444,45 @@ def test_a_hundred_thousand_objects_under_alternatives_are_judged_soon() -> None
     began = time.process_time()
     assert parse(many) == many
     assert time.process_time() - began < 8
+
+
+OPERATIONS = {
+    "oneOf": [
+        {
+            "type": "object",
+            "properties": {"op": {"enum": ["a", "b"]}, "x": {"type": "integer"}},
+            "required": ["op"],
+        },
+        {
+            "type": "object",
+            "properties": {"op": {"const": "c"}, "y": {"type": "integer"}},
+            "required": ["op"],
+        },
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"op": "z"}, 'v.op: expected one of "a", "b", "c", got "z"'),
+        ({"op": "c", "y": "s"}, 'v.y: expected int, got "s"'),
+        ({"op": "b", "x": "s"}, 'v.x: expected int, got "s"'),
+        ({"op": "b", "y": 1}, "v.y: unknown key; known: op, x"),
+    ],
+)
+def test_a_tag_with_several_options_tells_alternatives_apart(value: Any, expected: str) -> None:
+    assert problems(in_object(OPERATIONS), {"v": value}) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "expected"),
+    [
+        ({"maxContains": 1}, [1, 2], "fewer items"),
+        ({"minContains": 2}, [1, "a"], "more items"),
+        ({}, ["a"], "an item"),
+    ],
+)
+def test_contains_says_which_way_it_failed(more: Any, value: Any, expected: str) -> None:
+    found = problems(in_object({"type": "array", "contains": {"type": "integer"}, **more}), {"v": value})
+    assert found[0].startswith(f"v: expected {expected} of the kind that the schema asks for, got ")

@@ -19,10 +19,9 @@ from narratoria.tools.schema.problems import (
     compile_schema,
     find_problems,
     known_keys,
-    show,
-    show_path,
 )
 from narratoria.tools.schema.references import HOMES, Place, References, children
+from narratoria.tools.schema.showing import show, show_path
 
 MAX_VISITS: Final = 5_000
 """Cap on the parts of the schema that the validator visits to list the errors of one check: about 0.3 s."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -15,10 +15,11 @@ from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.state import lookup
 from narratoria.tools.schema.bounded_patterns import Validator, with_bounded_patterns
 from narratoria.tools.schema.dumping import dump
+from narratoria.tools.schema.showing import MAX_SHOWN, Path, shorten, show, show_path
+from narratoria.tools.schema.tags import by_path, is_of_other_kind, tag_options, tag_paths
 from narratoria.tools.schema.texts import WORDS
 
 Schema: TypeAlias = dict[str, Any]
-Path: TypeAlias = Sequence[str | int]
 
 
 class UnknownKeys(NamedTuple):
@@ -39,13 +40,13 @@ class KeyRules(NamedTuple):
 KnownKeys: TypeAlias = Callable[[jsonschema_rs.ValidationError], KeyRules]
 
 MAX_PROBLEMS: Final = 20  # as many as a person reads; arguments may have a hundred thousand keys
-MAX_SHOWN: Final = 60
 MAX_LINE: Final = 2_000
 # Native code below us recurses: a bottomless value would end the process, not the call.
 MAX_DEPTH: Final = 100
 
 _CONTAINERS: Final = (dict, list, tuple)
 _NAMES: Final = {"integer": "int"}
+_CONTAINED: Final = {"contains": "an item", "minContains": "more items", "maxContains": "fewer items"}
 _LIMITS: Final[Mapping[str, str]] = {
     "minimum": "{} or more",
     "maximum": "{} or less",
@@ -243,24 +244,29 @@ class _Wording:
         if fitting := sum(not branch for branch in branches):  # an alternative without errors fits
             yield f"{here}: fits {fitting} of {len(branches)} alternatives, must fit exactly one; got {got}"
             return
-        near = [branch for branch in branches if not any(_is_of_other_kind(one, path) for one in branch)]
+        tags = tag_paths(branches, path)
+        near = [branch for branch in branches if not any(is_of_other_kind(one, path, tags) for one in branch)]
+        if len(near) > 1:  # a list of options tells the alternatives apart if nothing else does
+            near = [branch for branch in near if not any(tag_options(one, path) for one in branch)] or near
         if len(near) == 1:
             for one in near[0]:
                 yield from self.explain(one)
             return
         told = [list(dict.fromkeys(self._aside(branch))) for branch in near]
-        wrong = [one for branch in branches for one in branch if _is_of_other_kind(one, path)]
+        wrong = [one for branch in branches for one in branch if is_of_other_kind(one, path, tags)]
         shared = [line for line in told[0] if all(line in lines for lines in told)] if told else []
         if shared:
             yield from shared
         elif near:
             reasons = " / ".join(dict.fromkeys("; ".join(lines[:3]) for lines in told[:3]))
             yield f"{here}: fits none of {len(branches)} alternatives: {reasons}"
-        elif tags := _by_path([one for one in wrong if one.kind.name != "type"]):
+        elif tagging := by_path([one for one in wrong if one.kind.name != "type"]):
             # the tag on which most alternatives differ
-            tagged = max(tags, key=len)
-            known = ", ".join(dict.fromkeys(show(option) for one in tagged for option in _tag_options(one)))
-            yield f"{show_path(tagged[0].instance_path)}: expected one of {known}, got {show(tagged[0].instance)}"
+            tagged = max(tagging, key=len)
+            known = [*dict.fromkeys(show(option) for one in tagged for option in tag_options(one, path))]
+            known[MAX_PROBLEMS:] = ["…"] if len(known) > MAX_PROBLEMS else []
+            here = show_path(tagged[0].instance_path)
+            yield f"{here}: expected one of {', '.join(known)}, got {show(tagged[0].instance)}"
         else:
             names = {name for one in wrong for name in getattr(one.kind, "types", ())}
             expected = _either(sorted(_NAMES.get(name, name) for name in names))
@@ -287,13 +293,6 @@ def below(path: Path, line: str) -> str:
     if line.startswith("arguments: "):
         return here + line.removeprefix("arguments")
     return here + ("" if line.startswith("[") else ".") + line
-
-
-def _by_path(errors: list[jsonschema_rs.ValidationError]) -> list[list[jsonschema_rs.ValidationError]]:
-    grouped: dict[str, list[jsonschema_rs.ValidationError]] = {}
-    for one in errors:
-        grouped.setdefault(show_path(one.instance_path), []).append(one)
-    return list(grouped.values())
 
 
 def _wording(error: jsonschema_rs.ValidationError) -> str:
@@ -324,22 +323,13 @@ def _wording(error: jsonschema_rs.ValidationError) -> str:
         return f"key {show(kind.error.instance)}: {_wording(kind.error).partition(', got ')[0]}"
     if keyword == "falseSchema":
         return f"the schema allows nothing here{got}"
+    if keyword == "contains":
+        return (
+            f"expected {_CONTAINED[str(error.evaluation_path[-1])]} of the kind that the schema asks for{got}"
+        )
     if keyword == "uniqueItems":
         return "expected no item twice"
     return shorten(error.message, 200)
-
-
-def _is_of_other_kind(error: jsonschema_rs.ValidationError, path: Path) -> bool:
-    """Tell if the value is of another type than the alternative, or has another tag."""
-    if error.kind.name == "type":
-        return error.instance_path == path
-    return len(_tag_options(error)) == 1 and len(error.instance_path) == len(path) + 1
-
-
-def _tag_options(error: jsonschema_rs.ValidationError) -> list[Any]:
-    if error.kind.name == "const":
-        return [error.kind.expected_value]  # type: ignore[attr-defined]
-    return list(getattr(error.kind, "options", ()))
 
 
 def known_keys(*nodes: Any) -> list[str]:
@@ -364,31 +354,3 @@ def types_of(node: Any) -> set[str]:
 
 def _either(names: Iterable[str]) -> str:
     return " or ".join(dict.fromkeys(names)) or "something else"
-
-
-def show_path(path: Path) -> str:
-    """Return ['inner', 'counts', 0] as `inner.counts[0]`."""
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{shorten(part, MAX_SHOWN)}" for part in path)
-    return text.removeprefix(".")
-
-
-def show(value: Any) -> str:
-    """Return the value as JSON if it is short, else a description; never the whole of something large."""
-    if isinstance(value, str):
-        return msgspec.json.encode(shorten(value, MAX_SHOWN)).decode()
-    if isinstance(value, Mapping | list | tuple) and len(value) > 3:
-        return (
-            f"an object of {len(value)} keys"
-            if isinstance(value, Mapping)
-            else f"an array of {len(value)} items"
-        )
-    if isinstance(value, Mapping | list | tuple | int | float | bool | None):
-        try:
-            return shorten(msgspec.json.encode(value, enc_hook=repr).decode(), MAX_SHOWN)
-        except (RecursionError, TypeError, ValueError, OverflowError):
-            return "an object" if isinstance(value, Mapping) else shorten(type(value).__name__, MAX_SHOWN)
-    return type(value).__name__
-
-
-def shorten(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"

@@ -26,10 +26,10 @@ from narratoria.tools.schema.problems import (
     fits,
     known_keys,
     of_tool,
-    show,
     types_of,
 )
 from narratoria.tools.schema.references import HOMES, Place, References, children
+from narratoria.tools.schema.showing import show
 from narratoria.tools.schema.unknown_keys import KeyFinder
 
 # What may stand beside a `$ref` or alternatives without judging the value itself.

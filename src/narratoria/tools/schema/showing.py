@@ -1,0 +1,41 @@
+"""Values and paths as they stand in messages: short, whatever they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+Path: TypeAlias = Sequence[str | int]
+
+MAX_SHOWN: Final = 60
+"""Cap on the characters of a value or a key in a message."""
+
+
+def show_path(path: Path) -> str:
+    """Return ['inner', 'counts', 0] as `inner.counts[0]`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{shorten(part, MAX_SHOWN)}" for part in path)
+    return text.removeprefix(".")
+
+
+def show(value: Any) -> str:
+    """Return the value as JSON if it is short, else a description; never the whole of something large."""
+    if isinstance(value, str):
+        return msgspec.json.encode(shorten(value, MAX_SHOWN)).decode()
+    if isinstance(value, Mapping | list | tuple) and len(value) > 3:
+        return (
+            f"an object of {len(value)} keys"
+            if isinstance(value, Mapping)
+            else f"an array of {len(value)} items"
+        )
+    if isinstance(value, Mapping | list | tuple | int | float | bool | None):
+        try:
+            return shorten(msgspec.json.encode(value, enc_hook=repr).decode(), MAX_SHOWN)
+        except (RecursionError, TypeError, ValueError, OverflowError):
+            return "an object" if isinstance(value, Mapping) else shorten(type(value).__name__, MAX_SHOWN)
+    return type(value).__name__
+
+
+def shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
