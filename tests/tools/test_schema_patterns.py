@@ -113,6 +113,18 @@ def test_many_short_texts_are_matched() -> None:
     assert parse(arguments) == arguments
 
 
+def test_many_patterns_of_keys_are_matched() -> None:
+    parse = parser_for_schema({"type": "object", "patternProperties": {f"^k{n}_": {} for n in range(200)}})
+    arguments = {f"k{n % 200}_{n}": 1 for n in range(3000)}
+    assert parse(arguments) == arguments
+
+
+def test_what_looks_like_a_pattern_in_a_value_is_none() -> None:
+    value = {"pattern": "(", "patternProperties": {"[": 1}, "format": "regex"}
+    parse = parser_for_schema({"type": "object", "properties": {"x": {"const": value}, "pattern": {}}})
+    assert parse({"x": value, "pattern": "("}) == {"x": value, "pattern": "("}
+
+
 @pytest.mark.parametrize("place", ["items", "patternProperties"])
 def test_many_texts_that_step_back_end_in_time(place: str) -> None:
     pattern = "^(.*a.*)*(?=b)c"

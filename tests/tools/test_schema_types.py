@@ -339,3 +339,11 @@ def test_bounds_of_number_keys_that_no_schema_can_say_are_refused() -> None:
     made = msgspec.defstruct("Keyed", [("d", dict[Annotated[int, msgspec.Meta(ge=17)], int])])
     with pytest.raises(ToolValidationError, match="ge=0, ge=1 or a range of 1,000 numbers"):
         schema_for(made)
+
+
+def test_a_step_that_no_float_can_be_is_refused() -> None:
+    made = msgspec.defstruct("Stepped", [("v", Annotated[float, msgspec.Meta(multiple_of=0.1)])])
+    with pytest.raises(ToolValidationError, match=r"multiple_of=0\.1 has no exact float"):
+        schema_for(made)
+    half = msgspec.defstruct("Halves", [("v", Annotated[float, msgspec.Meta(multiple_of=0.5)])])
+    assert parser_for(half)({"v": 1.5}).v == 1.5

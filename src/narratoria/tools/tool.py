@@ -300,7 +300,9 @@ class Tool(Generic[P, R]):
                 ("output", example.output, self.result_type),
             ):
                 nothing = value is None or (value == {} and expected in (None, type(None)))
-                wrong = None if nothing else mismatch(value, expected)
+                # the parser judges the fields of an input, in the words that a caller gets
+                by_class = label == "input" and isinstance(expected, type) and isinstance(value, expected)
+                wrong = None if nothing or by_class else mismatch(value, expected)
                 if wrong is not None:
                     raise ToolValidationError(f"{where}.{label}: expected {wrong}")
             try:

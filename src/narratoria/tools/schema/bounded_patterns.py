@@ -61,19 +61,21 @@ class Cost(NamedTuple):
         return not self.steps_back or length <= _SHORT
 
     def longest(self, work: int) -> int:
-        return int((16 * work / self.bytes) ** 0.5) if self.squared else work // self.bytes
+        return int((16 * work / self.bytes) ** 0.5) if self.squared else work // max(self.bytes, 1)
 
 
 @lru_cache(1024)
 def cost_of(pattern: str) -> Cost:
-    """Measure an expression by compiling it."""
+    """Measure an expression by compiling it. Nothing for what is none: it stands in a value, such as a `const`."""
     if pattern in WORDS:
         return Cost(_LEAST)
     plain = jsonschema_rs.RegexOptions
     size = _compiled_size(pattern, plain)
     steps_back = size is None
     if size is None:
-        size = _compiled_size(pattern, jsonschema_rs.FancyRegexOptions) or _LARGEST
+        size = _compiled_size(pattern, jsonschema_rs.FancyRegexOptions)
+    if size is None:
+        return Cost(0)
     slim = _compiled_size(
         _CLASSES.sub(_one_character, pattern), jsonschema_rs.FancyRegexOptions if steps_back else plain
     )
@@ -141,7 +143,7 @@ class BoundedValidator:
         self._build = build
         self._native = build()
         self._costs = [cost_of(pattern) for pattern in (*patterns, *key_patterns)]
-        self._key_patterns = key_patterns
+        self._key_patterns = [pattern for pattern in key_patterns if cost_of(pattern).bytes]
         self._regexes = regexes
 
     @cached_property
@@ -174,8 +176,11 @@ class BoundedValidator:
         ):
             return True
         if self._key_patterns and keys:
+            costs = {pattern: cost_of(pattern) for pattern in self._key_patterns}
+            heavy = sum(cost.work(keys) for cost in costs.values()) > MAX_WORK
+            counted = [pattern for pattern, cost in costs.items() if heavy or cost.steps_back]
             with (work := _Work()):  # the validator matches keys itself, so they are counted before
-                for match in map(work.matcher, self._key_patterns):
+                for match in map(work.matcher, counted):
                     for key in _keys(value):
                         match(key)
         return False
@@ -228,8 +233,7 @@ class _Work:
     def matcher(self, pattern: str) -> Callable[[str], bool]:
         """Return a function that tells if a text matches; it is false once there is no time left."""
         longest = cost_of(pattern).longest(MAX_WORK)
-        options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
-        validator = jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options)
+        matches = key_matcher(pattern)
 
         def match(text: str) -> bool:
             if len(text) > longest:
@@ -237,7 +241,7 @@ class _Work:
                     f"a text has {len(text):,} characters, too long to match {_short(pattern)}; "
                     f"give at most {longest:,}"
                 )
-            return self._timed(validator.is_valid, text, _short(pattern))
+            return self._timed(matches, text, _short(pattern))
 
         return match
 
@@ -272,6 +276,12 @@ class _Work:
                     raise ValueError(self.pattern)
 
         return Pattern
+
+
+def key_matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tells if a text matches, for keys that a bounded validator has let pass."""
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=BACKTRACKS)
+    return jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=options).is_valid
 
 
 def _is_regex(text: str) -> bool:

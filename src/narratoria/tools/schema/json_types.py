@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from msgspec import inspect as info
@@ -75,6 +76,10 @@ def _parts(node: Any) -> Iterator[Any]:
 def _check(node: Any) -> None:
     if isinstance(node, info.RawType | info.ExtType):
         raise TypeError("msgspec.Raw and Ext are parts of messages, not arguments; use Any")
+    if isinstance(node, info.FloatType) and Decimal(repr(step := node.multiple_of or 1)) != Decimal(step):
+        raise TypeError(
+            f"multiple_of={step} has no exact float, so 1 would be none; use a Decimal or a whole number"
+        )
     if isinstance(node, info.DictType):
         _key_rule(node.key_type)
     if isinstance(node, _SETS) and not _is_hashable(node.item_type):

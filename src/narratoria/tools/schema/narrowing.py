@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from narratoria.errors import ArgumentsInvalid
-from narratoria.tools.schema.bounded_patterns import Validator
+from narratoria.tools.schema.bounded_patterns import key_matcher
 from narratoria.tools.schema.problems import (
     KeyRules,
     as_json,
@@ -188,7 +188,7 @@ class _Narrowing:
         self._is_meant = is_meant
         self._left = MAX_VISITS
         self._entered: set[tuple[int, int]] = set()
-        self._patterns: dict[str, Validator] = {}
+        self._patterns: dict[str, Callable[[str], bool]] = {}
 
     def lines(self, place: Place, value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
         """Explain why a value does not fit a place."""
@@ -251,8 +251,8 @@ class _Narrowing:
 
     def _matches(self, pattern: str, key: str) -> bool:
         if pattern not in self._patterns:
-            self._patterns[pattern] = compile_schema({"pattern": pattern}, "")
-        return self._patterns[pattern].is_valid(key)
+            self._patterns[pattern] = key_matcher(pattern)
+        return self._patterns[pattern](key)
 
     def unless_it_fits(self, place: Place, value: Any, path: tuple[str | int, ...]) -> Iterator[str]:
         if not self._references.accepts(place, value):

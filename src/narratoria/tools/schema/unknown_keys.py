@@ -9,11 +9,11 @@ apart by closing either. So the schema stays as it is, and the keys are looked u
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from narratoria.tools.schema.bounded_patterns import Validator
-from narratoria.tools.schema.problems import Schema, UnknownKeys, compile_schema, known_keys, types_of
+from narratoria.tools.schema.bounded_patterns import key_matcher
+from narratoria.tools.schema.problems import Schema, UnknownKeys, known_keys, types_of
 from narratoria.tools.schema.references import REFERENCES, Place, References, Scope
 
 
@@ -64,7 +64,7 @@ class KeyFinder:
 
     def __init__(self, references: References) -> None:
         self._references = references
-        self._patterns: dict[str, Validator] = {}
+        self._patterns: dict[str, Callable[[str], bool]] = {}
 
     def find(self, value: Any, place: Place) -> Iterator[UnknownKeys]:
         """Unknown keys of a value at every depth."""
@@ -198,8 +198,8 @@ class KeyFinder:
     def _matches(self, pattern: str, key: str) -> bool:
         # by the validator's own engine: another one would read some patterns otherwise, and could hang on them
         if pattern not in self._patterns:
-            self._patterns[pattern] = compile_schema({"pattern": pattern}, "")
-        return self._patterns[pattern].is_valid(key)
+            self._patterns[pattern] = key_matcher(pattern)
+        return self._patterns[pattern](key)
 
     # --- what applies below ----------------------------------------------------------------------------
 
