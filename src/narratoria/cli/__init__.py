@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "run": ("narratoria.cli.plans", "run"),
     "schema": ("narratoria.cli.schema", "schema"),
     "sessions": ("narratoria.cli.sessions", "sessions"),
+    "tools": ("narratoria.cli.tools", "tools"),
 }
 
 

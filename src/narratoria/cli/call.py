@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -15,6 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.environment import env_option
+from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.errors import NOT_EXECUTABLE, ToolValidationError
 from narratoria.events import (
@@ -30,7 +33,7 @@ from narratoria.events import (
 from narratoria.kinds.load import load_tool
 from narratoria.kinds.manifest import default_name
 from narratoria.kinds.process.custody import custody, sweep
-from narratoria.kinds.process.launch import LaunchRefused
+from narratoria.kinds.process.launch import LaunchRefused, ToolMissing
 from narratoria.run.executor import Call
 from narratoria.run.plan import CallResult
 from narratoria.run.records import call_result
@@ -39,6 +42,11 @@ from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
 from narratoria.store.store import data_home
 from narratoria.tools.retry import plan_policy
+from narratoria.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from narratoria.kinds.mcp.mcp_tools import McpServers
+    from narratoria.kinds.mcp.server_file import ServerFile
 
 STDERR_LINES: Final = 20
 """Lines of a failed tool's stderr that are shown; `--json` has all that is kept."""
@@ -61,6 +69,7 @@ STDERR_COLUMNS: Final = 1000
 )
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
 @env_option
+@mcp_option
 def call(
     tool: Path,
     input_: str,
@@ -70,22 +79,47 @@ def call(
     events: bool,
     keep: Path | None,
     grant: tuple[str, ...],
+    mcp_files: tuple[Path, ...],
 ) -> int:
-    """Run one TOOL through the whole pipeline and show what it did."""
+    """Run one TOOL through the whole pipeline and show what it did.
+
+    TOOL is the path of an executable, or with --mcp the name of a tool of a server, server.tool.
+    """
     if as_json and events:
         raise click.UsageError("--json and --events exclude each other")
     custody().adopt_orphans()
     arguments = read_object("--input", input_)
     logging.getLogger("narratoria").addHandler(logging.NullHandler())  # notices are shown, once, by us
     session = Session(permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
-    result, stderr = asyncio.run(_call(tool, arguments, timeout, retries, events, as_json, session))
+    found = read_servers(mcp_files)
+    result, stderr = asyncio.run(_find(tool, found, arguments, timeout, retries, events, as_json, session))
     if as_json:
         print_json(_entry(result, stderr))
     return 0 if result.ok else TIMED_OUT if result.state == "timeout" else FAILED
 
 
+async def _find(path: Path, found: ServerFile | None, *settings: Any) -> tuple[CallResult, str]:
+    """Run the tool of a server, if the name is one of a server's, else the executable."""
+    name = str(path)
+    if found is None or server_of(name) not in found.names:
+        return await _call(path, lambda: load_tool(path), *settings)
+    async with opened_servers(found, only=[server_of(name)], quiet=True) as servers:
+        return await _call(path, lambda: _of_server(name, servers), *settings)
+
+
+def _of_server(name: str, servers: McpServers) -> Tool[Any, Any]:
+    for problem in servers.problems.values():
+        raise ToolMissing(problem)
+    known = {tool.name: tool for tool in servers}
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=3)
+        raise ToolMissing(f"the server has no tool {name!r}; it has {', '.join(near or sorted(known)[:10])}")
+    return known[name]
+
+
 async def _call(
     path: Path,
+    load: Callable[[], Tool[Any, Any]],
     arguments: dict[str, Any],
     timeout: float | None,
     retries: int,
@@ -95,7 +129,7 @@ async def _call(
 ) -> tuple[CallResult, str]:
     """Return the entry of the call, and the stderr of a tool that failed."""
     try:
-        tool = load_tool(path)
+        tool = load()
     except (LaunchRefused, ToolValidationError) as error:
         # A manifest that cannot be read leaves open what the tool may be given: it is not run.
         code = error.code if isinstance(error, LaunchRefused) else NOT_EXECUTABLE
@@ -263,6 +297,8 @@ def _conclude(result: CallResult, message: str, session: Session, *, quiet: bool
                     ("✓ ", "green"), (message or "done", "bold"), (f"  {result.execution_time:.0f} ms", "dim")
                 )
             )
+            if result.output and not session.state and message != (result.output.get("text") or ""):
+                out.print(styled(("value ", "cyan"), (msgspec.json.encode(result.output).decode(), "")))
             if session.state:
                 out.print(styled(("state ", "cyan"), (msgspec.json.encode(session.snapshot()).decode(), "")))
         return

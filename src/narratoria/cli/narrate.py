@@ -14,10 +14,12 @@ import click
 
 from narratoria.cli.completion import STORY
 from narratoria.cli.lines import in_daemon_thread, read_line
+from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
 from narratoria.cli.output import console, print_json, read_object, styled
 from narratoria.errors import PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
+from narratoria.kinds.mcp.server_file import ServerFile, joined
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
 from narratoria.play.casting import granted_time, make_narrator, ready
@@ -65,6 +67,7 @@ timeout_option = click.option(
 )
 @narrators_option("rules, paraphrase, local, llm or template")
 @timeout_option
+@mcp_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the plan as JSON, with its narrator and its choices."
 )
@@ -75,6 +78,7 @@ def narrate(
     state: str | None,
     narrators: tuple[str, ...],
     timeout: float,
+    mcp_files: tuple[Path, ...],
     as_json: bool,
 ) -> int:
     """Show the plan a turn would make for PROMPT, and run nothing.
@@ -91,7 +95,23 @@ def narrate(
         console(stderr=True).print(styled((complaint, "yellow")))
     world = dict(tale.state) if state is None else read_object("--state", state)
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
-    return asyncio.run(_narrate(prompt, tale, world, cards, chain, as_json))
+    added = read_servers(mcp_files)
+    servers = joined([tale.servers, *([added] if added is not None else [])])
+    return asyncio.run(_with_servers(servers, prompt, tale, world, cards, chain, as_json))
+
+
+async def _with_servers(
+    found: ServerFile,
+    prompt: str,
+    tale: Story,
+    world: JsonObject,
+    cards: list[ToolCard],
+    chain: ChainNarrator,
+    as_json: bool,
+) -> int:
+    async with opened_servers(found) as servers:
+        offered = [*cards, *(card(tool) for tool in servers)]
+        return await _narrate(prompt, tale, world, offered, chain, as_json)
 
 
 async def _narrate(

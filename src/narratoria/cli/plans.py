@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +15,7 @@ from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.completion import SESSION
 from narratoria.cli.environment import env_option
 from narratoria.cli.live import PlanView
+from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
 from narratoria.kinds.process.custody import custody, sweep
@@ -23,6 +26,9 @@ from narratoria.run.plan_executor import PLAN_TIMEOUT, PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.resolve import ToolResolver
 from narratoria.session import Session
+
+if TYPE_CHECKING:
+    from narratoria.kinds.mcp.server_file import ServerFile
 
 _plan_file = click.argument(
     "plan_file", metavar="PLAN.json", type=click.Path(allow_dash=True, path_type=Path)
@@ -74,6 +80,7 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
     help="For each attempt at a call, in place of what the tools declare.",
 )
 @env_option
+@mcp_option
 @click.option(
     "--plan-timeout", "--timeout", "plan_timeout", type=_seconds, default=PLAN_TIMEOUT, show_default=True,
     metavar="SECONDS", help="For the whole plan.",
@@ -85,6 +92,7 @@ def run(
     grant: tuple[str, ...],
     session_id: str | None,
     call_timeout: float | None,
+    mcp_files: tuple[Path, ...],
     plan_timeout: float,
 ) -> int:
     """Execute a plan and print its trace."""
@@ -97,7 +105,8 @@ def run(
         return _rejected(error, as_json)
     bounds = {"call_timeout": call_timeout, "plan_timeout": plan_timeout}
     custody().adopt_orphans()
-    result = asyncio.run(_run(plan, _roots(plan_file, tools), as_json, grant, session_id, bounds))
+    found = read_servers(mcp_files)
+    result = asyncio.run(_run(plan, _roots(plan_file, tools), found, as_json, grant, session_id, bounds))
     if as_json:
         print_json(result)
     if result.success:
@@ -108,6 +117,7 @@ def run(
 async def _run(
     plan: PlanDocument,
     roots: list[Path],
+    found: ServerFile | None,
     as_json: bool,
     grant: tuple[str, ...],
     session_id: str | None,
@@ -115,9 +125,9 @@ async def _run(
 ) -> ExecutionResult:
     from narratoria.cli.session_options import saved_session
 
-    async with saved_session(session_id) as session:
+    async with saved_session(session_id) as session, _equipped(plan, found) as registry:
         session.grant(*grant)
-        executor = PlanExecutor(ToolRegistry(), session, roots=roots, **bounds)
+        executor = PlanExecutor(registry, session, roots=roots, **bounds)
         if as_json:
             result = await executor.execute(plan)
         else:
@@ -129,18 +139,45 @@ async def _run(
     return result
 
 
+@asynccontextmanager
+async def _equipped(plan: PlanDocument | None, found: ServerFile | None) -> AsyncIterator[ToolRegistry]:
+    """Return a registry with the tools of those servers that the plan names; all, without a plan."""
+    registry = ToolRegistry()
+    if found is None:
+        yield registry
+        return
+    only = None if plan is None else {server_of(call.tool_path) for call in plan.tools}
+    async with opened_servers(found, only=only) as servers:
+        servers.follow(registry)
+        yield registry
+
+
 @click.command()
 @_plan_file
 @_tools
 @_json
 @_grant
-def lint(plan_file: Path, tools: tuple[Path, ...], as_json: bool, grant: tuple[str, ...]) -> int:
+@mcp_option
+def lint(
+    plan_file: Path,
+    tools: tuple[Path, ...],
+    as_json: bool,
+    grant: tuple[str, ...],
+    mcp_files: tuple[Path, ...],
+) -> int:
     """Check a plan without running it.
 
-    It lists the plan's problems, levels, conflicts, effects and permissions.
+    It lists the plan's problems, levels, conflicts, effects and permissions. With --mcp, the servers are asked for
+    their tools.
     """
-    resolver = ToolResolver(ToolRegistry(), _roots(plan_file, tools))
-    report = lint_plan(_read(plan_file), resolver, Session(permissions=grant).permissions)
+    text, found = _read(plan_file), read_servers(mcp_files)
+
+    async def look() -> Report:
+        async with _equipped(None, found) as registry:
+            resolver = ToolResolver(registry, _roots(plan_file, tools))
+            return lint_plan(text, resolver, Session(permissions=grant).permissions)
+
+    report = asyncio.run(look())
     if as_json:
         print_json(report)
     else:

@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,11 +16,13 @@ from rich.console import Console
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.environment import env_option
 from narratoria.cli.lines import in_daemon_thread, read_line
+from narratoria.cli.mcp_option import mcp_option, read_servers
 from narratoria.cli.narration_view import Telling, prose, speaker
 from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.terminal_commands import Commands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
+from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
 from narratoria.play.story import open_story
@@ -47,6 +50,7 @@ DEFAULT_STORY = "lighthouse"
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @env_option
+@mcp_option
 def play(
     story: str | None,
     named: str | None,
@@ -57,13 +61,15 @@ def play(
     host: str,
     port: int | None,
     no_browser: bool,
+    mcp_files: tuple[Path, ...],
 ) -> int:
     """Play STORY: a name from the library, or a folder."""
     if story is not None and named is not None:
         raise click.UsageError("the story is named twice, as an argument and with --story")
     story = story or named
+    servers = read_servers(mcp_files)
     if terminal or as_json:
-        return asyncio.run(_play(story, session_id, narrators, as_json))
+        return asyncio.run(_play(story, session_id, narrators, as_json, servers))
     try:
         from narratoria.web.server import serve
     except ImportError as error:
@@ -71,13 +77,23 @@ def play(
             f"the story page needs the extra 'web' ({error}); or play with --terminal"
         ) from None
     return serve(
-        story=story, session_id=session_id, narrators=narrators, host=host, port=port, browser=not no_browser
+        story=story,
+        session_id=session_id,
+        narrators=narrators,
+        host=host,
+        port=port,
+        browser=not no_browser,
+        servers=servers,
     )
 
 
 @asynccontextmanager
 async def open_game(
-    store: Store, story: str | None, session_id: str | None, narrators: tuple[str, ...]
+    store: Store,
+    story: str | None,
+    session_id: str | None,
+    narrators: tuple[str, ...],
+    servers: ServerFile | None = None,
 ) -> AsyncIterator[tuple[Game, Journal]]:
     """Open a game over the store: a saved one, or a new one, which has no turn yet."""
     if session_id is not None:
@@ -87,14 +103,15 @@ async def open_game(
         if story is not None and folder_of(tale) != meta.folder:
             await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
         try:
-            game = Game(tale, journal.session, narrators=narrators or None)
+            game = Game(tale, journal.session, narrators=narrators or None, servers=servers)
         except BaseException:
             await journal.close()
             raise
     else:
         tale = open_story(story or DEFAULT_STORY)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
-        game = Game(tale, session, narrators=narrators or None)  # first: what cannot be played is not kept
+        # First: what cannot be played is not kept.
+        game = Game(tale, session, narrators=narrators or None, servers=servers)
         journal = await asyncio.to_thread(
             store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
         )
@@ -102,15 +119,22 @@ async def open_game(
         yield game, journal
     finally:
         await journal.close()
+        await game.close()
 
 
-async def _play(story: str | None, session_id: str | None, narrators: tuple[str, ...], as_json: bool) -> int:
+async def _play(
+    story: str | None,
+    session_id: str | None,
+    narrators: tuple[str, ...],
+    as_json: bool,
+    servers: ServerFile | None,
+) -> int:
     custody().adopt_orphans()
     store = await asyncio.to_thread(default_store)
     parent: str | None = None
     try:
         while True:
-            async with open_game(store, story, session_id, narrators) as (game, journal):
+            async with open_game(store, story, session_id, narrators, servers) as (game, journal):
                 table = _Json(game) if as_json else _Table(game)
                 if parent is not None:
                     message = f"a branch of {parent[:8]}"

@@ -26,6 +26,7 @@ from narratoria.kinds.process.custody import sweep
 from narratoria.play import history
 from narratoria.play.game import story_of, story_registry
 from narratoria.play.history import UndoPreview
+from narratoria.play.story_servers import StoryServers
 from narratoria.run.registry import ToolRegistry
 from narratoria.store.fold import fold
 from narratoria.store.journal import Journal
@@ -55,14 +56,19 @@ def _within(session: str, act: Callable[[Journal, SessionMeta], Awaitable[T]]) -
         return meta, asyncio.run(run(store, meta))
 
 
-def _registry(
+async def _registry(
     journal: Journal, meta: SessionMeta, given: str | None
 ) -> tuple[ToolRegistry | None, str | None]:
     """Return the story's tools, for their compensations, or the reason there are none; not every undo needs them."""
     try:
         story = story_of(meta, given)
         journal.session.trust(story.permissions)
-        return story_registry(story), None
+        registry = story_registry(story)
+        if (
+            story.servers.declares_effects
+        ):  # else they have nothing to take back with, and need not be started
+            await StoryServers(story, registry).wait(lambda line: click.echo(line, err=True))
+        return registry, None
     except StoryInvalid as error:
         if given is not None:
             raise
@@ -126,7 +132,7 @@ def undo_(session: str, story: str | None, imported: bool, yes: bool, as_json: b
     """Take back the newest turn of SESSION. What cannot be taken back is listed first."""
 
     async def act(journal: Journal, meta: SessionMeta) -> history.Undone:
-        registry, lack = _registry(journal, meta, story)
+        registry, lack = await _registry(journal, meta, story)
         await history.abandon(journal)
         preview = await history.preview_undo(journal, registry, imported=imported)
         _agree([preview], lack, yes, f"Undo turn {preview.turn} anyway?")
@@ -178,6 +184,7 @@ def retry_(
 
     async def run(store: Store) -> None:
         async with open_game(store, story, session, narrators) as (game, journal):
+            await game.equipped()
             await history.abandon(journal)
             preview = await history.preview_undo(journal, game.registry)
             _agree([preview], None, yes, f"Undo turn {preview.turn} and take it again?")
@@ -279,7 +286,7 @@ def restore(session: str, name: str, story: str | None, imported: bool, yes: boo
     """Undo every turn of SESSION after the checkpoint NAME. What cannot be taken back is listed first."""
 
     async def act(journal: Journal, meta: SessionMeta) -> tuple[int, list[history.Undone]]:
-        registry, lack = _registry(journal, meta, story)
+        registry, lack = await _registry(journal, meta, story)
         await history.abandon(journal)
         previews = await history.preview_return(journal, name, registry, imported=imported)
         _agree(previews, lack, yes, f"Undo {counted(len(previews), 'turn')} anyway?")

@@ -71,6 +71,8 @@ class Commands:
                 raise Refused(f"there is no command /{name}; /help lists those there are")
             if rest.strip() and name not in _WITH_WORDS:
                 raise Refused(f"/{name} takes no words; {HELP['/' + name]}")
+            if name in ("undo", "retry", "restore"):
+                await self.game.equipped()  # what takes effects back may be a tool of a server
             await known(rest.strip(), word.endswith(EVEN_SO))
         except Irreversible as error:
             self.table.answer(name, str(error), error=str(error), irreversible=error.lines)

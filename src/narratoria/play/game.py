@@ -13,6 +13,7 @@ from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCo
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.factcheck.patch_ledger import Ledger
 from narratoria.kinds.load import load_tool
+from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.protocol import Narrator
 from narratoria.narrator.rules.patterns import same_request
@@ -22,6 +23,7 @@ from narratoria.play.offering import ending_of
 from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.resume import open_turn
 from narratoria.play.story import Story, library_story, open_story, story_folders
+from narratoria.play.story_servers import StoryServers
 from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, TurnSettings, take_turn
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
@@ -43,11 +45,13 @@ class Game:
         narrator: Narrator | None = None,
         narrators: Sequence[str] | None = None,
         generation_timeout: float | None = None,
+        servers: ServerFile | None = None,
     ) -> None:
         self.story = story
         self.session = session
         session.trust(story.permissions)
         self.registry = story_registry(story)
+        self._servers = StoryServers(story, self.registry, servers)
         if generation_timeout is None:
             generation_timeout = granted_time()
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
@@ -77,8 +81,9 @@ class Game:
         return cls(story, session, **options)  # type: ignore[arg-type]  # the options of __init__
 
     def begin(self) -> TurnResult:
-        """Record the opening: the text before the first prompt, while the narrators load."""
+        """Record the opening: the text before the first prompt, while the narrators and servers start."""
         warm_up(self.narrator)
+        self._servers.start()
         session, opening = self.session, self.story.opening
         if session.seq == 0:  # a store records it itself when it takes the session
             session.record(
@@ -121,8 +126,17 @@ class Game:
             self._turns.remove(turn)
         return result
 
+    async def equipped(self) -> None:
+        """Wait until the tools of MCP servers are there; problems become notices."""
+        await self._servers.wait(lambda line: self.session.notice(Notice(level="warn", message=line)))
+
+    async def close(self) -> None:
+        """End what the game started: MCP servers. It can be played on, and they start again."""
+        await self._servers.close()
+
     async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
         session, memory = self.session, self._recollection
+        await self.equipped()
         ledger = await self._annals()
         memories = await memory.recall(text, session.snapshot()) if memory.wanted else ()
         return await take_turn(
@@ -179,8 +193,11 @@ class Game:
             return None
         if journal.timeline.last is None and journal.timeline.open is None:
             return self.begin()
+        self._servers.start()
         left = open_turn(journal)
         if left is None:
+            if journal.timeline.undoing is not None:
+                await self.equipped()
             await finish_undo(journal, self.registry)
             return None
         return await self.prompt(left.prompt, origin=left.origin, resume=left)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from narratoria import bounds
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
+from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
 from narratoria.narrator.roster import NARRATORS
 from narratoria.narrator.rules.rule_file import Rules, read_toml
 from narratoria.narrator.rules.scripted import ScriptedNarrator
@@ -79,6 +80,7 @@ class Story:
     lore: Mapping[str, str] = field(default_factory=dict)
     unread_lore: tuple[str, ...] = ()  # files of `lore/` that are no text, and why
     skills: Mapping[str, str] = field(default_factory=dict)  # guidance for a model, by skill
+    servers: ServerFile = field(default_factory=ServerFile)  # MCP servers, whose tools are the story's too
 
     @classmethod
     def load(cls, path: Path | str) -> Story:
@@ -92,6 +94,7 @@ class Story:
         narrators = reader.narrators()
         rules = _rules(root, tools, needed="rules" in narrators)
         lore, unread = _texts(root / "lore")
+        servers = reader.servers()
         return cls(
             root=root,
             id=reader.id(),
@@ -108,10 +111,11 @@ class Story:
             state=reader.state(),
             permissions=reader.strings("permissions"),
             tools=tools,
-            free_tools=reader.free_tools({tool.name for tool in tools}),
+            free_tools=reader.free_tools({tool.name for tool in tools}, servers),
             lore=lore,
             unread_lore=tuple(unread),
             skills=_skills(root / "skills", tools),
+            servers=servers,
         )
 
     def scripted_narrator(self, *, whole: bool = False, defers: bool = False) -> ScriptedNarrator:
@@ -197,7 +201,7 @@ def library_story(name: str) -> Story:
 
 _KEYS: Final = (
     "id", "title", "author", "premise", "note", "language", "narrator", "permissions", "opening", "cover",
-    "state", "refusal", "free_tools",
+    "state", "refusal", "free_tools", "mcp",
 )  # fmt: skip
 
 
@@ -244,10 +248,25 @@ class _StoryFile:
     def strings(self, key: str) -> tuple[str, ...]:
         return self._strings(self.data, key, key)
 
-    def free_tools(self, known: set[str]) -> tuple[str, ...]:
+    def servers(self) -> ServerFile:
+        """Return the MCP servers: of the file that `mcp` names, or of the table `[mcp.NAME]`."""
+        given = self.data.get("mcp", {})
+        folder = self.path.parent
+        try:
+            if isinstance(given, str):
+                path = (folder / given).resolve()
+                if not path.is_relative_to(folder):
+                    raise self.fail("mcp", f"{given!r} is no file inside the story's folder")
+                return read_server_file(path, cwd=folder)
+            return servers_from_data(given, where=f"{self.path}: mcp", folder=folder, cwd=folder)
+        except ServersInvalid as error:
+            raise self.fail("mcp", str(error)) from None
+
+    def free_tools(self, known: set[str], servers: ServerFile) -> tuple[str, ...]:
         names = self.strings("free_tools")
         for name in names:
-            if name not in known:
+            server, dot, _ = name.partition(".")
+            if name not in known and not (dot and server in servers.names):
                 raise self.fail("free_tools", f"tools/{name} does not exist; name a tool of the tools folder")
         return names
 

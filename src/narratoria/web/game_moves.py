@@ -31,6 +31,7 @@ def refusing() -> Iterator[None]:
 
 async def preview_undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> UndoPreview:
     """Return what taking back the newest turn, or `to` and every later one, would do."""
+    await seat.game.equipped()
     registry = seat.game.registry
     with refusing():
         if to is None:
@@ -42,6 +43,7 @@ async def preview_undo(seat: Seat, to: int | None = None, *, imported: bool = Fa
 
 async def undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> list[history.Undone]:
     """Take back the newest turn, or `to` and every later one; return each outcome, the newest first."""
+    await seat.game.equipped()
     with refusing():
         if to is None:
             return [await history.undo(seat.journal, seat.game.registry, imported=imported)]
@@ -81,6 +83,7 @@ async def mark(seat: Seat, name: str) -> CheckpointCard:
 
 async def preview_restore(seat: Seat, name: str, *, imported: bool = False) -> UndoPreview:
     _turn_of(seat, name)
+    await seat.game.equipped()
     registry = seat.game.registry
     with refusing():
         return _preview(
@@ -91,6 +94,7 @@ async def preview_restore(seat: Seat, name: str, *, imported: bool = False) -> U
 async def restore(seat: Seat, name: str, *, imported: bool = False) -> Restored:
     """Take back every turn after the checkpoint; none if the story is already there."""
     turn = _turn_of(seat, name)
+    await seat.game.equipped()
     registry = seat.game.registry
     with refusing():
         undone = await history.return_to(seat.journal, name, registry, imported=imported)

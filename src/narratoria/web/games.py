@@ -14,6 +14,7 @@ import msgspec
 
 from narratoria.errors import NarratoriaError, SessionBusy
 from narratoria.events import Notice
+from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.play.game import Game, folder_of
 from narratoria.play.story import Story
 from narratoria.play.turn import Origin
@@ -56,11 +57,13 @@ class Games:
         narrators: Sequence[str] | None = None,
         extra: Sequence[Story] = (),
         patience: float = PATIENCE_SECONDS,
+        servers: ServerFile | None = None,
     ) -> None:
         self.store = store
         self.shelf = Shelf(store, extra)
         self._narrators = narrators
         self._patience = patience
+        self._servers = servers  # MCP servers that every game gets
         self._seats: dict[str, Seat] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
@@ -100,6 +103,7 @@ class Games:
         finally:
             if seat.turn is not None:
                 seat.turn.cancel()
+            await seat.game.close()
 
     def close_feeds(self) -> None:
         """Disconnect every viewer; a page reconnects by itself."""
@@ -135,7 +139,7 @@ class Games:
         """Begin a story and return the id of its session."""
         story = await asyncio.to_thread(self.shelf.story, story_id)
         session = Session(state=story.state, permissions=story.permissions, assets=self.store.assets)
-        game = Game(story, session, narrators=self._narrators)  # first: what cannot be played is not kept
+        game = self._game(story, session)  # first: what cannot be played is not kept
         journal = await asyncio.to_thread(
             self.store.create, session, story=story.id, title=story.title, folder=folder_of(story)
         )
@@ -152,7 +156,7 @@ class Games:
                 meta = await asyncio.to_thread(self._meta, session_id)
                 story = await asyncio.to_thread(self.shelf.story_of, meta)
                 journal = await asyncio.to_thread(self.store.open, session_id)
-                seat = self._seat(Game(story, journal.session, narrators=self._narrators), journal)
+                seat = self._seat(self._game(story, journal.session), journal)
                 seat.restore()
                 self._start(seat, seat.game.resume())
             return seat
@@ -177,6 +181,9 @@ class Games:
             {"title": title_of(meta, story), "language": story.language, "past": msgspec.Raw(past)}
         )
 
+    def _game(self, story: Story, session: Session) -> Game:
+        return Game(story, session, narrators=self._narrators, servers=self._servers)
+
     def _seat(self, game: Game, journal: Journal) -> Seat:
         session = game.session
         past = JournalPast(self.store, session.id, journal.timeline)
@@ -193,6 +200,7 @@ class Games:
         async with seat.session.turn_lock:
             seat.feed.close()
             await seat.journal.close()
+            await seat.game.close()
 
     async def delete(self, session_id: str) -> None:
         """Delete a session. Requests for it meanwhile wait, and get "not found"."""

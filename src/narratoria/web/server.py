@@ -16,6 +16,7 @@ import click
 import uvicorn
 
 from narratoria.errors import NarratoriaError
+from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.process.custody import sweep
 from narratoria.play.story import Story, open_story
 from narratoria.store.default_store import default_store
@@ -44,9 +45,10 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     browser: bool = True,
+    servers: ServerFile | None = None,
 ) -> int:
     """Serve until interrupted. Opens on `session_id`, on a new game of `story`, or where the player was last."""
-    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser))
+    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser, servers))
 
 
 async def _serve(
@@ -56,11 +58,12 @@ async def _serve(
     host: str,
     port: int | None,
     browser: bool,
+    servers: ServerFile | None,
 ) -> int:
     tale = await asyncio.to_thread(open_story, story) if story else None
     store = await asyncio.to_thread(default_store)
     try:
-        games = Games(store, narrators=narrators or None, extra=[tale] if tale else [])
+        games = Games(store, narrators=narrators or None, extra=[tale] if tale else [], servers=servers)
         server = Server(games, data_home(), host=host, port=port)
         listener = server.bind()
         path = await first_page(store, tale, session_id, games)

@@ -11,6 +11,7 @@ import pytest
 
 from narratoria import Session, ToolContext, ToolResult, tool
 from narratoria.agent.adapters import Evaluation, evaluate
+from narratoria.agent.adapters.function_names import function_name
 from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
 from narratoria.agent.prompt import MarkdownSection, Prompt, SectionVisibility
 from narratoria.errors import PromptEvaluationError, PromptValidationError
@@ -27,6 +28,7 @@ from narratoria.testing import (
     Writes,
 )
 from narratoria.tools.deadline import Budget, BudgetTracker, Deadline
+from narratoria.tools.tool import Tool, ToolKind
 
 
 @dataclass
@@ -327,3 +329,28 @@ async def test_what_was_wrong_with_the_last_answer_is_said_when_none_ever_fits()
 async def test_plain_text_in_the_place_of_a_prompt_is_refused_with_the_way_to_make_one() -> None:
     with pytest.raises(PromptValidationError, match=r"takes a Prompt, not str; .*MarkdownSection\("):
         await run([], "What is the weather?")  # type: ignore[arg-type]
+
+
+async def test_a_tool_of_a_server_reaches_a_model_without_its_dot() -> None:
+    async def handler(params: dict[str, Any], *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult("noon")
+
+    anything = {"type": "object"}
+    far = Tool(
+        "clock.now",
+        "Tells the time. " * 100,
+        handler,
+        parameters=anything,
+        kind=ToolKind("far", foreign=True),
+    )
+    script: list[Behaviour] = [Says(calls=(("clock__now", "{}"),)), Says("It is noon.")]
+    _, requests = await run(script, prompt_of(far))
+    assert requests[0]["tools"][0]["function"]["name"] == "clock__now"
+    assert told(requests[1]) == [("call_0", "noon")]
+
+
+def test_a_name_that_is_too_long_for_a_model_is_cut() -> None:
+    long = f"{'s' * 64}.{'t' * 64}"
+    assert len(function_name(long)) == 64
+    assert function_name(long) != function_name(f"{long[:-1]}x")
+    assert function_name("light") == "light"

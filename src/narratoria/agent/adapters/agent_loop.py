@@ -28,6 +28,7 @@ from narratoria.agent.adapters.adapter import (
     _unheard,
 )
 from narratoria.agent.adapters.answers import json_in
+from narratoria.agent.adapters.function_names import function_name
 from narratoria.agent.prompt import BoundPrompt, Prompt, RenderedPrompt
 from narratoria.errors import (
     INVALID_ARGUMENTS,
@@ -171,6 +172,7 @@ class _Loop(Generic[T]):
             config=self.config,
         )
         self.executor = ToolExecutor(ToolRegistry(self.rendered.tools), scope=scope)
+        self.names = {function_name(tool.name): tool.name for tool in self.rendered.tools}
 
     async def round(self, number: int) -> Evaluation[T] | None:
         reply = await self._ask()
@@ -305,7 +307,8 @@ class _Loop(Generic[T]):
                 f"{call.name}: the arguments are not JSON: {error}", code=INVALID_ARGUMENTS
             )
         try:
-            return await self.executor.execute(call.name, arguments, session=self.session)
+            name = self.names.get(call.name, call.name)
+            return await self.executor.execute(name, arguments, session=self.session)
         except (VisibilityExpansionRequired, PromptEvaluationError) as error:
             return error  # its siblings finish first
 

@@ -38,6 +38,7 @@ from narratoria.agent.adapters.adapter import (
     estimated_tokens,
 )
 from narratoria.agent.adapters.body_limit import bound
+from narratoria.agent.adapters.function_names import function_name
 from narratoria.agent.adapters.key_masking import Discreet
 from narratoria.agent.adapters.settings import address_in, number_in, price_in
 from narratoria.errors import NarratoriaError
@@ -351,7 +352,11 @@ def _estimate(request: ModelRequest, text: str, calls: tuple[ModelCall, ...]) ->
 
 
 def _function(tool: Any) -> JsonObject:
-    described = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    described = {
+        "name": function_name(tool.name),
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
     return {"type": "function", "function": described}
 
 

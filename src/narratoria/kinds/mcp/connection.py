@@ -22,7 +22,7 @@ from narratoria.errors import (
     NarratoriaError,
     ToolFailure,
 )
-from narratoria.events import LogLevel
+from narratoria.kinds.mcp.notifications import Notes, hear_changes, level_of, text_of
 from narratoria.kinds.mcp.server_file import McpServer
 from narratoria.kinds.process.launch import LaunchRefused
 from narratoria.tools.tool import ToolContext
@@ -41,11 +41,13 @@ CLOSING: Final = 10.0
 RELIST_PAUSE: Final = 0.1  # changes within it make one new list
 MOST_PAGES: Final = 100
 MOST_TOOLS: Final = 5_000
-MOST_NOTES: Final = 1_000  # notifications of one call that become events
 SSE_EVENT_BYTES: Final = 32 * 1024 * 1024
-_LEVELS: Final[dict[str, LogLevel]] = {
-    "debug": "debug", "info": "info", "notice": "info", "warning": "warn",
-}  # fmt: skip
+_PYTHON_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+}
 INSTALL: Final = "pip install 'narratoria[mcp]'"
 
 
@@ -82,11 +84,15 @@ class _Live:
         self.changed = False
         self.over = False
         self.failure: ServerUnavailable | None = None
-        self.calls: dict[int, _Notes] = {}
+        self.calls: dict[int, Notes] = {}
         self.told_noise = 0
 
     def wake(self) -> None:
         self.news.set()
+
+    def note_change(self) -> None:
+        self.changed = True
+        self.wake()
 
     def close(self) -> None:
         self.closing = True
@@ -251,8 +257,7 @@ class Connection:
 
         async def on_message(message: object) -> None:
             if isinstance(message, mcp_types.ToolListChangedNotification):
-                live.changed = True
-                live.wake()
+                live.note_change()
 
         async def on_log(params: mcp_types.LoggingMessageNotificationParams) -> None:
             self._note_log(live, params)
@@ -292,7 +297,7 @@ class Connection:
 
     async def _attend(self, live: _Live, client: Client) -> None:
         """Wait for the end, and meanwhile see to doubts and to changed lists."""
-        listening = asyncio.create_task(_listen(live, client))
+        listening = asyncio.create_task(hear_changes(client, live.note_change))
         try:
             while not live.closing and not (live.process is not None and live.process.over):
                 await live.news.wait()
@@ -354,7 +359,7 @@ class Connection:
     @contextlib.contextmanager
     def _heard(self, live: _Live, context: ToolContext) -> Any:
         """Let the notifications of the server become events of this call, while it runs."""
-        notes = _Notes(context, self._safe)
+        notes = Notes(context, self._safe)
         live.calls[id(notes)] = notes
         try:
             yield notes
@@ -376,58 +381,12 @@ class Connection:
         return remarks
 
     def _note_log(self, live: _Live, params: mcp_types.LoggingMessageNotificationParams) -> None:
-        level = _LEVELS.get(params.level, "error")
-        text = params.data if isinstance(params.data, str) else _json(params.data)
+        level, text = level_of(params.level), text_of(params.data)
         if live.calls:  # a log names no call: the newest is the likeliest
             fields = {"logger": params.logger} if params.logger else {}
             next(reversed(live.calls.values())).note(text, level, fields)
         else:
-            logger.log(
-                getattr(logging, {"warn": "WARNING"}.get(level, level.upper())),
-                "%s: %s",
-                self._who,
-                self._safe(text),
-            )
-
-
-class _Notes:
-    """The notifications of one call, as events; those beyond the cap are counted only."""
-
-    def __init__(self, context: ToolContext, safe: Callable[[str], str]) -> None:
-        self._context = context
-        self._safe = safe
-        self._count = 0
-
-    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        fields: dict[str, Any] = {"done": progress}
-        if total:
-            fields["progress"] = min(1.0, max(0.0, progress / total))
-            fields["total"] = total
-        self.note(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"), "info", fields)
-
-    def note(self, text: str, level: LogLevel, fields: Mapping[str, Any]) -> None:
-        self._count += 1
-        if self._count == MOST_NOTES:
-            text, level, fields = f"more than {MOST_NOTES:,} notifications; the rest is left out", "warn", {}
-        if self._count <= MOST_NOTES:
-            self._context.log(self._safe(text)[:10_000], level, **fields)
-
-
-async def _listen(live: _Live, client: Client) -> None:
-    """Hear of changed tools on connections that send such news only on request (2026-07-28)."""
-    from mcp import MCPError
-    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-
-    tools = client.server_capabilities.tools
-    if tools is None or not tools.list_changed:
-        return
-    try:
-        async with client.listen(tools_list_changed=True) as subscription:
-            async for _ in subscription:
-                live.changed = True
-                live.wake()
-    except (ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError) as error:
-        logger.debug("no news of changed tools: %s", error)
+            logger.log(_PYTHON_LEVELS[level], "%s: %s", self._who, self._safe(text))
 
 
 async def _answers(client: Client) -> bool:
@@ -453,12 +412,3 @@ def _in_words(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__
-
-
-def _json(data: Any) -> str:
-    import msgspec
-
-    try:
-        return msgspec.json.encode(data).decode()
-    except (TypeError, ValueError):
-        return str(data)

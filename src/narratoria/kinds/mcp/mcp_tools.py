@@ -91,7 +91,7 @@ def mcp_tools(
     elif isinstance(servers, Mapping):
         found = servers_from_data(servers, cwd=None if cwd is None else Path(cwd).absolute(), env=env)
     else:
-        found = read_server_file(servers, env=env)
+        found = read_server_file(servers, cwd=None if cwd is None else Path(cwd).absolute(), env=env)
     return McpServers(found, only=only)
 
 

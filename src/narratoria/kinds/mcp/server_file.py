@@ -98,9 +98,23 @@ class ServerFile:
     servers: tuple[McpServer, ...] = ()
     problems: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def names(self) -> set[str]:
+        """The names of the servers, those that cannot be used included."""
+        return {server.name for server in self.servers} | self.problems.keys()
 
-def read_server_file(path: Path | str, *, env: Mapping[str, str] | None = None) -> ServerFile:
-    """Read a file of servers. Programs without a `cwd` run in the present folder, as other hosts run them."""
+    @property
+    def declares_effects(self) -> bool:
+        """Tell if effects, which may have a rollback, are declared for any tool."""
+        return any(one.effects for server in self.servers for one in server.settings.tools.values())
+
+
+def read_server_file(
+    path: Path | str, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> ServerFile:
+    """Read a file of servers. Programs without a `cwd` run in the one given, else in the present folder, as other hosts
+    run them.
+    """
     path = Path(path)
     try:
         content = bounds.read_file(path)
@@ -110,7 +124,23 @@ def read_server_file(path: Path | str, *, env: Mapping[str, str] | None = None) 
         raise ServersInvalid(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError, NarratoriaError) as error:
         raise ServersInvalid(f"{path}: not JSON: {error}") from None
-    return servers_from_data(data, where=str(path), folder=path.absolute().parent, env=env)
+    return servers_from_data(data, where=str(path), folder=path.absolute().parent, cwd=cwd, env=env)
+
+
+def joined(files: Iterable[ServerFile]) -> ServerFile:
+    """Return the servers of several files as one; of two with one name, the first."""
+    servers: dict[str, McpServer] = {}
+    problems: dict[str, str] = {}
+    for file in files:
+        for server in file.servers:
+            if server.name in servers:
+                problems[f"{server.name} ({server.where})"] = (
+                    f"another server is named {server.name!r} already"
+                )
+            else:
+                servers[server.name] = server
+        problems.update({name: why for name, why in file.problems.items() if name not in problems})
+    return ServerFile(tuple(servers.values()), problems)
 
 
 def servers_from_data(

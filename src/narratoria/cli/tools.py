@@ -1,0 +1,181 @@
+"""`narratoria tools`: the tools there are, of which kind, from where, with their schemas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from narratoria.cli import FAILED
+from narratoria.cli.completion import STORY
+from narratoria.cli.environment import env_option
+from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
+from narratoria.cli.output import console, print_json, styled
+from narratoria.errors import NarratoriaError
+from narratoria.events import JsonObject
+from narratoria.kinds.load import load_tool
+from narratoria.kinds.manifest import SUFFIX, read_manifest
+from narratoria.kinds.mcp.server_file import ServerFile, joined
+from narratoria.kinds.process.custody import custody
+from narratoria.run.registry import ToolRegistry
+from narratoria.run.tool_folder import executables
+from narratoria.tools.tool import Tool
+
+AnyTool = Tool[Any, Any]
+
+
+class Listing:
+    """The tools found so far, by name, and the reasons why some are missing."""
+
+    def __init__(self) -> None:
+        self.registry = ToolRegistry()
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def add(self, tools: Iterable[AnyTool]) -> None:
+        for tool in tools:
+            try:
+                self.registry.register(tool)
+            except NarratoriaError as error:
+                self.problems.append(str(error))
+
+    def add_folder(self, folder: Path) -> None:
+        """Add the executables of a folder, and the manifests in it that stand alone."""
+        for path in [*executables(folder), *_lone_manifests(folder)]:
+            try:
+                self.add([load_tool(path)])
+            except NarratoriaError as error:
+                self.problems.append(f"{path}: {error}")
+
+    def add_story(self, name: str) -> ServerFile:
+        """Add the tools of a story; return its servers."""
+        from narratoria.play.game import story_registry
+        from narratoria.play.story import open_story
+
+        story = open_story(name)
+        self.add(story_registry(story))
+        return story.servers
+
+
+def _lone_manifests(folder: Path) -> Iterator[Path]:
+    """Yield the manifests of tools that are no executables."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            if read_manifest(path).kind != "process":
+                yield path
+        except NarratoriaError:
+            continue  # of an executable, which names the problem
+
+
+@click.command()
+@click.option(
+    "--tools",
+    "folders",
+    multiple=True,
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A folder with tools in it.",
+)
+@click.option("--story", type=STORY, metavar="STORY", help="A name from the library, or a folder.")
+@mcp_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with the schemas.")
+@env_option
+def tools(folders: Sequence[Path], story: str | None, mcp_files: tuple[Path, ...], as_json: bool) -> int:
+    """List the tools there are: their kind, where they come from, and their parameters.
+
+    Tools of installed packages are always listed.
+    """
+    listing = Listing()
+    try:
+        listing.registry.register_entry_points()
+    except NarratoriaError as error:
+        listing.problems.append(str(error))
+    for folder in folders:
+        listing.add_folder(folder)
+    added = read_servers(mcp_files)
+    servers = [] if added is None else [added]
+    if story is not None:
+        servers.insert(0, listing.add_story(story))
+    asyncio.run(_ask(listing, joined(servers)))
+    if as_json:
+        documents = [document(tool) for tool in listing.registry]
+        print_json({"tools": documents, "problems": listing.problems, "notes": listing.notes})
+    else:
+        _show(listing, nothing_asked=not (folders or story or mcp_files))
+    return FAILED if listing.problems else 0
+
+
+async def _ask(listing: Listing, found: ServerFile) -> None:
+    """Add the tools of servers, which have to be started for that."""
+    if not found.servers and not found.problems:
+        return
+    custody().adopt_orphans()
+    async with AsyncExitStack() as stack:
+        servers = await stack.enter_async_context(opened_servers(found, quiet=True))
+        listing.add(servers)
+        listing.problems += servers.problems.values()
+        listing.notes += servers.notes
+
+
+def document(tool: AnyTool) -> JsonObject:
+    """Return a tool as JSON: everything that a host or a person needs to choose and to call it."""
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "kind": tool.kind.name,
+        "from": str(tool.origin) if tool.origin is not None else tool.handler.__module__,
+        "description": tool.description,
+        "parameters": msgspec.to_builtins(dict(tool.parameters)),
+        "timeout": tool.timeout,
+        "retries": tool.retry.max_retries,
+        "permissions": list(tool.permissions),
+        "skill": tool.skill,
+        "preconditions": [one.description for one in tool.preconditions],
+        "effects": [
+            {"type": one.type, "description": one.description, "reversible": one.reversible}
+            for one in tool.effects
+        ],
+    }
+
+
+def _show(listing: Listing, *, nothing_asked: bool) -> None:
+    out, err = console(), console(stderr=True)
+    place = ""
+    for tool in listing.registry:
+        made = document(tool)
+        folder = made["from"] if tool.kind.foreign or tool.origin is None else str(Path(made["from"]).parent)
+        if folder != place:
+            place = folder
+            out.print(styled((place, "bold magenta")))
+        out.print(
+            styled(
+                ("  ", ""),
+                (tool.name, "bold cyan"),
+                (f"({_parameters(tool)})", ""),
+                (f"  {tool.kind.name}", "dim"),
+            )
+        )
+        out.print(styled(("      ", ""), (_first_line(tool.description), "dim")))
+    for line in listing.notes:
+        err.print(styled((line, "dim")))
+    for line in listing.problems:
+        err.print(styled((line, "yellow")))
+    if not len(listing.registry) and nothing_asked:
+        err.print(styled(("no tools; name some with --tools DIR, --story STORY or --mcp FILE", "yellow")))
+
+
+def _parameters(tool: AnyTool) -> str:
+    declared = tool.parameters.get("properties")
+    if not isinstance(declared, dict):
+        return "…" if tool.parameters.get("additionalProperties", True) else ""
+    required = tool.parameters.get("required") or ()
+    return ", ".join(name if name in required else f"{name}?" for name in declared)
+
+
+def _first_line(text: str, most: int = 160) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= most else f"{line[:most]}…"
