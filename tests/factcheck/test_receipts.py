@@ -237,21 +237,18 @@ def test_the_ledger_knows_the_turn_and_forgets_what_is_undone() -> None:
     assert redone.turn == 2
 
 
-def test_what_was_so_between_two_calls_is_traced_to_the_patch_of_that_moment() -> None:
-    session, ledger = Session(state={"door": {"open": False}}), Ledger()
-    session.attach(ledger)
-    session.record(TurnStarted(turn=1, prompt="open the door and shut it"))
-    session.turn = 1
-    session.patch({"door": {"open": True}})
-    opened = session.seq
-    session.patch({"door": {"open": False}})
-    first, second = audit_summaries(
-        "The door is open. The door is closed again.", session.state, ledger=ledger
-    )
-    assert (first.verdict, first.value, first.source and first.source.seq) == ("held", True, opened)
-    assert (second.verdict, second.value, second.source and second.source.seq) == ("held", False, session.seq)
-    session.record(TurnStarted(turn=2, prompt="look"))
-    [late] = audit_summaries("The door is open.", session.state, ledger=ledger)
+def test_what_was_so_between_two_calls_is_traced_to_the_call_that_made_it_so() -> None:
+    def call(tool_id: str, opened: bool) -> CallResult:
+        event = StatePatch(version="0", patch={"door": {"open": opened}})
+        return CallResult(tool_id=tool_id, ok=True, state="completed", events=[event])
+
+    state = {"door": {"open": False}}
+    trace = ExecutionResult(plan_id="p", success=True, tool_results=[call("open", True), call("shut", False)])
+    told = "The door is open. The door is closed again."
+    first, second = audit_summaries(told, state, traces=[trace])
+    assert (first.verdict, first.value, first.source and first.source.call) == ("held", True, "open")
+    assert (second.verdict, second.value, second.source and second.source.call) == ("held", False, "shut")
+    [late] = audit_summaries("The door is open.", state)
     assert late.verdict == "contradicted", "that was in the turn before"
 
 

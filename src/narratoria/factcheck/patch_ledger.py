@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from narratoria.events import (
     CallEmitted,
     Committed,
-    JsonObject,
     PatchChange,
     StatePatch,
     TurnRedone,
@@ -18,11 +16,9 @@ from narratoria.events import (
     TurnUndone,
 )
 from narratoria.session import Record
-from narratoria.state import merge, plain
 
 Path: TypeAlias = tuple[str, ...]
 KEPT: Final = 8  # commits per path: enough to undo some turns
-MOMENTS: Final = 8  # of a turn that can be looked back at
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +41,6 @@ class Ledger:
         self._made: dict[Path, list[Source]] = {}
         self._undone: set[int] = set()
         self.began: int | None = None  # the record with which the last turn did
-        self._back: deque[tuple[int, list[JsonObject]]] = deque(
-            maxlen=MOMENTS
-        )  # what takes the turn's commits back
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Ledger:
@@ -74,12 +67,8 @@ class Ledger:
                     self._enter(change.patch, Source(event.call, record.turn, record.seq))
             for seq in self._calls.pop(event.call, ()):
                 self._emitted.pop(seq, None)
-            back = [change.patch for change in event.inverse if isinstance(change, PatchChange)]
-            first = next((change for change in event.changes if isinstance(change, int)), record.seq)
-            self._back.append((first, back))
         elif isinstance(event, TurnStarted):
             self.began = record.seq
-            self._back.clear()
         elif isinstance(event, TurnUndone):
             self._undone.add(event.turn)
         elif isinstance(event, TurnRedone):
@@ -95,14 +84,6 @@ class Ledger:
                 history = self._made.setdefault(path, [])
                 history.append(source)
                 del history[:-KEPT]
-
-    def moments(self, state: Mapping[str, Any]) -> Iterator[tuple[int, JsonObject]]:
-        """The states before the last turn's commits, newest first, each with that commit's first record."""
-        past = plain(state)
-        for seq, back in reversed(self._back):
-            for patch in back:
-                past = merge(past, patch)
-            yield seq, past
 
     def source(self, path: Path, before: int | None = None) -> Source | None:
         """The newest commit, not undone, that set `path` or something it lies in; `before` that record, if given."""

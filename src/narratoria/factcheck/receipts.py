@@ -324,16 +324,15 @@ def audit_summaries(
     traces: Sequence[ExecutionResult] = (),
     ledger: Ledger | None = None,
 ) -> list[Receipt]:
-    """Receipts for what a turn's tools tell themselves. One call may undo what the one before it told of: what was so
-    at any moment of the turn holds, as far as the ledger knows those moments."""
+    """Receipts for what a turn's tools tell themselves. One call may undo what the one before it told of: what a patch
+    of the turn made so holds."""
     receipts = audit(words, after, trace=traces[-1] if traces else None, ledger=ledger)
-    if ledger is None or not any(receipt.verdict == "contradicted" for receipt in receipts):
-        return receipts
-    for first, state in ledger.moments(after):
-        facts = Facts(state)
+    if any(receipt.verdict == "contradicted" for receipt in receipts):
+        made = [(call, Facts(patch)) for trace in traces for call, patch in _patches(trace)]
         for index, receipt in enumerate(receipts):
-            if receipt.verdict == "contradicted" and (was := judge(receipt.claim, facts)).verdict == "held":
-                receipts[index] = replace(was, source=ledger.source(was.keys, before=first))
+            for call, facts in made if receipt.verdict == "contradicted" else ():
+                if (was := judge(receipt.claim, facts)).verdict == "held":
+                    receipts[index] = replace(was, source=Source(call))
     return receipts
 
 
@@ -348,11 +347,16 @@ def contradictions(receipts: Iterable[Receipt]) -> list[str]:
 def _source(path: Path, trace: ExecutionResult | None, ledger: Ledger | None) -> Source | None:
     if ledger is not None and (known := ledger.source(path)) is not None:
         return known
-    for result in reversed(trace.tool_results if trace is not None else ()):
-        for event in reversed(result.events):
-            if result.ok and isinstance(event, StatePatch) and _sets(event.patch, path):
-                return Source(result.tool_id)
-    return None
+    made = [call for call, patch in _patches(trace) if _sets(patch, path)] if trace is not None else []
+    return Source(made[-1]) if made else None
+
+
+def _patches(trace: ExecutionResult) -> Iterator[tuple[str, JsonObject]]:
+    """The patches of the calls that completed, each with its call."""
+    for result in trace.tool_results:
+        for event in result.events if result.ok else ():
+            if isinstance(event, StatePatch):
+                yield result.tool_id, event.patch
 
 
 def _sets(patch: Any, path: Path) -> bool:
