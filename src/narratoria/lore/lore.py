@@ -71,25 +71,15 @@ class Recall:
         self._vectors[start:end] = vectors
         self._memories.extend(fresh)
 
-    def search(
-        self, query: str, count: int = 5, *, least: float = 0.25, kind: Kind | None = None
-    ) -> list[Recalled]:
+    def search(self, query: str, count: int = 5, *, least: float = 0.25) -> list[Recalled]:
         """The memories nearest to `query`, nearest first; none below the likeness `least`."""
         if not self._memories or not query.strip() or count < 1:
             return []
-        return self.nearest(self._embedder.embed([query])[0], count, least=least, kind=kind)
-
-    def nearest(
-        self, vector: Vectors, count: int, *, least: float = -1.0, kind: Kind | None = None
-    ) -> list[Recalled]:
-        """The same for a query that is already a unit vector."""
-        likes = self._vectors[: len(self._memories)] @ vector
-        if kind is not None:
-            likes = np.where([memory.kind == kind for memory in self._memories], likes, -2.0)
+        likes = self._vectors[: len(self._memories)] @ self._embedder.embed([query])[0]
         count = min(count, len(likes))
         top = np.argpartition(likes, -count)[-count:]
         ordered = sorted(top.tolist(), key=lambda index: (-float(likes[index]), index))
-        return [Recalled(self._memories[i], float(likes[i])) for i in ordered if likes[i] >= max(least, -1.0)]
+        return [Recalled(self._memories[i], float(likes[i])) for i in ordered if likes[i] >= least]
 
 
 # --- lore files ----------------------------------------------------------------------------------------

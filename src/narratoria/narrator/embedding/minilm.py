@@ -34,17 +34,8 @@ _EPSILON: Final = np.float32(1e-12)
 # Padded tokens per forward pass. What a layer works on stays under the size from which the allocator gives memory back
 # to the system and takes it anew each time: above that a quarter of the time went into page faults.
 _BATCH_TOKENS: Final = 128
-# What SQLite says of a file that may be sound but cannot be used now. Any other complaint is of the file itself.
-_UNAVAILABLE: Final = (
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_NOMEM,
-)
+# What SQLite says of a damaged file, or of one with another table. Any other file may be sound, and cannot be used now.
+_DAMAGED: Final = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _Result = TypeVar("_Result")
 
 
@@ -255,7 +246,7 @@ class CachedEmbedder:
             except OSError:
                 return None
             except sqlite3.DatabaseError as error:
-                if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _UNAVAILABLE:
+                if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGED:
                     return None
             if not self._delete_cache_file():
                 return None

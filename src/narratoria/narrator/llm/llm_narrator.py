@@ -10,7 +10,6 @@ import asyncio
 import dataclasses
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -46,7 +45,6 @@ from narratoria.tools.deadline import Budget, BudgetTracker
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_TOKENS: Final = 700
-_REMEMBERED: Final = 64  # prompts whose last problems are kept
 _SMALLEST: Final = 4
 _WORTHWHILE: Final = 0.8  # a prompt that is not this much shorter is not worth an attempt
 _FORMS: Final = ("typed", "loose", "json", "text")  # what is asked of the server, ever less
@@ -83,7 +81,10 @@ class LLMNarrator:
         self.withheld = withheld
         self.last_choices: tuple[str, ...] = ()
         self._name = name
-        self._problems: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._problems: tuple[str, Sequence[str]] = (
+            "",
+            (),
+        )  # the last prompt, and what was wrong with the answer
         self._form = 0
         self._smaller = 0
         self._shrunk = False  # the last overflow left something to take away
@@ -134,7 +135,7 @@ class LLMNarrator:
         enabled = [card for card in request.tools if card.name not in off and card.skill not in off]
         request = self.withheld.free(dataclasses.replace(request, tools=enabled))
         if request.attempt == 1:
-            self._problems.pop(request.prompt, None)
+            self._problems = ("", ())
             self._stumbles = 0
         schema = None
         if self._form < 2:
@@ -147,9 +148,9 @@ class LLMNarrator:
             if not plan.tools and (objections := request.check(plan)):
                 raise PlanRejected([f"$.narrative: {objection}" for objection in objections])
         except PlanRejected as error:
-            self._remember(request, [*self._cut_off(reply, request), *error.problems])
+            self._problems = (request.prompt, [*self._cut_off(reply, request), *error.problems])
             raise
-        self._problems.pop(request.prompt, None)
+        self._problems = ("", ())
         self.last_choices = choices
         return plan
 
@@ -183,14 +184,9 @@ class LLMNarrator:
         return narrative_of(reply.text, self.max_narrative, request.note)
 
     def _messages(self, request: NarratorRequest, problems: Sequence[str] = ()) -> list[dict[str, Any]]:
-        return self.prompting.messages(
-            request,
-            problems=[
-                *dict.fromkeys([*self._problems.get(request.prompt, ()), *request.problems]),
-                *problems,
-            ],
-            smaller=self._smaller,
-        )
+        prompt, known = self._problems
+        told = dict.fromkeys([*(known if prompt == request.prompt else ()), *request.problems])
+        return self.prompting.messages(request, problems=[*told, *problems], smaller=self._smaller)
 
     async def _ask(
         self, request: NarratorRequest, messages: list[dict[str, Any]], schema: dict[str, Any] | None
@@ -265,12 +261,6 @@ class LLMNarrator:
         if reply.usage.counted and reply.usage.output_tokens < self.max_tokens:
             self._shrink(request, self._messages(request))
         return [f"the answer was cut off after {reply.usage.output_tokens} tokens; be shorter"]
-
-    def _remember(self, request: NarratorRequest, problems: Sequence[str]) -> None:
-        self._problems[request.prompt] = tuple(problems)
-        self._problems.move_to_end(request.prompt)
-        while len(self._problems) > _REMEMBERED:
-            self._problems.popitem(last=False)
 
 
 def _length(messages: list[dict[str, Any]]) -> int:

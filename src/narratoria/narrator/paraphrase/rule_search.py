@@ -57,12 +57,6 @@ _THING: Final = 3  # words a last resort may take for the name of a thing
 
 
 @dataclass(frozen=True, slots=True)
-class _Understood:
-    action: Action
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Meant:
     action: Action
     guessed: bool = True  # by likeness, not by the rule's own words
@@ -251,7 +245,7 @@ class Thought:
             return None  # "-1", "?!"
         said = self.meanings.say(text)
         names = self.meanings.rules_for(said, self.state)
-        best: dict[str, _Understood] = {}
+        best: dict[str, tuple[float, Action]] = {}
         for meaning in self._candidates(said, names, reading):
             action = self._answer(meaning.phrase)
             if action is None or (action.rule.fallback and action.rule.id not in meaning.rules):
@@ -261,18 +255,16 @@ class Thought:
             if action.acts and (question or not meaning.sure):
                 continue
             score = meaning.score + _DOABLE * action.acts
-            held = best.get(action.rule.id)
-            if held is None or score > held.score:
-                best[action.rule.id] = _Understood(action, score)
-        ranked = sorted(best.values(), key=lambda one: -one.score)
+            if action.rule.id not in best or score > best[action.rule.id][0]:
+                best[action.rule.id] = (score, action)
+        ranked = sorted(best.values(), key=lambda one: -one[0])
         if not ranked:
             return None
-        first = ranked[0]
-        second = ranked[1].score if len(ranked) > 1 else 0.0
-        least = TO_ACT if first.action.acts else TO_TELL
-        if first.score < least or first.score - second < MARGIN:
+        score, first = ranked[0]
+        near = len(ranked) > 1 and score - ranked[1][0] < MARGIN
+        if near or score < (TO_ACT if first.acts else TO_TELL):
             return None
-        return None if self.meanings.is_strange(said, first.score - STRANGER) else first.action
+        return None if self.meanings.is_strange(said, score - STRANGER) else first
 
     def _candidates(self, said: Said, names: Sequence[str], reading: Reading) -> Iterator[Meaning]:
         frames = 0
