@@ -184,3 +184,31 @@ def test_two_prompts_of_one_name_are_refused():
     twice = [OfferedPrompt("one", lambda given: "a"), OfferedPrompt("one", lambda given: "b")]
     with pytest.raises(PromptValidationError, match="two prompts are named 'one'"):
         ToolServer(ToolRegistry(), prompts=twice)
+
+
+async def test_calls_that_change_nothing_share_a_transaction_and_a_change_is_written_before_its_answer(
+    tmp_path,
+):
+    from narratoria.store.sqlite import SqliteStore
+
+    @tool(name="patch", description="Patch.")
+    async def patch(params: None, *, context: ToolContext) -> ToolResult[None]:
+        context.patch({"lit": True})
+        return ToolResult("patched")
+
+    store = SqliteStore(tmp_path / "sessions.db", assets=tmp_path / "assets")
+    session = store.create(Session()).session
+    journal = session.journal
+    async with connected(ToolServer(ToolRegistry([light, patch]), session)) as host:
+        await journal.flush()
+        written = journal.written
+        await host.call_tool("light", {"target": "torch"})
+        assert journal.written == written
+        await host.call_tool("patch", {})
+        assert journal.written == session.seq
+        await host.call_tool("light", {"target": "torch"})
+        async with asyncio.timeout(10):
+            while journal.written < session.seq:  # soon, although nobody asks for it
+                await asyncio.sleep(0.01)
+    await journal.close()
+    store.close()

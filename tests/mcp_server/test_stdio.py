@@ -81,6 +81,35 @@ def test_the_server_ends_and_with_it_every_tool(workshop, ending):
         stream.close()
 
 
+def state(server: subprocess.Popen[bytes], number: int) -> Any:
+    say(server, "resources/read", number, uri="narratoria://state")
+    return json.loads(hear(server, number)["result"]["contents"][0]["text"])
+
+
+def test_what_was_answered_survives_a_kill_and_what_was_cut_short_leaves_nothing(workshop):
+    begun = workshop.folder / "begun"
+    patch = '{"version":"0","type":"state_patch","patch":{"%s":true}}'
+    workshop.tool("lighter", patch % "lit", DONE)
+    workshop.tool("endless", patch % "never", f"touch {begun}", "sleep 600")
+    server = start(workshop, "--session", "lamp")
+    greet(server)
+    say(server, "tools/call", 1, name="lighter", arguments={})
+    hear(server, 1)
+    say(server, "tools/call", 2, name="endless", arguments={})
+    until(begun.exists)
+    server.kill()
+    server.communicate()
+    assert workshop.leaves_nothing()
+    server = start(workshop, "--session", "lamp")
+    greet(server)
+    assert state(server, 1) == {"lit": True}
+    say(server, "tools/call", 2, name="undo", arguments={})
+    hear(server, 2)
+    assert state(server, 3) == {}
+    server.communicate(timeout=20)
+    assert server.returncode == 0
+
+
 def test_a_silent_client_does_not_keep_the_server_from_ending(workshop):
     workshop.tool("anvil", DONE)
     server = start(workshop)

@@ -112,8 +112,13 @@ class Exchange:
         """
         here = copy_context()
         here.run(_current.set, self)
-        self._work = asyncio.get_running_loop().create_task(work(), context=here)
-        self._work.add_done_callback(lambda _: self._wake())
+        self._work = asyncio.get_running_loop().create_task(self._do(work), context=here)
+
+    async def _do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        try:
+            return await work()
+        finally:
+            self._wake()  # here rather than in a callback of the task, which would come a round of the loop later
 
     def _wake(self) -> None:
         if self._news is not None and not self._news.done():
@@ -159,16 +164,16 @@ class Exchange:
         """
         work = self._work
         assert work is not None  # noqa: S101 - started by `Exchanges`
-        while not work.done() and not self.asked:
-            self._news = asyncio.get_running_loop().create_future()
-            try:
+        try:
+            while not work.done() and not self.asked:
+                self._news = asyncio.get_running_loop().create_future()
                 await self._news
-            except asyncio.CancelledError:
-                await self.end()
-                raise
-        if not work.done():
-            for _ in range(3):  # questions that are asked at once are sent together
-                await asyncio.sleep(0)
+            if not work.done():
+                for _ in range(3):  # questions that are asked at once are sent together
+                    await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            await self.end()
+            raise
         return work.done()
 
     async def end(self) -> None:
@@ -245,8 +250,9 @@ class Exchanges:
         else:
             exchange = self._resume(context, params)
         done = await exchange.settle()
-        with anyio.CancelScope(shield=True):
-            await exchange.notices.sent()
+        if exchange.notices.sending:
+            with anyio.CancelScope(shield=True):
+                await exchange.notices.sent()
         if not done:
             return self._ask(exchange)
         try:

@@ -19,6 +19,7 @@ from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Lim
 from narratoria.web.sign_ins import SignIns
 
 PATH: Final = "/mcp"
+NO_PAGE: Final = {"X-Content-Type-Options": "nosniff"}
 GRACE_SECONDS: Final = 3
 LARGEST_REQUEST: Final = 16 * 1024 * 1024
 EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
@@ -55,7 +56,7 @@ def create_app(server: ToolServer, sign_ins: SignIns, *, host: str, port: int) -
         streamable_http_path=PATH, transport_security=ours, max_request_body_size=LARGEST_REQUEST
     )
     hosts = {host_name(host).lower()} - LOOPBACK
-    return _Challenge(Access(app, sign_ins=sign_ins, cookie=cookie_name(port), hosts=hosts))
+    return _Challenge(Access(app, sign_ins=sign_ins, cookie=cookie_name(port), hosts=hosts, headers=NO_PAGE))
 
 
 class _Challenge:

@@ -27,6 +27,7 @@ from narratoria.events import (
 LEVELS: Final[tuple[types.LoggingLevel, ...]] = (
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 )  # fmt: skip
+FROM: Final = {level: frozenset(LEVELS[index:]) for index, level in enumerate(LEVELS)}
 DEFAULT_LEVEL: Final = "info"
 LEVEL_KEY: Final = "narratoria.level"  # in the state of a connection
 ROOM: Final = 1024
@@ -60,8 +61,11 @@ class Notices:
         context = self.context
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:  # each request says what it wants to hear
             return allowed_log_levels(context.protocol_version, context.meta)
-        least = connection_state(context).get(LEVEL_KEY, DEFAULT_LEVEL)
-        return frozenset(LEVELS[LEVELS.index(least) :])
+        return FROM[connection_state(context).get(LEVEL_KEY, DEFAULT_LEVEL)]
+
+    @property
+    def sending(self) -> bool:
+        return self._sending is not None
 
     @property
     def full(self) -> bool:

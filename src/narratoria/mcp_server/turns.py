@@ -42,6 +42,7 @@ class Turns:
     async def recover(self) -> None:
         """End a turn, or finish an undo, that a crash left open."""
         if (journal := self.journal) is not None:
+            journal.patient = True  # `end` waits for what must not be lost
             await history.abandon(journal)
             await history.finish_undo(journal, self._registry)
 

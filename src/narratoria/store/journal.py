@@ -23,7 +23,8 @@ from narratoria.store.store import Records, Store
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost
 
-GATHER: Final = 0.008  # seconds records may wait for company
+GATHER: Final = 0.008  # seconds records may wait for company ...
+GATHER_PATIENTLY: Final = 0.05  # ... and in a journal that is patient
 BATCH: Final = 512  # records that are written without waiting any longer
 ROOM: Final = 8192  # records in memory, beyond which tools are asked to pause
 SNAPSHOT_BYTES: Final = 16 * 1024  # of packed records, at least, between two snapshots ...
@@ -91,6 +92,9 @@ class Journal:
         self._reason = ""  # of it, without what waits
         self.written = session.seq
         self.closed = False
+        self.patient = False
+        """True if whoever records says itself, with `flush` or `commit_turn`, what has to be written at once. Short
+        calls that change nothing then share a transaction."""
         self._key = key
         self._lease: Lease | None = lease
         self._pending: list[Record | Run] = []
@@ -124,8 +128,8 @@ class Journal:
 
     def _wake_up(self, at_once: bool) -> None:
         if self._scheduled is None:
-            self._schedule(GATHER)
-        if not self._hurried and (at_once or self._gathered >= BATCH):
+            self._schedule(GATHER_PATIENTLY if self.patient else GATHER)
+        if not self._hurried and ((at_once and not self.patient) or self._gathered >= BATCH):
             self._hurried = True
             self._schedule(0)
 

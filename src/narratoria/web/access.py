@@ -46,8 +46,18 @@ OPENED_BY_NOBODY: Final = frozenset({"none", "same-origin"})
 class Access:
     """Lets a request through, or answers it with what is missing."""
 
-    def __init__(self, app: ASGIApp, *, sign_ins: SignIns, cookie: str, hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        sign_ins: SignIns,
+        cookie: str,
+        hosts: Collection[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`headers` take the place of those of a page, in a server that has none."""
         self.app = app
+        self.headers = headers
         self.sign_ins = sign_ins
         self.cookie = cookie
         self.hosts = LOOPBACK | {host.lower() for host in hosts}
@@ -58,8 +68,11 @@ class Access:
             return
         refusal = self._refusal(scope)
         app = self.app if refusal is None else refusal
-        alone = Headers(scope=scope).get("sec-fetch-site") in OPENED_BY_NOBODY
-        added = dict(HEADERS if alone else HEADERS | ISOLATED)
+        if self.headers is None:
+            alone = Headers(scope=scope).get("sec-fetch-site") in OPENED_BY_NOBODY
+            added = dict(HEADERS if alone else HEADERS | ISOLATED)
+        else:
+            added = dict(self.headers)
         known: SignIn | None = scope.get(SIGN_IN)
         if refusal is None and known is not None and (secret := self.sign_ins.renewed(known)):
             added["Set-Cookie"] = _set_cookie(self.cookie, secret)
