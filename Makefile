@@ -32,6 +32,7 @@ test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large file
 .PHONY: $(TEST_VENV)/.ready
 $(TEST_VENV)/.ready:
 	scripts/test_needs.sh
+	scripts/npm_needs.sh
 	scripts/venv.sh $(PYTHON) $(TEST_VENV)
 	scripts/install_wheel.sh $(TEST_BIN)
 
