@@ -10,7 +10,7 @@ import pytest
 from narratoria.evals.case_sets import load_catalogue
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.local.local_narrator import LocalNarrator
-from narratoria.narrator.local.request_wording import action, sentences, spoken
+from narratoria.narrator.local.request_wording import sentences, spoken
 from narratoria.narrator.local.tool_profiles import profile
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 
@@ -66,21 +66,12 @@ def test_what_is_offered_is_done_to_the_thing_it_names(narrator: LocalNarrator) 
             assert thing.replace("_", " ") in choice.casefold()
 
 
-def test_a_description_is_said_as_an_order_about_a_thing() -> None:
-    assert said(
-        card("x", "Turns a machine or lamp on or off.", machine=TEXT, on={"type": "boolean"}), "band_saw"
-    ) == ["Turn the band saw on"]
-    assert said(card("x", "Seal an object in the bag and take it along.", object=TEXT), "torn letter")[0] == (
-        "Seal the torn letter in the bag"
-    )
-    assert said(card("x", "Read out a patient's chart.", patient=TEXT), "Rex")[0] == "Read out Rex's chart"
-    plan = {**TEXT, "enum": ["monthly", "yearly"]}
-    assert said(card("x", "Put the member on a different plan.", plan=plan), "monthly") == [
-        "Put the member on the monthly plan"
-    ]
+def test_the_description_of_a_tool_that_needs_nothing_more_is_said_as_it_stands() -> None:
+    assert said(card("x", "Ring the bell, so that all may hear it.")) == ["Ring the bell"]
+    assert said(card("x", "Weather of the day.")) == []
 
 
-def test_a_name_is_said_as_an_order_where_the_description_does_not_speak_of_the_thing() -> None:
+def test_a_name_is_said_as_an_order_about_a_thing() -> None:
     assert said(card("move_drape", "Changes how the cloth hangs.", drape=TEXT), "gauze") == ["Move the gauze"]
     assert said(card("get_price", "What it costs.", product=TEXT), "baguette") == [
         "Get the price of the baguette"
@@ -100,17 +91,13 @@ def test_an_example_keeps_its_words_and_gets_a_thing_that_is_here() -> None:
     assert said(course, "harbour_fort")[0] == "Set a course for the harbour fort"
 
 
-def test_what_is_wanting_is_asked_for_in_the_words_of_the_description(narrator: LocalNarrator) -> None:
-    assert action(profile(card("appointment", "Books a visit for a patient, on a day.", x=TEXT))) == (
-        "book a visit for a patient"
-    )
-    assert action(profile(card("appointment", "Appointments.", x=TEXT))) == ""
+def test_what_is_wanting_is_asked_for_in_the_words_of_the_slot(narrator: LocalNarrator) -> None:
     speed = card(
         "set_speed", "Run a train at a given speed.", ("Run the express at 70", {"train": "express", "percent": 70}),
         train=TEXT, percent={"type": "integer", "description": "speed in percent"},
     )  # fmt: skip
     why = refused(narrator, "run the mail", (speed,), {"trains": {"mail": {}, "express": {}}})
-    assert "To run a train at a given speed, I need to know more: speed in percent?" in str(why)
+    assert "For that, I need to know more: speed in percent?" in str(why)
 
 
 def test_it_without_anything_spoken_of_is_asked_about(narrator: LocalNarrator) -> None:

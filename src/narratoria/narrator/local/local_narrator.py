@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from narratoria.narrator.embedding.minilm import Embedder
 from narratoria.narrator.english.clauses import Clause
 from narratoria.narrator.english.mood import Mood
-from narratoria.narrator.english.words import word_set
+from narratoria.narrator.english.words import content_stems, word_set
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.comprehension import MAX_PROMPT, Comprehension, Step
 from narratoria.narrator.local.replies import (
@@ -23,9 +23,8 @@ from narratoria.narrator.local.replies import (
     quoted_after_colon,
     what_is_wanting,
 )
-from narratoria.narrator.local.suggestions import suggest
+from narratoria.narrator.local.suggestions import Offer, suggest
 from narratoria.narrator.local.tool_matching import Candidate
-from narratoria.narrator.local.trials import Trials
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal, ToolCard
 from narratoria.run.plan import PlanDocument, PlannedCall
 
@@ -166,7 +165,7 @@ class _Answer:
             tools, self.heard.finder.entities, self.heard.knowledge.embed_names, spoken, self.request.recall()
         )
         choices: list[str] = []
-        trials = Trials(self.heard)
+        trials = _Trials(self.heard)
         trials.prepare(group[0] for group in offers[: _CHOICES + 1])
         for group in offers:
             if len(choices) >= _ENOUGH and not group[0].sound:
@@ -176,3 +175,43 @@ class _Answer:
             if len(choices) == _CHOICES:
                 break
         return choices
+
+
+class _Trials:
+    """Offers made beside one prompt, in the scene it was typed in."""
+
+    def __init__(self, heard: Comprehension) -> None:
+        self._heard = heard
+        self._tried: dict[str, Comprehension] = {}
+
+    def prepare(self, offers: Iterable[Offer]) -> None:
+        """Embeds at once what trying these will need: many texts cost little more than one."""
+        fresh = {offer.text: self._listen(offer.text) for offer in offers if not self._is_known(offer.text)}
+        sense = self._heard.embed(reading for trial in fresh.values() for reading in trial.readings.values())
+        for trial in fresh.values():
+            trial.sense = sense
+        self._tried = fresh
+
+    def works(self, offer: Offer) -> bool:
+        """Tells if it leads to its tool alone, and to the things it names.
+
+        That is found out once per catalogue and things it may speak of.
+        """
+
+        def find() -> bool:
+            trial = self._tried.get(offer.text) or self._listen(offer.text)
+            return trial.reaches(offer.tool.card, offer.values)
+
+        return self._heard.knowledge.remember(self._key(offer.text), find)
+
+    def _is_known(self, text: str) -> bool:
+        return self._heard.knowledge.remembers(self._key(text))
+
+    def _key(self, text: str) -> tuple[bytes, frozenset[str], str]:
+        words = content_stems(text)
+        meant = (one.value for one in self._heard.scene.finder.entities if words.intersection(one.stems))
+        return self._heard.scene.index.key, frozenset(meant), text
+
+    def _listen(self, text: str) -> Comprehension:
+        request = replace(self._heard.request, prompt=text, history=())
+        return Comprehension(self._heard.knowledge, request, self._heard.scene)

@@ -9,7 +9,6 @@ from typing import Final
 from narratoria.narrator.english.clauses import Clause
 from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
-from narratoria.narrator.local.request_wording import action
 from narratoria.narrator.local.tool_matching import Candidate
 
 WHICH: Final = "Which of the two do you mean?"
@@ -50,8 +49,7 @@ def what_is_wanting(candidate: Candidate) -> str:
     if slot is None:
         return UNKNOWN
     what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
-    told = action(candidate.tool)
-    return f"{f'To {told}' if told else 'For that'}, I need to know more: {what.rstrip('.?')}?"
+    return f"For that, I need to know more: {what.rstrip('.?')}?"
 
 
 def quoted_after_colon(prompt: str) -> tuple[str, str] | None:

@@ -11,7 +11,6 @@ from narratoria.narrator.english.words import (
     NOUNISH,
     PARTICLES,
     PREPOSITIONS,
-    STOPWORDS,
     VERBS,
     split_name,
     stem,
@@ -19,11 +18,8 @@ from narratoria.narrator.english.words import (
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _ARTICLE: Final = r"(?:(?P<article>the|an?|some|my)\s+)?"
-_ADJECTIVES: Final = rf"(?:(?!(?:{'|'.join(sorted(PREPOSITIONS))}) )[\w-]+ ){{0,2}}?"
-_SHORTEST: Final = 2  # words: "Pauses" alone says too little
 # Where a description goes on to say when, why or what else.
-_ENOUGH: Final = re.compile(r"(?<!\s)\s*(?:[.;:(,]| so that | and )")
-_EITHER_WAY: Final = re.compile(r"\b(on) or off\b|\b(up) or down\b")
+_ENOUGH: Final = re.compile(r"\s*(?:[.;:(,]| so that | and )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,6 @@ class Place:
     said: str  # what the tool's card says in its stead, "" for nothing in particular
     written: str = ""  # the same as it stands there, "the rose bed" for `rose_bed`
     article: str = "the"  # before what has no name of its own
-    noun: str = ""  # what comes after a choice: "the monthly plan"
     free: bool = False  # anything may stand here, also what the card says
 
 
@@ -82,65 +77,11 @@ def _of_example(tool: ToolProfile, text: str, values: Any) -> Sentence:
 
 
 def _of_description(tool: ToolProfile) -> Sentence | None:
-    """ "Turns a machine on or off." as "Turn {machine} on"; None where it does not name all that is needed."""
-    parts: list[Part] = [_EITHER_WAY.sub(lambda match: match[1] or match[2], tool.card.description)]
-    for slot in tool.required:
-        if slot.kind == "flag" and _EITHER_WAY.search(tool.card.description):
-            continue
-        cut = None
-        if slot.kind == "choice" or (slot.kind == "text" and not slot.quoted):
-            for word in reversed(split_name(slot.name)):
-                noun = rf"\b(?P<article>an?|the|another|some|one) {_ADJECTIVES}{word}(?: or (?:an? )?\w+)?\b"
-                known = (
-                    word not in STOPWORDS
-                )  # the slot `to` of "ride the broom to a place" is not what is ridden
-                cut = cut or (
-                    _cut(parts, noun, slot, "", word if slot.kind == "choice" else "") if known else None
-                )
-        if cut is None:
-            return None
-        parts = cut
-    return _imperative(_shortened(parts), tool)
-
-
-def _shortened(parts: list[Part]) -> list[Part]:
-    """Up to where all things are named and enough is said."""
-    last = max((at for at, part in enumerate(parts) if isinstance(part, Place)), default=-1)
-    rest = "".join(part for part in parts[last + 1 :] if isinstance(part, str))
-    least = 0 if last >= 0 else len(" ".join(rest.split()[:_SHORTEST]))
-    end = next((match.start() for match in _ENOUGH.finditer(rest) if match.start() >= least), len(rest))
-    return [*parts[: last + 1], rest[:end]]
-
-
-def _imperative(parts: list[Part], tool: ToolProfile) -> Sentence | None:
-    """ "Turns" as "Turn"; None where the description does not begin with a verb."""
-    first = parts[0] if parts else ""
-    if not isinstance(first, str) or not first.split():
-        return None
-    word = first.split()[0]
-    base = _verb(word, tool)
-    if not base or (len(parts) == 1 and len(first.split()) < _SHORTEST):
-        return None
-    return Sentence((base.capitalize() + first[len(word) :], *parts[1:]))
-
-
-def _verb(word: str, tool: ToolProfile) -> str:
-    """The word as one would order it; "" where it is no verb, or one of a list."""
-    low = word.casefold()
-    if not low.isalpha():
-        return ""
-    for base in (low, low.removesuffix("s"), low.removesuffix("es")):
-        if base in VERBS or base in NOUNISH:
-            return base
-    verbs = {stem(split_name(tool.card.name)[0]), *(stem(text.split()[0]) for text, _ in tool.examples)}
-    return low if stem(low) in verbs and not low.endswith("s") else ""
-
-
-def action(tool: ToolProfile) -> str:
-    """The action of a tool, to be said after "to": "turn a machine or lamp in the workshop on or off"."""
-    told = _imperative(_shortened([tool.card.description]), tool)
-    text = str(told.parts[0]) if told else ""
-    return text[:1].casefold() + text[1:]
+    """ "Light the lantern." as it stands, up to where it says when or why; None where more must be named."""
+    text = _ENOUGH.split(tool.card.description)[0]
+    orders = text.casefold().split()[:1]
+    plain = len(text.split()) > 1 and orders[0] in VERBS | NOUNISH
+    return Sentence((text,)) if plain and not tool.required else None
 
 
 def _of_name(tool: ToolProfile) -> Sentence | None:
@@ -184,14 +125,14 @@ def _before_the_place(words: list[str], slot: Slot) -> list[str] | None:
     return [words[0], "the", *about, "of"] if about and words[1:] == about else words
 
 
-def _cut(parts: list[Part], pattern: str, slot: Slot, said: str, noun: str = "") -> list[Part] | None:
+def _cut(parts: list[Part], pattern: str, slot: Slot, said: str) -> list[Part] | None:
     """With a place where the pattern is found first; None where it is not."""
     for at, part in enumerate(parts):
         match = re.search(pattern, part, re.IGNORECASE) if isinstance(part, str) else None
         if match and isinstance(part, str):
             article = match["article"] or ("" if said and not is_name(said) else "the")
             capital = "The" if article[:1].isupper() else "the"
-            place = Place(slot, said, match[0], capital if article else "", noun, free=slot.quoted)
+            place = Place(slot, said, match[0], capital if article else "", free=slot.quoted)
             cut: list[Part] = [part[: match.start()], place, part[match.end() :]]
             return [*parts[:at], *(one for one in cut if one != ""), *parts[at + 1 :]]
     return None
@@ -209,7 +150,5 @@ def spoken(place: Place, value: str, *, named: bool = False) -> str:
     label = " ".join(split_name(value)) if value.islower() else value.replace("_", " ")
     if named and label.islower():
         label = label.title()
-    if place.noun:
-        return f"the {label} {place.noun}"
     bare = is_name(label) or not place.article or label.split()[0] in DETERMINERS
     return label if bare else f"{place.article} {label}"

@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from narratoria.narrator.embedding.vectors import Vectors
-from narratoria.narrator.english.beings import names_animal, names_somebody
-from narratoria.narrator.english.named_things import Entity, is_person
+from narratoria.narrator.english.named_things import Entity, is_person, names_animal, names_somebody
 from narratoria.narrator.english.words import PARTICLES, content_stems, split_name, stem
 from narratoria.narrator.local.request_wording import Place, Sentence, sentences, spoken
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
@@ -154,7 +153,7 @@ class _Stock:
 
     def spoken(self, place: Place, pick: _Pick) -> str:
         if place.slot.kind == "choice" and pick.value.casefold() in self.values:
-            place = replace(place, article="the", noun="")  # one of the things here, not a way to do it
+            place = replace(place, article="the")  # one of the things here, not a way to do it
         stems = [stem(word) for word in split_name(pick.value)]
         kept = pick.value in self.people or (pick.value in self.kinds and pick.value.isalpha())
         called = not (names_somebody(stems) or names_animal(stems))  # "the guard" is no name
