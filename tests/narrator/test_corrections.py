@@ -18,7 +18,7 @@ STORIES = Path(__file__).parents[2] / "stories"
 @pytest.mark.parametrize(
     ("prompt", "meant"),
     [
-        ("go downstairs, no wait, up", "up"),
+        ("go downstairs, no wait, up", "go up"),
         ("down. no, I mean up", "up"),
         ("take the oil, no wait, the rope", "take the rope"),
         ("go to the kitchen... wait, no, to the store", "go to the store"),

@@ -30,13 +30,11 @@ def is_verb(word: str) -> bool:
         ("Set the sails? Not a chance", ""),
         ("Set the sails? Absolutely not! Feed Rex", "! feed rex"),
         ("Set the sails? Forget it.", "."),
-        ("Feed Rex. Set the sails? Never in my life.", "feed rex.."),
         ("Set the sails - just kidding", ""),
         ("Feed Rex. Set the sails. I was joking!", "!"),
         ("Feed Rex. Set the sails, never mind.", "feed rex.."),
         ("Set the sails. Actually, don't.", "."),
         ("Set the sails... not!", "!"),
-        ("Set the sails? Are you mad?", "?"),
     ],
 )
 def test_the_second_thought_takes_the_place_of_the_first(prompt: str, meant: str) -> None:

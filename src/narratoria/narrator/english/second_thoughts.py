@@ -1,9 +1,8 @@
 """The reader of second thoughts: "set it to 80, no wait, make that 50" asks for 50.
 
 `amended` reads tokens, for the tools of a catalogue: its verbs tell if a second thought is a new action, or another
-object, number or place in the old one. `corrected` reads the text as typed, for the rules of a story: a word by itself
-("up") is a whole request to them, and what is taken back with nothing in its place is a wish to wait, which a story may
-answer. Both know the same phrases.
+object, number or place in the old one. `corrected` does the same to the text as typed, for the rules of a story; what
+is taken back with nothing in its place is a wish to wait, which a story may answer.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final, TypeAlias
 
 from narratoria.narrator.english.lexicon import phrases, words
 from narratoria.narrator.english.normalise import visible, with_apostrophes
-from narratoria.narrator.english.tokens import Token
+from narratoria.narrator.english.tokens import Token, join, tokenize
 from narratoria.narrator.english.words import (
     DETERMINERS,
     NOUNISH,
@@ -32,8 +31,6 @@ _CANCELS: Final = phrases("second_thoughts.cancels")
 _DECLINES: Final = phrases("second_thoughts.declines")
 _JESTS: Final = phrases("second_thoughts.jests")
 _BETWEEN: Final = words("second_thoughts.between")
-_DENIALS: Final = words("second_thoughts.denials")
-_SCORN: Final = words("second_thoughts.scorn")
 _BEFORE_DECLINING: Final = words("second_thoughts.before_declining")
 _DECLINING: Final = words("second_thoughts.declining_verbs")
 _MARKS: Final = frozenset(",.!;:-—–…?")
@@ -41,7 +38,6 @@ _SENTENCE_ENDS: Final = frozenset(".!?")
 _CLAUSE_ENDS: Final = frozenset({".", "!", "?", ";", "then"})
 _TURNS: Final = word_set("but though yet then and")
 _LONGEST: Final = max(map(len, _CORRECTS))
-_LONG_ANSWER: Final = 6  # words
 _MOST: Final = 4  # corrections in one prompt
 
 
@@ -55,7 +51,7 @@ def takes_back(clause: Sequence[str]) -> bool:
 
 def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
     """The tokens as if what was taken back had never been said; `is_verb` knows the catalogue's verbs."""
-    rest = _without_denied_questions(tokens, is_verb)
+    rest = list(tokens)
     for _ in range(_MOST):
         at, end = _correction(rest)
         if not at:
@@ -67,27 +63,6 @@ def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
             right = _replaced(wrong, right, is_verb)
         rest = [*before[:start], *right, *after[stop:]]
     return _without_cancelled(rest)
-
-
-def _without_denied_questions(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
-    """Leaves out a question that is answered with no: "Light the lamp? No way."."""
-    start = 0
-    for at, token in enumerate(tokens):
-        if token.low in _SENTENCE_ENDS and not token.quoted:
-            end = _next_mark(tokens, at + 1)
-            answer = _plain_words(tokens[at + 1 : end])
-            if token.low == "?" and answer and (takes_back(answer) or _denies(answer, is_verb)):
-                return _without_denied_questions([*tokens[:start], *tokens[end:]], is_verb)
-            start = at + 1
-    return list(tokens)
-
-
-def _denies(answer: Sequence[str], is_verb: IsVerb) -> bool:
-    """Tells an answer such as "not a chance" or "are you mad" from an order of its own."""
-    if len(answer) < _LONG_ANSWER and (answer[-1] in _DENIALS or not _SCORN.isdisjoint(answer)):
-        return True
-    acts = any(is_verb(word) or (word in VERBS and word not in NOUNISH) for word in answer[1:])
-    return answer[0] in _DENIALS and not acts
 
 
 def _without_cancelled(tokens: Sequence[Token]) -> list[Token]:
@@ -184,8 +159,10 @@ def _opens_clause(tokens: Sequence[Token], is_verb: IsVerb) -> bool:
 def _replaced(wrong: list[Token], right: list[Token], is_verb: IsVerb) -> list[Token]:
     """The wrong clause with `right` in its place: of the same preposition, of the number, of the last thing."""
     first = right[0].low
+    if len(wrong) == 1 and len(right) == 1:
+        return right  # "down, no, up"
     places = range(len(wrong) - 1, 0, -1)
-    if first in PREPOSITIONS:
+    if first in PREPOSITIONS and len(right) > 1:
         at = next((at for at in places if wrong[at].low == first), len(wrong))
         return [*wrong[:at], *right]
     if _is_number(first):
@@ -208,21 +185,12 @@ def _is_number(word: str) -> bool:
 
 # --- in the text as typed -----------------------------------------------------------------------------------
 
-_CORRECTION: Final = re.compile(
-    r"\s*[,.;:!…—–-]+\s*(?:(?:oh|er|um),?\s+)?(?:"
-    + "|".join(r",?\s+".join(phrase) for phrase in sorted(_CORRECTS, key=lambda one: (-len(one), one)))
-    + r")\b[\s,.;:!…—–-]*",
-    re.IGNORECASE,
-)
 # "Can't I go up?" asks what "can I go up?" asks; nothing is ruled out by it.
 _DOUBTING: Final = re.compile(
     r"^(\s*(?:(?:but|and|so|oh|well|hey)\s*,?\s+)?)"
     r"(can|could|would|should|did|do|does|is|are|was|were|have|has|had|wo)n?'t\s+(?=(?:i|we|you|he|she|it|they|there|the|that|this)\b.*\?)",
     re.IGNORECASE,
 )
-_JOINT: Final = re.compile(r"[,.;:!\n]+|\b(?:and\s+then|then|and)\b", re.IGNORECASE)
-_THING: Final = re.compile(r"\b(?:the|a|an|my|that|this|to|into|onto|with|at)\b", re.IGNORECASE)
-_SPEECH: Final = re.compile(r"[\"“”«»]")
 _WAIT: Final = "wait"  # "take the oil, no wait": nothing is to be done yet
 _LONGEST_REQUEST: Final = 1_000  # characters; what is longer is a text
 
@@ -230,19 +198,10 @@ _LONGEST_REQUEST: Final = 1_000  # characters; what is longer is a text
 def corrected(prompt: str) -> str:
     """The prompt without what the player took back; a thing in its place gets the verb that stood before."""
     prompt = _DOUBTING.sub(_undoubted, with_apostrophes(visible(prompt)))
-    if len(prompt) > _LONGEST_REQUEST:
+    tokens = tokenize(prompt) if len(prompt) <= _LONGEST_REQUEST else []
+    if not _correction(tokens)[0]:
         return prompt
-    for _ in range(_MOST):
-        match = _CORRECTION.search(prompt)
-        if match is None or not match.start() or _SPEECH.search(prompt):
-            return prompt
-        start = max((joint.end() for joint in _JOINT.finditer(prompt, 0, match.start())), default=0)
-        wrong, right = prompt[start : match.start()].strip(), prompt[match.end() :].strip()
-        thing = _THING.search(wrong)
-        if right and thing is not None and thing.start() and _THING.match(right):
-            right = wrong[: thing.start()] + right
-        prompt = f"{prompt[:start].rstrip()} {right or _WAIT}".strip()
-    return prompt
+    return join(amended(tokens, lambda word: False)) or _WAIT
 
 
 def _undoubted(match: re.Match[str]) -> str:
