@@ -21,7 +21,6 @@ def texts(prompt: str) -> list[str]:
     [
         "open the gate, but first feed the hound",
         "open the gate, but before that feed the hound",
-        "open the gate but feed the hound first",
         "open the gate once the hound is fed",
         "open the gate as soon as you have fed the hound",
         "open the gate after feeding the hound",

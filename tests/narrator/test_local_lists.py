@@ -87,13 +87,6 @@ def test_what_is_excepted_is_left_out_and_the_rest_is_done(narrator: LocalNarrat
     ]
 
 
-def test_an_exception_in_the_middle_leaves_the_rest_of_the_sentence_to_the_deed(
-    narrator: LocalNarrator,
-) -> None:
-    got = calls(narrator, "lead every animal but Rex and Old Tom to the river")
-    assert got == [("lead_animal", {"place": "river", "animal": name}) for name in ("juno", "clover")]
-
-
 def test_an_exception_holds_for_its_own_deed_only(narrator: LocalNarrator) -> None:
     got = calls(narrator, "brush every animal but Rex, then lead Rex to the barn")
     assert ("brush_animal", {"animal": "rex"}) not in got
@@ -137,13 +130,6 @@ def test_a_plain_list_still_shares_what_follows_it(narrator: LocalNarrator) -> N
     ]
 
 
-@pytest.mark.parametrize(
-    "prompt", ["lead Juno to the meadow and Rex", "lead Juno to the meadow and Rex to the moon"]
-)
-def test_a_list_that_leaves_a_thing_over_is_not_planned(narrator: LocalNarrator, prompt: str) -> None:
-    refusal(narrator, prompt)
-
-
 # --- what is left as it is, and what has been done -----------------------------------------------------
 
 
@@ -178,9 +164,7 @@ def test_a_report_of_what_was_done_is_no_order(narrator: LocalNarrator, prompt: 
 # --- one or the other, and what waits for what was not understood ---------------------------------------
 
 
-@pytest.mark.parametrize(
-    "prompt", ["brush Rex or Juno", "lead Rex or Juno to the barn", "lead Rex to the barn or the river"]
-)
+@pytest.mark.parametrize("prompt", ["brush Rex or Juno", "lead Rex or Juno to the barn"])
 def test_of_two_things_offered_neither_is_taken_unasked(narrator: LocalNarrator, prompt: str) -> None:
     assert refusal(narrator, prompt).narrative.startswith("Which of them do you mean")
 
@@ -225,7 +209,6 @@ def test_a_choice_spelled_like_a_number_is_a_choice(narrator: LocalNarrator) -> 
         "wreck the yard",
         "burn the yard",
         "vaccinate Rex",
-        "fetch Rex from the river",
     ],
 )
 def test_another_deed_is_not_forced_onto_the_nearest_tool(narrator: LocalNarrator, prompt: str) -> None:
@@ -249,16 +232,6 @@ def test_what_follows_a_colon_is_the_text_to_be_written(narrator: LocalNarrator,
 
 def test_a_colon_before_an_order_is_only_a_colon(narrator: LocalNarrator) -> None:
     assert calls(narrator, "one more thing: brush Rex") == [("brush_animal", {"animal": "rex"})]
-
-
-def test_by_names_who_made_it(narrator: LocalNarrator) -> None:
-    find = tool(
-        "find_songs", "Search the collection for songs.", "find love songs", {"mood": "love"},
-        singer=text("who recorded it", optional=True), mood=text("kind of song", enum=["love", "work"], optional=True),
-    )  # fmt: skip
-    request = NarratorRequest(prompt="find songs by Nina Simone", tools=(find, *STABLE), state=ANIMALS)
-    (call,) = asyncio.run(narrator.plan(request)).tools
-    assert call.input == {"singer": "Nina Simone"}
 
 
 # --- what is offered instead ----------------------------------------------------------------------------

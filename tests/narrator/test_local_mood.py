@@ -102,17 +102,11 @@ def test_neither_the_opposite_nor_harm_is_handed_to_the_nearest_tool(
 @pytest.mark.parametrize(
     "prompt",
     [
-        "I am afraid the mill bridge will be raised",
-        "Ada dreams of being paid",
-        "Bram hates loading the Heron",
-        "I love raising the mill bridge",
         "they say the Marigold will be loaded with salt",
-        "everybody knows that Bram will be paid",
         "the Marigold is loading",
         "the upper lock is wide open",
         "there is plenty of room on the Marigold",
         "Ada is in the lower lock",
-        "I think the Heron is a fine ship",
     ],
 )
 def test_what_is_only_told_is_not_done(narrator: LocalNarrator, prompt: str) -> None:

@@ -166,8 +166,6 @@ HERE: dict[str, Any] = {
         "she wants me to open the gate, but I refuse",
         "I was going to feed the cat but changed my mind",
         "I wanted to feed the goat, but then I thought better of it",
-        "attack the gate",
-        "kick the gate",
         "break the gate",
         "I intended to feed the cat",
         "I open the gate, then think better of it",
@@ -191,8 +189,6 @@ def test_neither_what_is_declined_nor_the_opposite_is_done(narrator: LocalNarrat
         ("break the gate open", ("open", {"target": "iron_gate"})),
         ("light the fire and I feed no goat", ("kindle", {})),
         ("attack the guard", ("attack", {"target": "guard"})),
-        ("lights out in the attic", ("set_lights", {"room": "attic", "on": False})),
-        ("put the lights out in the hall", ("set_lights", {"room": "hall", "on": False})),
         ("lights on in the attic", ("set_lights", {"room": "attic", "on": True})),
     ],
 )

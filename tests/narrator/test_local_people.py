@@ -192,7 +192,7 @@ def test_him_is_somebody_spoken_of(narrator: LocalNarrator) -> None:
     )
 
 
-@pytest.mark.parametrize("prompt", ["give him the apple", "give the apple to her", "talk to him"])
+@pytest.mark.parametrize("prompt", ["talk to him"])
 def test_him_is_asked_for_where_nobody_was_spoken_of(narrator: LocalNarrator, prompt: str) -> None:
     assert refuses(narrator, prompt)
 
@@ -210,7 +210,7 @@ def test_a_gift_is_not_handed_to_a_tool_that_leaves_out_who_gets_it(
         calls(narrator, prompt, state, (light,))
 
 
-@pytest.mark.parametrize("prompt", ["take the apple and talk to him", "take the apple and give it to her"])
+@pytest.mark.parametrize("prompt", ["take the apple and talk to him"])
 def test_an_apple_is_not_him(narrator: LocalNarrator, prompt: str) -> None:
     assert calls(narrator, prompt) == [("take", {"item": "apple"})]
 
@@ -227,8 +227,6 @@ def test_an_apple_is_not_him(narrator: LocalNarrator, prompt: str) -> None:
         "take something",
         "take all",
         "take everything",
-        "who is the guard?",
-        "tell the guard to open the gate",
     ],
 )
 def test_words_that_name_nothing_fill_no_slot(narrator: LocalNarrator, prompt: str) -> None:

@@ -91,7 +91,7 @@ class ChainNarrator:
         end = clock() + self.time_limit
         while course.at < len(self.narrators):
             narrator = self.narrators[course.at]
-            # Whoever asks the chain waits as long as for one narrator: a slow one must leave time for the next.
+            # The caller waits as long as for one narrator: a slow one must leave time for the next.
             behind = len(self.narrators) - course.at - 1
             share = max(0.0, end - clock()) * (_SHARE if behind else _LAST_SHARE)
             plan = await self._hear(narrator, request, course, share)

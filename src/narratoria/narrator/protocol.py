@@ -100,7 +100,7 @@ class NarratorRequest:
 
 @runtime_checkable
 class Narrator(Protocol):
-    """000 §13.6: prompt in, Plan JSON out."""
+    """Anything that turns a prompt into a plan."""
 
     @property
     def name(self) -> str: ...

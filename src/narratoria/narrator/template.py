@@ -1,6 +1,6 @@
 """The last resort: a narrator that never fails and needs nothing.
 
-000 §13.6: after five failed generations the player gets template-based narration, and can go on.
+After five failed generations the player gets a line of this narrator, and can go on.
 """
 
 from __future__ import annotations

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
-from narratoria.narrator.english.dictation import folded, tells
+from narratoria.narrator.english.dictation import folded
 from narratoria.narrator.english.lexicon import phrases, words
-from narratoria.narrator.english.mood import Mood, mood, reports
+from narratoria.narrator.english.mood import Mood, mood, reports, tells_how_things_are
 from narratoria.narrator.english.passives import active, based, is_gerund
-from narratoria.narrator.english.statements import only_tells, tells_how_things_are
 from narratoria.narrator.english.tokens import Token, join, mender, tokenize
 from narratoria.narrator.english.words import (
     AUXILIARIES,
@@ -158,7 +157,7 @@ class _Splitter:
             self.clauses[last] = replace(self.clauses[last], after=self.clauses[last - 1].after)
         elif shared:  # "serve after washing the pan and dicing the leek"
             self._relate(shared[0], last, shared[1])
-        elif last and (piece.kind == "preceding" or (_is_said_first(piece) and not piece.opens_sentence)):
+        elif last and piece.kind == "preceding":
             self._relate("after", last, last - 1)
 
     def _relate(self, kind: Kind, subordinate: int, main: int) -> None:
@@ -207,7 +206,7 @@ def _own_mood(piece: _Piece, stripped: Sequence[Token], is_verb: IsVerb) -> Mood
         return Mood.QUESTION  # "once you have checked how dry it is"
     if piece.is_subordinate:
         return said
-    if reports(spoken) or only_tells(spoken, is_verb):
+    if reports(spoken):
         return Mood.MUSING
     return Mood.STATEMENT if tells_how_things_are(spoken, is_verb) else said
 
@@ -228,11 +227,6 @@ def _looked_up(tokens: Sequence[Token]) -> list[Token] | None:
     if not width or said[width : width + 1] != ["how"] or said[width + 1 : width + 2] in ([], ["to"]):
         return None
     return list(tokens[width:])
-
-
-def _is_said_first(piece: _Piece) -> bool:
-    said = [token.low for token in piece.tokens if token.low not in _ENDS]
-    return len(said) > 2 and said[-1] in ("first", "beforehand")
 
 
 def _without_lead_in(tokens: Sequence[Token]) -> list[Token]:
@@ -314,9 +308,7 @@ def _opens_relation(said: str, rest: Sequence[Token], piece: _Piece, is_verb: Is
     if kind in ("sequence", "preceding"):
         return bool(piece.tokens) or said != "beforehand"
     if kind in ("before", "after"):
-        reported = rest[0].low in ("he", "she", "it", "they") and tells(piece.tokens)
-        # "note that Rex was fed before he left" goes on
-        return not reported and (is_gerund(rest[0]) or rest[0].low in SUBJECTS or _is_passive(rest, is_verb))
+        return is_gerund(rest[0]) or rest[0].low in SUBJECTS or _is_passive(rest, is_verb)
     if said == "than":
         return any(token.low in ("rather", "sooner") for token in piece.tokens)
     if said == "but":

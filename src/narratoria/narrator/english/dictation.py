@@ -35,7 +35,6 @@ _NO_STATEMENT: Final = word_set("so such now sure certain given provided except 
 _FINITE: Final = AUXILIARIES - word_set("be been do")
 _BEFORE_THE_VERB: Final = FILLERS | SUBJECTS | AUXILIARIES | word_set("to not want like need let and me us")
 _NOT_A_SUBJECT: Final = QUESTION_WORDS | word_set("that to if whether about")
-_MORE: Final = Token("more", "more")
 
 
 def folded(tokens: Sequence[Token]) -> list[Token]:
@@ -51,11 +50,6 @@ def folded(tokens: Sequence[Token]) -> list[Token]:
     return [*tokens[:start], Token(_as_written(told), "something", quoted=True)]
 
 
-def tells(tokens: Sequence[Token]) -> bool:
-    """Tells if a clause that goes on has begun to dictate."""
-    return _statement([*tokens, _MORE, _MORE])[0] > 0
-
-
 def is_telling(verb: str) -> bool:
     return stem(verb) in _TELLING
 
@@ -63,12 +57,6 @@ def is_telling(verb: str) -> bool:
 def records(verb: str) -> bool:
     """Tells if a verb puts down facts: a weight as well as a remark."""
     return verb in _RECORDING
-
-
-def is_statement(text: str) -> bool:
-    """Tells a statement from a mere name or title."""
-    words = text.casefold().split()
-    return len(words) > 2 and any(word in _FINITE or is_past(word) for word in words[1:])
 
 
 def _as_written(tokens: Sequence[Token]) -> str:

@@ -6,25 +6,29 @@ of the clause: "should I light the lamp" without "should I" is an order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
-from narratoria.narrator.english.lexicon import phrases, starts, words
-from narratoria.narrator.english.prohibitions import is_ruled_out
+from narratoria.narrator.english.lexicon import phrases, phrases_in, starts, words
 from narratoria.narrator.english.words import (
     AUXILIARIES,
     DETERMINERS,
     FILLERS,
     NOUNISH,
+    NUMBERS,
+    PARTICLES,
     PREPOSITIONS,
     QUESTION_WORDS,
+    STOPWORDS,
     SUBJECTS,
     VERBS,
     is_past,
     word_set,
 )
+
+IsVerb: TypeAlias = Callable[[str], bool]
 
 
 class Mood(Enum):
@@ -43,7 +47,6 @@ _OPENINGS: Final = (FILLERS - {"only", "once", "all", "more"}) | word_set(
 _POLITE: Final = phrases("mood.polite")
 _NOT_POLITE: Final = phrases("mood.not_polite")
 _MUSING: Final = phrases("mood.musing")
-_EMBEDDED: Final = phrases("mood.embedded")
 _PEOPLE: Final = SUBJECTS - {"it"}
 _OPEN: Final = word_set("what who whom whose where which")
 _ABOUT_THE_ACTION: Final = word_set("did has had should must shall ought")
@@ -59,7 +62,7 @@ def mood(clause: Sequence[str], *, asks: bool = False) -> Mood:
         return Mood.ORDER
     if said[0] in AUXILIARIES and said[1:2] != ["not"] and said[2:3] == ["not"]:
         return Mood.RULED_OUT  # "can you not light it"
-    asked = _mused(said) or _embedded(said) or _opened(said, asks) or _inverted(said, asks)
+    asked = _mused(said) or _opened(said, asks) or _inverted(said, asks)
     return asked or (Mood.RULED_OUT if is_ruled_out(said) else Mood.ORDER)
 
 
@@ -92,16 +95,6 @@ def _mused(said: Sequence[str]) -> Mood | None:
     opened = next((word for word in said[1:6] if word in _OPEN or word in ("if", "whether", "how")), "")
     about_things = said[0] in ("i", "we", "wondering", "not") and opened in _OPEN
     return Mood.QUESTION if about_things else Mood.MUSING
-
-
-def _embedded(said: Sequence[str]) -> Mood | None:
-    """ "tell me whether it is lit" and "show me how to light it" ask."""
-    for phrase in _EMBEDDED:
-        if tuple(said[: len(phrase)]) == phrase and len(said) > len(phrase):
-            joint, follows = said[len(phrase)], said[len(phrase) + 1 : len(phrase) + 2]
-            if joint in ("if", "whether", "why") or (joint == "how" and follows == ["to"]):
-                return Mood.QUESTION
-    return None
 
 
 def _opened(said: Sequence[str], asks: bool) -> Mood | None:
@@ -184,3 +177,132 @@ def _without_date(said: list[str]) -> list[str]:
     for date in _DATES:
         said = said[len(date) :] if tuple(said[: len(date)]) == date else said
     return said
+
+
+# --- prohibitions: "don't light it", "leave it as it is" -----------------------------------------------------
+
+_REFUSALS: Final = phrases("prohibitions.refusals")
+_BEFORE_NOT: Final = SUBJECTS | AUXILIARIES | FILLERS | words("prohibitions.before_not")
+_MERELY: Final = word_set("only just merely off")
+_INSIDE: Final = word_set("without except nothing")  # they rule out only where they open a clause
+_NOTHING: Final = word_set("nothing none nobody")
+_AFTER_NO: Final = word_set("matter doubt problem longer wonder idea one mistake less")  # "no matter what"
+_UNTOUCHED: Final = words("prohibitions.untouched")
+_AS_IT_STANDS: Final = words("prohibitions.as_it_stands")
+_STAYS: Final = word_set("stay stays remain remains leave keep")
+_AS_IT_IS: Final = phrases_in("(as|where|how|like) (it|he|she|that) is / (as|where|how|like) they are")
+
+
+def is_ruled_out(clause: Sequence[str]) -> bool:
+    """Tells if a clause says that something is not to be done."""
+    if starts(clause, _REFUSALS) or _is_negated(clause):
+        return True
+    return _has_empty_object(clause) or _is_left_as_it_is(clause)
+
+
+def _is_negated(clause: Sequence[str]) -> bool:
+    """Tells if "not" or a refusal comes before any verb that acts: "make sure that the lamp is not lit"."""
+    opening = True  # nothing but words that may stand before "not" so far
+    for at, word in enumerate(clause):
+        following = clause[at + 1 : at + 2]
+        if word in ("not", "never"):
+            return not (following and following[0] in _MERELY)
+        if opening and at and word not in _INSIDE and starts(clause[at:], _REFUSALS):
+            return True
+        opening &= word in _BEFORE_NOT or tuple(clause[at : at + 2]) in _REFUSALS
+        if not opening and word in VERBS - AUXILIARIES and (word not in NOUNISH or not at):
+            return False  # "check that it is not too salty"
+    return False
+
+
+def _has_empty_object(clause: Sequence[str]) -> bool:
+    """ "no salt", "open no door", "touch nothing", "pay neither bill"."""
+    said = clause[1:] if clause[0] in ("i", "we") else clause
+    for at, word in enumerate(said):
+        following = said[at + 1] if at + 1 < len(said) else ""
+        if word == "neither" or (word in _NOTHING and at <= 2 and following != "to"):
+            return True
+        if word == "no" and at <= 1 and following and following not in STOPWORDS | _AFTER_NO:
+            return True
+    return False
+
+
+def _is_left_as_it_is(clause: Sequence[str]) -> bool:
+    """ "leave the hound alone", "let it be", "leave it on", "the vents stay as they are", "that can wait"."""
+    if tuple(clause[-2:]) == ("can", "wait"):
+        return True
+    kept = len(clause) > 2 and clause[0] in ("leave", "let", "keep")
+    if kept and (clause[-1] in _UNTOUCHED or tuple(clause[-2:]) == ("as", "is")):
+        return True
+    if kept and clause[0] == "leave" and (clause[-1] in _AS_IT_STANDS or clause[-1].endswith("ing")):
+        return True
+    stays = kept or any(word in _STAYS for word in clause[:6])
+    return stays and any(tuple(clause[at : at + 3]) in _AS_IT_IS for at in range(1, len(clause) - 2))
+
+
+# --- how things are: "the bell is broken" may be meant for a tool that takes such things down ----------------
+
+_JOINTS: Final = words("statements.joints")
+_NEEDS: Final = word_set("should must need needs ought better wants want")
+
+
+def _without_joints(clause: Sequence[str]) -> list[str]:
+    said = [word for word in clause if word[:1].isalnum()]
+    while said and (said[0] in FILLERS or said[0] in _JOINTS):
+        said = said[1:]
+    return said
+
+
+_SEEMS: Final = word_set("looks seems appears sounds feels smells tastes")
+_DUE: Final = words("statements.due")
+_FALLING: Final = FILLERS | words("statements.falling")
+_NO_THING: Final = PREPOSITIONS | QUESTION_WORDS | word_set("i you we my our all what")
+_LONGEST_THING: Final = 7
+
+
+def tells_how_things_are(clause: Sequence[str], is_verb: IsVerb) -> bool:
+    """ "the bell is broken", "there is fog", "I think it is too dark in here"."""
+    said = _without_joints(clause)
+    if "please" in said:
+        return False
+    while said[:1] == ["that"]:
+        said = _without_joints(said[1:])
+    at = next((at for at in range(len(said)) if said[at] in ("is", "are") or _seems(said[at:])), 0)
+    return _is_thing(said[:at], is_verb) and _is_state(said[at + 1 :])
+
+
+def _is_thing(subject: Sequence[str], is_verb: IsVerb) -> bool:
+    """Tells if the words before "is" name a thing: "the water in the tub", and not "tell Ada the tub"."""
+    if not subject or len(subject) > _LONGEST_THING or subject[0] in _NO_THING:
+        return False
+    if any(is_verb(word) or word in _NEEDS for word in subject):
+        return False
+    alone = len(subject) == 1 or subject[0] in DETERMINERS
+    return alone or not (subject[0] in NOUNISH or any(word in VERBS - NOUNISH for word in subject))
+
+
+def _is_state(said: Sequence[str]) -> bool:
+    """Tells if the words after "is" say how a thing is, and not what is due or how much it shall be."""
+    if not said or said[0] in _DUE or "to" in said[:2] or not _NEEDS.isdisjoint(said):
+        return False
+    if any(word[0].isdecimal() or word in NUMBERS for word in said[:3]):
+        return False
+    acting = said[0].endswith("ing") and said[0] != "being"
+    return not acting or all(word in _FALLING for word in said[1:])
+
+
+def _seems(said: Sequence[str]) -> bool:
+    """ "looks tired", "lives in the attic"; not "looks at the clock", "sounds the horn"."""
+    follows = said[1] if len(said) > 1 else ""
+    return said[0] == "lives" or (said[0] in _SEEMS and follows not in PREPOSITIONS | DETERMINERS | PARTICLES)
+
+
+# --- small talk -----------------------------------------------------------------------------------------------
+
+_SMALL_TALK: Final = phrases("statements.small_talk")
+
+
+def is_small_talk(clause: Sequence[str]) -> bool:
+    """Tells if a whole clause is an answer, a greeting or an oath, and asks for nothing."""
+    rest = tuple(word for word in clause if word not in FILLERS)
+    return not rest or rest in _SMALL_TALK or tuple(clause) in _SMALL_TALK

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.english import lexicon
-from narratoria.narrator.english.beings import ANIMALS, names_animal, names_somebody
 from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.words import (
     DETERMINERS,
@@ -17,7 +16,6 @@ from narratoria.narrator.english.words import (
     split_name,
     stem,
     stems_of,
-    word_set,
 )
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
@@ -30,7 +28,27 @@ _PEOPLE: Final = stems_of("state.people")
 _THINGS: Final = stems_of("state.things")
 _LIVING: Final = lexicon.words("state.living")
 _LIFELESS: Final = lexicon.words("state.lifeless")
-_ONESELF: Final = word_set("player character hero heroine")
+PEOPLE: Final = stems_of("beings.people")
+ANIMALS: Final = stems_of("beings.animals")
+SHIPS: Final = stems_of("beings.ships")  # "she"
+
+
+def names_somebody(words: Sequence[str]) -> bool:
+    """Tells if stems name a person: "old woman", "captain of the guard"; not "guard post", not "king's crown"."""
+    return bool(words) and _head_noun(words) in PEOPLE
+
+
+def names_animal(words: Sequence[str]) -> bool:
+    """Tells if stems name an animal."""
+    return bool(words) and _head_noun(words) in ANIMALS
+
+
+def _head_noun(words: Sequence[str]) -> str:
+    """The noun of a name: before "of", and without a number behind it."""
+    named = list(words[: words.index("of")] if "of" in words[1:] else words)
+    while len(named) > 1 and (named[-1].isdecimal() or len(named[-1]) == 1):
+        named.pop()
+    return named[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,20 +158,13 @@ def _member(
         yield None, key, child, inside_thing
         return
     traits = frozenset(map(str, child))
-    firm = bool(path) or bool(traits & _LIFELESS) or _is_called_somebody(words)
+    firm = bool(path) or bool(traits & _LIFELESS)
     yield Entity(key, words, holders, firm, traits=traits), key, child, firm
     for name_key in (*_NAME_KEYS, *_KIND_KEYS):
         if isinstance(child.get(name_key), str):
             named = name_key in _NAME_KEYS
             words = tuple(split_name(child[name_key]))
             yield Entity(key, words, holders, firm=named, kind=not named, traits=traits), key, None, False
-
-
-def _is_called_somebody(words: Sequence[str]) -> bool:
-    """ "innkeeper" at the top of the state is a person; "player" and "guests" are what more is kept under."""
-    stems = tuple(stem(word) for word in words)
-    plural = bool(words) and words[-1].endswith("s") and not words[-1].endswith("ss")
-    return not plural and not _ONESELF & set(words) and (names_somebody(stems) or names_animal(stems))
 
 
 @dataclass(frozen=True, slots=True)

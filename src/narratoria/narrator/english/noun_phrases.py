@@ -29,9 +29,6 @@ class Phrase:
     owner: bool = False  # the pronoun is possessive: "its log"
     every: str = ""  # "both", "all", "every", "each": more than one is meant
     about: Mention | None = None  # of a quotation: a thing it speaks of
-    lead: Mention | None = (
-        None  # the thing it opens with, where the rest may be another: "the cubs some milk"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,10 @@ class Span:
             return span._two(mention.end, mention, extra.start, extra)
         if gives and (two := span._gift(mention)):
             return two
-        lead = span._lead() if gives and not mention and not self.prep else None
-        return [span._phrase(mention, every=_quantifier(self.tokens, span.start), lead=lead)]
+        return [span._phrase(mention, every=_quantifier(self.tokens, span.start))]
 
     def _gift(self, mention: Mention | None) -> list[Phrase]:
-        """Whom and what: "tell Mara hermit secrets", "feed everybody krill", "prescribe Rex meloxicam"; or none."""
+        """Two phrases, who gets it and what: "tell Mara hermit secrets", "feed everybody krill"; or none."""
         tokens, start, end = self.tokens, self.start, self.end
         if mention and mention.start > start and (whom := self._opens_with(mention.start)):
             return self._two(whom.end, whom, mention.start, mention)
@@ -83,11 +79,9 @@ class Span:
         rest = Phrase("", start, self.end, written(self.tokens, start, self.end), second)
         return [replace(self, end=end)._phrase(first), rest]
 
-    def _phrase(self, mention: Mention | None, every: str = "", lead: Mention | None = None) -> Phrase:
+    def _phrase(self, mention: Mention | None, every: str = "") -> Phrase:
         text = written(self.tokens, self.start, self.end)
-        return Phrase(
-            self.prep, self.start, self.end, text, mention, joined=self.joined, every=every, lead=lead
-        )
+        return Phrase(self.prep, self.start, self.end, text, mention, joined=self.joined, every=every)
 
     def _trimmed(self) -> Span:
         start, end = self.start, self.end
@@ -104,11 +98,6 @@ class Span:
         """The thing that the words up to `end` name to the last."""
         mention = self._find(self.start, end)
         return mention if mention and mention.end == end else None
-
-    def _lead(self) -> Mention | None:
-        """The thing that the words begin with, as long as it can be."""
-        cuts = range(self.end - 1, self.start, -1)
-        return next((one for cut in cuts if (one := self._opens_with(cut))), None)
 
 
 def _is_name_before_a_noun(tokens: Sequence[Token], start: int) -> bool:

@@ -211,12 +211,6 @@ class _Scanner:
         if word not in AUXILIARIES or word in PREPOSITIONS:
             return False
         self._end(at)
-        if self.verb in TO_SOMEBODY and _follows_another(self.phrases, at):
-            # "tell the colonel *runway 27 is closed*"
-            subject = self.phrases[-1]
-            whole = _clausal(self.tokens, subject.start, "")
-            self.phrases[-1] = replace(whole, quoted=True, about=subject.mention)
-            return True
         return False
 
     def _is_structure(self, at: int) -> bool:
@@ -270,16 +264,6 @@ def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
         or following in PREPOSITIONS
         or following in ("and", ",", "again", "the", "a", "an", "some")
         or following in PARTICLES
-    )
-
-
-def _follows_another(phrases: Sequence[Phrase], index: int) -> bool:
-    """Tells if a thing named right behind somebody ends at `index`."""
-    return (
-        len(phrases) > 1
-        and phrases[-1].end == index
-        and phrases[-2].end == phrases[-1].start
-        and not (phrases[-1].prep or phrases[-2].prep)
     )
 
 

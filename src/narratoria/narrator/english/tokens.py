@@ -106,7 +106,6 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
             or word in STOPWORDS
             or word in NUMBERS
             or any(known(form) for form in _forms(word))
-            or any(_is_reversed(word, prefix, stems) for prefix in ("un", "de", "dis", "re"))
         ):
             return word
         plain = (
@@ -117,12 +116,6 @@ def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable
         return nearest(word, story) or plain or word
 
     return mend
-
-
-def _is_reversed(word: str, prefix: str, stems: Collection[str]) -> bool:
-    """ "unclose" and "defuel" are no typos of "close" and "refuel"."""
-    rest = stem(word.removeprefix(prefix)) if word.startswith(prefix) else ""
-    return len(rest) > 2 and (rest in stems or f"re{rest}" in stems or bool(families(rest)))
 
 
 def _swapped(word: str, words: Collection[str]) -> bool:

@@ -10,7 +10,6 @@ from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.tokens import tokenize
 from narratoria.narrator.english.verbs import families, families_of
 from narratoria.narrator.english.words import (
-    DETERMINERS,
     OPPOSITES,
     PREPOSITIONS,
     STOPWORDS,
@@ -40,12 +39,9 @@ def fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
     """Fills a slot with the choice that the clause names, or with several that it lists."""
     shared = _shared_stems(slot.choices)
     found = [_named(slot, value, reading, filling.used, shared) for value in slot.choices]
-    found = [one for one in found if one.strength and not _comes_from(slot, reading, one.span.start)]
+    found = [one for one in found if one.strength]
     best = max(found, key=lambda one: one[:2], default=None)
     best = best or _choice_behind_a_name(slot, reading) or _choice_by_verb(slot, reading)
-    if best is None and "off" in slot.choices and _goes_out(reading):
-        at = [token.low for token in reading.tokens].index("out")
-        best = _Found(KNOWN, 1, "off", range(at, at + 1))
     if best is None:
         return
     filling.put(slot, best.value, min(best.strength, KNOWN), best.span)
@@ -68,17 +64,6 @@ def _named(slot: Slot, value: Any, reading: Reading, used: set[int], shared: set
     if strength and span[0] and reading.tokens[span[0] - 1].low in slot.preps | slot.hinted | {slot.name}:
         strength += 0.05  # "from savings to checking"
     return _Found(strength, len(words), value, span)
-
-
-def _comes_from(slot: Slot, reading: Reading, start: int) -> bool:
-    """ "from the pond" where the slot says whither: that is where it is now."""
-    at = start - 1
-    while at > 0 and reading.tokens[at].low in DETERMINERS:
-        at -= 1
-    known = slot.preps | slot.hinted
-    return (
-        at >= 0 and reading.tokens[at].low == "from" and bool(known & {"to", "into"}) and "from" not in known
-    )
 
 
 def _first(found: tuple[float, range]) -> float:
@@ -173,17 +158,4 @@ def _way(reading: Reading) -> set[str]:
     """ "on" or "off" where it says how something is to be: with the verb, or last."""
     last = [token.low for token in reading.tokens[-1:]]
     inside = [t.low for t in reading.tokens[reading.body :] if t.low == "off"]
-    out = ["off"] if _goes_out(reading) else []
-    return {word for word in [reading.particle, *last, *inside, *out] if word in WAYS}
-
-
-def _goes_out(reading: Reading) -> bool:
-    """ "lights out in the hall", "put the lamps out": off, where that is what can be said of it."""
-    words = [token.low for token in reading.tokens]
-    out = words.index("out") if "out" in words else 0
-    if not out or "on" in words or words[out + 1 : out + 2] == ["of"]:
-        return False
-    return out == 1 or reading.verb in _PUTS_OUT
-
-
-_PUTS_OUT: Final = word_set("put turn switch shut blow snuff")
+    return {word for word in [reading.particle, *last, *inside] if word in WAYS}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from narratoria.narrator.english.mood import is_small_talk
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.statements import is_small_talk
 from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.verbs import families, says_enough
 from narratoria.narrator.english.words import (
@@ -28,7 +28,6 @@ _NAMED: Final = 0.9  # a slot filled this firmly holds what the story knows
 _SENTENCE: Final = 3  # words that may mean a tool by their meaning alone,
 _NEAR: Final = 0.75  # where they are this near to what it is for, by both models together,
 _NEARER: Final = 0.86  # and fewer where they are this near
-_ROOT: Final = 5  # letters
 _SHORT: Final = 3  # letters: one of them mended, it may be any word
 
 
@@ -176,20 +175,7 @@ def _names_its_action(tool: ToolProfile, reading: Reading, filling: Filling, wor
     """Tells if the verb or another word of the clause is akin to one of the tool's."""
     if reading.verb and (stem(reading.verb) in tool.verbs or kinship(tool, reading, filling)[0]):
         return True
-    akin = any(families(word, reading.particle) & tool.families for word in words)
-    return akin or any(_is_of_one_root(word, tool) for word in words)
-
-
-def _is_of_one_root(word: str, tool: ToolProfile) -> bool:
-    """ "brighter", "brighten" of a tool that sets the brightness."""
-    choices = {
-        part
-        for slot in tool.slots
-        if slot.kind == "choice"
-        for v in slot.choices
-        for part in split_name(str(v))
-    }
-    return len(word) >= _ROOT and any(known.startswith(word[:_ROOT]) for known in tool.words | choices)
+    return any(families(word, reading.particle) & tool.families for word in words)
 
 
 def _is_word(token: Token) -> bool:

@@ -25,12 +25,9 @@ from narratoria.narrator.english.words import DETERMINERS, NOUNISH, PREPOSITIONS
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.filled_slots import Recent
 from narratoria.narrator.local.lists import (
-    alternatives,
-    leaves_over,
     left_out,
     pairs,
     spread,
-    with_tail,
     without,
 )
 from narratoria.narrator.local.spoken_of import SpokenOf
@@ -138,7 +135,6 @@ class Comprehension:
             if clause.excepts and 0 <= main < len(clauses):
                 exception = read(Clause((_THE, *clause.tokens)), self.finder)
                 self.left_out.setdefault(main, []).extend(left_out(exception))
-                clauses[main] = with_tail(clauses[main], exception)
 
     def _read(self, index: int) -> Reading:
         """A clause; where it only goes on with the one before ("also the cellar"), with the verb of that."""
@@ -268,7 +264,6 @@ class Comprehension:
         for candidate in ranked:
             if mood is not Mood.ORDER and mood not in candidate.tool.answers:
                 continue  # a question about an action is not the action; what tells may answer it
-            wanting = self._is_wanting(candidate, reading, mood)
             # What means a disabled tool, undoes this one or gives it what it cannot take, is not handed to the
             # next best: that would do something else altogether.
             if candidate.opposite or candidate.alien or self.is_disabled(candidate.tool.card):
@@ -276,21 +271,14 @@ class Comprehension:
             if not candidate.grounded:
                 continue
             meant = self.knowledge.outweighs(candidate)
-            if meant and not wanting and not (passed_over and candidate.leaves_words_over):
+            if meant and not candidate.is_wanting and not (passed_over and candidate.leaves_words_over):
                 return candidate
-            passed_over |= meant and wanting
-            if wanting and (meant or stem(reading.verb) in candidate.tool.verbs):
+            passed_over |= meant and candidate.is_wanting
+            if candidate.is_wanting and (meant or stem(reading.verb) in candidate.tool.verbs):
                 self.almost.append(candidate)
-            if candidate.names_the_action or not (meant or wanting):
+            if candidate.names_the_action or not (meant or candidate.is_wanting):
                 return None
         return None
-
-    def _is_wanting(self, candidate: Candidate, reading: Reading, mood: Mood) -> bool:
-        """Tells if a tool cannot be called with what the clause says."""
-        filling, tool = candidate.filling, candidate.tool
-        if mood is Mood.ORDER and (either := alternatives(reading, filling, tool.slots)):
-            filling.unfit.append(f"Which of them do you mean: {either}?")
-        return bool(filling.missing or filling.unfit or not tool.accepts(filling.input))
 
     def _recent(self) -> Recent:
         return self.spoken_of.recent(self.scene.kinds, self.scene.people)
@@ -305,7 +293,7 @@ class Comprehension:
         inputs = without(
             spread(best.tool.slots, best.filling), self.left_out.get(index, ()), best.filling, reading
         )
-        if inputs is None or self._leaves_over(reading, best):
+        if inputs is None:
             self.unknown.append(clause)
             return
         for values in inputs:
@@ -317,11 +305,6 @@ class Comprehension:
             return
         source = self.steps[-1].clause if best.filling.refers and before else None
         self.steps.append(Step(index, calls, source))
-
-    def _leaves_over(self, reading: Reading, best: Candidate) -> bool:
-        return leaves_over(
-            reading, spread(best.tool.slots, best.filling), best.filling, self._recent(), best.tool.slots
-        )
 
     def _repeats(self, call: PlannedCall) -> bool:
         """The last call over again: to lie down and sleep is one rest."""

@@ -26,8 +26,7 @@ class Recent:
     )  # stem → the things of that kind in state
     said: tuple[str, ...] = ()  # of `things`, those spoken of in this prompt
     people: frozenset[str] = frozenset()  # of the things in state, those that are somebody
-    groups: tuple[tuple[str, ...], ...] = ()  # what was named together in this prompt
-    past_groups: tuple[tuple[str, ...], ...] = ()  # and in the turns before
+    groups: tuple[tuple[str, ...], ...] = ()  # what was named together
 
     def of_kind(self, words: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value for word in words for value in self.kinds.get(word, ())))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
@@ -17,10 +17,9 @@ from narratoria.narrator.english.words import (
     PREPOSITIONS,
     content_stems,
     split_name,
-    stem,
     word_set,
 )
-from narratoria.narrator.local.filled_slots import Filling, Recent
+from narratoria.narrator.local.filled_slots import Filling
 from narratoria.narrator.local.tool_profiles import Slot
 
 _JOINTS: Final = word_set("and , & plus but")
@@ -49,19 +48,6 @@ def named_together(reading: Reading) -> list[tuple[str, ...]]:
 
 
 # --- all but one ---------------------------------------------------------------------------------------
-
-
-def with_tail(clause: Clause, exception: Reading) -> Clause:
-    """ "water every bed except the roses with 5 litres": the litres belong to what is done."""
-    named = left_out(exception)
-    end = named[-1].end if named else 0
-    if any(end in range(phrase.start, phrase.end) for phrase in exception.phrases):
-        return replace(clause, tokens=(*clause.tokens, *exception.tokens[end:]))  # "… except Rex oats"
-    for phrase in exception.phrases[1:]:
-        if phrase.prep not in ("", "of") and not phrase.joined:
-            start = next(at for at in range(phrase.start, -1, -1) if exception.tokens[at].low == phrase.prep)
-            return replace(clause, tokens=(*clause.tokens, *exception.tokens[start:]))
-    return clause
 
 
 def left_out(exception: Reading) -> list[Phrase]:
@@ -191,7 +177,7 @@ def _is_given(inside: Sequence[Phrase], reading: Reading) -> bool:
     behind = len(inside) == 2 and not (inside[1].prep or inside[1].joined)
     between = reading.tokens[first.end : inside[1].start] if behind else ()
     near = behind and all(token.low in DETERMINERS for token in between)
-    return not first.prep and (bool(first.mention and near) or first.lead is not None)
+    return not first.prep and bool(first.mention and near)
 
 
 def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
@@ -201,58 +187,3 @@ def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
         if token.low in PARTICLES and following.low in PREPOSITIONS and not token.quoted:
             return (token,)
     return ()
-
-
-def leaves_over(
-    reading: Reading,
-    inputs: Sequence[Mapping[str, Any]],
-    filling: Filling,
-    recent: Recent,
-    slots: Sequence[Slot],
-) -> bool:
-    """Tells if a list goes on with what a slot could hold and none does: it was meant for something."""
-    if sum(len(filling.lists.get(slot.name, ())) > 1 for slot in slots if slot.kind != "texts") > 1:
-        return True  # two lists, and nothing says which goes with which
-    joints = _joints(reading)
-    if not joints:
-        return False
-    taken = {str(value) for values in inputs for value in values.values()}
-    things = {value for slot in slots for value in recent.of_kind(slot.words)} - taken
-    if any(_is_listed(phrase, joints[0], reading, filling) for phrase in _naming(reading, things)):
-        return True
-    choices = [str(value) for slot in slots if slot.kind == "choice" for value in slot.choices]
-    rest = {reading.stems[at] for at in range(reading.body, len(reading.stems)) if at not in filling.used}
-    return any(value not in taken and stem(value) in rest for value in choices if value.isalpha())
-
-
-def _naming(reading: Reading, things: Collection[str]) -> list[Phrase]:
-    return [phrase for phrase in reading.phrases if phrase.mention and phrase.mention.entity.value in things]
-
-
-def _is_listed(phrase: Phrase, joint: int, reading: Reading, filling: Filling) -> bool:
-    """Tells if a phrase stands in a list, or free before it; not where it says whence."""
-    whither = any(other.prep in ("to", "into") for other in reading.phrases)
-    if whither and phrase.prep == "from" and not phrase.joined:
-        return False
-    free = not phrase.prep and filling.used.isdisjoint(range(phrase.start, phrase.end))
-    return phrase.start > joint or free
-
-
-# --- one or the other ----------------------------------------------------------------------------------
-
-
-def alternatives(reading: Reading, filling: Filling, slots: Sequence[Slot]) -> str:
-    """The things a clause leaves a choice between, "Rex or Juno", as it says them; "" where it leaves none."""
-    choices = {stem(str(v)) for slot in slots if slot.kind == "choice" for v in slot.choices}
-
-    def is_held(phrase: Phrase) -> bool:
-        span = range(phrase.start, phrase.end)
-        return not phrase.clausal and any(at in filling.used or reading.stems[at] in choices for at in span)
-
-    for at, token in enumerate(reading.tokens[:-1]):
-        if token.low == "or" and not token.quoted and at > reading.body:
-            one = next((p for p in reading.phrases if p.end == at), None)
-            other = next((p for p in reading.phrases if p.start > at and p.joined), None)
-            if one and other and is_held(one) and is_held(other):
-                return f"{one.text} or {other.text}"
-    return ""

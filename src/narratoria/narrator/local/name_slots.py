@@ -6,21 +6,15 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from narratoria.narrator.english.beings import names_somebody
-from narratoria.narrator.english.dictation import is_telling
 from narratoria.narrator.english.noun_phrases import EVERYTHING, Phrase
-from narratoria.narrator.english.numerals import SECONDS
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.words import AUXILIARIES, STOPWORDS, stem, word_set
-from narratoria.narrator.local.clause_features import is_its_action
+from narratoria.narrator.english.words import AUXILIARIES, STOPWORDS, word_set
 from narratoria.narrator.local.filled_slots import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
-from narratoria.narrator.local.pronouns import doubt_about, is_of_its_kind, meant_by, meant_together
+from narratoria.narrator.local.pronouns import is_of_its_kind, meant_by, meant_together
 from narratoria.narrator.local.slot_roles import Roles
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
-_INDEFINITE: Final = word_set(
-    "something anything nothing somebody someone anybody anyone nobody whatever whoever somewhere anywhere nowhere"
-)
+_INDEFINITE: Final = word_set("something anything nothing somebody someone anybody anyone everything")
 _LEAST: Final = 0.95  # what a phrase must score to fill a slot that is optional
 
 
@@ -52,13 +46,7 @@ class _TextFiller:
         self.reading = reading = replace(reading, phrases=cut)
         self.slots = [slot for slot in tool.slots if slot.kind in ("text", "texts")]
         self.lead = next((slot for slot in self.slots if slot.required), self.slots[0])
-        counts = any(slot.kind == "number" for slot in tool.slots)
-        self.phrases = [
-            phrase
-            for phrase in cut
-            if not _spoken_for(phrase, reading, filling)
-            and not (counts and _is_number(phrase, tool, reading))
-        ]
+        self.phrases = [phrase for phrase in cut if not _spoken_for(phrase, reading, filling)]
         self.roles = Roles(tool, reading, self.slots, self.lead, alike)
         self.taken: list[Phrase] = []
         self.chosen: dict[str, Phrase] = {}
@@ -89,7 +77,7 @@ class _TextFiller:
     def _is_open(self, offer: _Offer) -> bool:
         """Tells if a slot may still take a phrase, and the phrase fits well enough."""
         score, _, slot, phrase = offer
-        if slot.name in self.filling.input or self._is_taken(phrase) or self._names_nothing(phrase, slot):
+        if slot.name in self.filling.input or self._is_taken(phrase):
             return False
         if score < (0.0 if slot.required else _LEAST) or (phrase.joined and not slot.required):
             return False
@@ -98,11 +86,6 @@ class _TextFiller:
 
     def _place(self, slot: Slot, phrase: Phrase) -> None:
         """Puts a phrase into a slot, unless it names nothing that the slot may hold."""
-        if phrase.pronoun:
-            doubt = doubt_about(phrase.pronoun, slot, self.recent, self.filling, self.reading)
-            if doubt:
-                self.filling.unfit.append(doubt)
-                return
         value, strength = self._value(phrase, slot)
         if value is None:
             return
@@ -124,27 +107,6 @@ class _TextFiller:
         if slot.kind == "texts":
             self._follow_list(slot, phrase)
 
-    def _names_nothing(self, phrase: Phrase, slot: Slot) -> bool:
-        """Tells if a phrase has no name or words for a slot: "something", "was going", "to feed the cat"."""
-        mention, reading = phrase.mention, self.reading
-        if mention and slot.quoted and not reading.verb and names_somebody(mention.entity.stems):
-            return True  # "who is the guard?" has no words to be read or said in it
-        if phrase.quoted or phrase.pronoun or mention:
-            return False
-        if phrase.clausal:
-            return self._is_purpose(phrase, slot)
-        if phrase.text == EVERYTHING and self.recent.kinds and not slot.quoted:
-            return not is_its_action(self.tool, reading) or not self._all_of(phrase, slot)
-        if phrase.text.casefold() in _INDEFINITE:
-            return True
-        one = phrase.end - phrase.start == 1 and phrase.start > 0
-        return one and phrase.text.endswith("ing") and reading.tokens[phrase.start - 1].low in AUXILIARIES
-
-    def _is_purpose(self, phrase: Phrase, slot: Slot) -> bool:
-        """ "… to feed the cat" says what for, where somebody is asked for, or the verb is the tool's again."""
-        again = stem(phrase.text.split(" ")[0]) in self.tool.verbs and not slot.quoted
-        return phrase.prep == "to" and not slot.clausal and (slot.person or again)
-
     def _fill_the_other(self) -> None:
         """ "feed Rex some fish": the one object left over is the one thing more that may be said."""
         slots = [slot for slot in self.slots if slot.name not in self.filling.input and slot.kind == "text"]
@@ -152,7 +114,6 @@ class _TextFiller:
             phrase
             for phrase in self.phrases
             if not (phrase.owner or phrase.clausal or self._is_taken(phrase))
-            and not self._names_nothing(phrase, self.lead)
         ]
         if len(slots) != 1 or len(left) != 1 or not self.taken or slots[0].quoted or slots[0].required:
             return
@@ -182,6 +143,13 @@ class _TextFiller:
 
     def _follow_list(self, slot: Slot, phrase: Phrase) -> None:
         """Adds the other members of the list that `phrase` is in: "the cup, the rope and the bread"."""
+        members = self._members(phrase)
+        if len(members) > 1 and any(
+            t.low == "or" for t in self.reading.tokens[phrase.end : members[-1].start]
+        ):
+            named = " or ".join(member.text for member in members)
+            self.filling.unfit.append(f"Which of them do you mean: {named}?")
+            return
         several = self._all_of(phrase, slot) if phrase.every else ()
         if not several and phrase.pronoun:
             several = meant_together(phrase.pronoun, slot, self.recent, self.filling, self.reading)
@@ -189,7 +157,7 @@ class _TextFiller:
             self._list(slot, list(several), list(several))
             return
         values: list[Any] = []
-        for other in self._members(phrase):
+        for other in members:
             value = self.filling.input[slot.name] if other is phrase else self._value(other, slot)[0]
             if value is None or (slot.kind == "text" and not is_of_its_kind(slot, value, self.recent)):
                 continue
@@ -239,8 +207,10 @@ class _TextFiller:
             return None, 0.0  # there are not two of them
         if slot.quoted and phrase.mention and _is_spoken_of(phrase, reading):
             return None, 0.0  # "… that Otto is ill": his name is not all that is to be written
-        if phrase.mention and not (slot.quoted and _says_more(phrase, reading)):
+        if phrase.mention:
             return phrase.mention.entity.value, KNOWN
+        if phrase.text.casefold() in _INDEFINITE:
+            return None, 0.0
         words = zip(range(phrase.start, phrase.end), phrase.text.split(" "), strict=False)
         return " ".join(word for at, word in words if at not in self.filling.used) or None, WORDS
 
@@ -261,23 +231,13 @@ def _is_known(phrase: Phrase) -> bool:
 
 def _without_the_rest(phrase: Phrase, reading: Reading, filling: Filling) -> Phrase:
     """ "feed the cubs milk": where the milk fills a slot, what is left are the cubs."""
-    lead = phrase.lead
-    end = (
-        lead.end
-        if lead
-        else next((at for at in range(phrase.start, phrase.end) if at in filling.used), phrase.end)
-    )
-    apart = phrase.lead or not (phrase.mention or phrase.quoted or phrase.pronoun or phrase.clausal)
-    rest = range(end, phrase.end)
-    if (
-        not apart
-        or end == phrase.start
-        or not rest
-        or not all(_is_accounted_for(at, reading, filling) for at in rest)
-    ):
+    if phrase.mention or phrase.quoted or phrase.pronoun or phrase.clausal:
         return phrase
-    words = " ".join(phrase.text.split(" ")[: end - phrase.start])
-    return replace(phrase, end=end, text=words, mention=lead, lead=None)
+    end = next((at for at in range(phrase.start, phrase.end) if at in filling.used), phrase.end)
+    rest = range(end, phrase.end)
+    if end == phrase.start or not rest or not all(_is_accounted_for(at, reading, filling) for at in rest):
+        return phrase
+    return replace(phrase, end=end, text=" ".join(phrase.text.split(" ")[: end - phrase.start]))
 
 
 def _is_accounted_for(at: int, reading: Reading, filling: Filling) -> bool:
@@ -308,25 +268,8 @@ def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
     """Tells if every word of it that carries meaning already filled a slot."""
     if phrase.quoted or phrase.pronoun or phrase.clausal or phrase.text == EVERYTHING:
         return False
-    rest = [i for i in range(phrase.start, phrase.end) if i not in filling.used]
-    return not any(reading.tokens[i].low not in STOPWORDS for i in rest)
-
-
-def _is_number(phrase: Phrase, tool: ToolProfile, reading: Reading) -> bool:
-    """Tells if it is nothing but a number and its unit: where a tool counts something, that is no name."""
-    units = {
-        w for slot in tool.slots if slot.kind == "number" for w in slot.words | slot.described
-    } | SECONDS.keys()
-    numbers = {at for q in reading.quantities for at in range(q.start, q.end + (q.unit in units))}
-    return not phrase.mention and not phrase.quoted and set(range(phrase.start, phrase.end)) <= numbers
+    return all(_is_accounted_for(at, reading, filling) for at in range(phrase.start, phrase.end))
 
 
 def _is_spoken_of(phrase: Phrase, reading: Reading) -> bool:
     return phrase.end < len(reading.tokens) and reading.tokens[phrase.end].low in AUXILIARIES
-
-
-def _says_more(phrase: Phrase, reading: Reading) -> bool:
-    """ "log Sheldon off his food": words to be written are not cut down to the thing they speak of."""
-    named = range(phrase.mention.start, phrase.mention.end) if phrase.mention else range(0)
-    rest = set(range(phrase.start, phrase.end)) - set(named)
-    return is_telling(reading.verb) and any(reading.tokens[at].low not in STOPWORDS for at in rest)

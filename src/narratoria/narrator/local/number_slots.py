@@ -7,15 +7,10 @@ from typing import Any, Final
 
 from narratoria.narrator.english.numerals import MEASURES, SECONDS, Quantity
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.words import split_name, stem, stem_set, word_set
+from narratoria.narrator.english.words import split_name, stem, stem_set
 from narratoria.narrator.local.filled_slots import KNOWN, WORDS, Filling
-from narratoria.narrator.local.relative_amounts import only_sets
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
-_LIST_WORDS: Final = word_set("and , & plus one another for in a an the of to at")
-_STARTS: Final = stem_set("from start begin first minimum min earliest since")
-_STOPS: Final = stem_set("to end stop until last maximum max latest")
-_NOT_BEFORE: Final = {1: ("to", "until", "till", "before"), -1: ("from", "since", "after")}  # by start or end
 _TIMES_OVER: Final = stem("times")
 _TIMES: Final = stem_set("time hour clock when start")
 
@@ -35,15 +30,13 @@ def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
     for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
         if slot.name in filling.input or quantity.start in taken or score < 0:
             continue
-        changes = only_sets(tool, slot, quantity, reading)
-        if changes or not quantity.clear or not _fits(slot.schema, value):
-            refused.append((slot, quantity, _complaint(slot, quantity, value, reading, changes=changes)))
+        if not quantity.clear or not _fits(slot.schema, value):
+            refused.append((slot, quantity, _complaint(slot, quantity, value, reading)))
             continue
         taken.add(quantity.start)
         strength = KNOWN if score >= 1.0 else WORDS  # a number without its unit may count anything
         filling.put(slot, _plain(slot, value), strength, range(quantity.start, quantity.end))
         _use_unit(slot, quantity, reading, filling)
-        _follow_list(slot, quantity, reading, filling, taken)
     for slot, quantity, complaint in refused:
         if slot.name not in filling.input and quantity.start not in taken:
             filling.unfit.append(complaint)
@@ -77,41 +70,9 @@ def _use_unit(slot: Slot, quantity: Quantity, reading: Reading, filling: Filling
         filling.used.add(unit)
 
 
-def _follow_list(slot: Slot, first: Quantity, reading: Reading, filling: Filling, taken: set[int]) -> None:
-    """ "5 and 10 minutes", "one for 5 minutes and one for 10": several values for the one slot."""
-    if first.before in ("between", "from"):
-        return
-    values = [filling.input[slot.name]]
-    last = first
-    for quantity in reading.quantities[reading.quantities.index(first) + 1 :]:
-        between = reading.tokens[last.end : quantity.start]
-        joined = any(token.low in ("and", ",", "&", "plus") for token in between)
-        loose = any(
-            token.low not in _LIST_WORDS and stem(token.low) not in (last.unit, quantity.unit)
-            for token in between
-        )
-        value = _converted(slot, quantity)
-        if (
-            not joined
-            or loose
-            or quantity.unit != last.unit
-            or not (quantity.clear and _fits(slot.schema, value))
-        ):
-            break
-        taken.add(quantity.start)
-        filling.used.update(range(quantity.start, quantity.end))
-        _use_unit(slot, quantity, reading, filling)
-        values.append(_plain(slot, value))
-        last = quantity
-    if len(values) > 1:
-        filling.lists[slot.name] = values
-
-
-def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading, *, changes: bool) -> str:
+def _complaint(slot: Slot, quantity: Quantity, value: float, reading: Reading) -> str:
     what = str(slot.schema.get("description") or " ".join(split_name(slot.name))).rstrip(".?")
     said = _written(range(quantity.start, quantity.end), reading)
-    if changes:
-        return f"“{said}” is how much it is to change, and it can only be set outright: {what}?"
     if not quantity.clear:
         return f"I am not sure which number “{said}” is: {what}?"
     low = slot.schema.get("minimum", slot.schema.get("exclusiveMinimum"))
@@ -134,18 +95,10 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
     counted = quantity.unit and quantity.unit not in words | MEASURES and quantity.end < len(reading.tokens)
     if counted and slot.words & MEASURES and reading.tokens[quantity.end].low.endswith("s"):
         return -1.0  # "two tablets" are no milligrams
+    if quantity.before == "by" and "by" not in slot.preps | slot.hinted:
+        return -1.0  # "raise it by three degrees": three is not what it is set to
     if near & words or (near & SECONDS.keys() and words & SECONDS.keys()):
         score += 1.0
-    name = {stem(word) for word in split_name(slot.name)}
-    ranged = any(q.before in ("from", "between") for q in reading.quantities) and len(reading.quantities) > 1
-    if ranged:
-        opens = quantity.before in ("from", "between")
-        if name & _STARTS:
-            score += 0.8 if opens else -0.8
-        elif name & _STOPS:
-            score += -0.8 if opens else 0.8
-    elif quantity.before in _NOT_BEFORE.get(bool(name & _STARTS) - bool(name & _STOPS), ()):
-        score -= 0.5
     return score
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from narratoria.narrator.english.beings import ANIMALS, PEOPLE, SHIPS
 from narratoria.narrator.english.dictation import TO_SOMEBODY, is_telling
-from narratoria.narrator.english.named_things import is_being
+from narratoria.narrator.english.named_things import ANIMALS, PEOPLE, SHIPS, is_being
 from narratoria.narrator.english.noun_phrases import EVERYTHING, Phrase
 from narratoria.narrator.english.phrases import GIVES, Reading
 from narratoria.narrator.english.words import split_name, stem, stem_set, word_set
@@ -18,9 +17,6 @@ ANYTHING: Final = stem_set("object thing item target subject name")  # kinds of 
 _SOMEBODY: Final = word_set("he him his she her")
 _SHE: Final = word_set("she her")
 _TOGETHER: Final = word_set("they them their these those both")
-_COLLECTIVE: Final = word_set(
-    "pair couple twins trio herd flock crew team gang pack set group band swarm school staff"
-)
 
 
 def is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
@@ -32,47 +28,18 @@ def is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
 def meant_together(
     pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading
 ) -> tuple[str, ...]:
-    """The things that "them" stands for in this slot; none where it stands for one ("the matches") or for nothing."""
-    if pronoun not in _TOGETHER:
-        return ()
-    said, kind = _said_of_kind(slot, recent, filling, reading)
-    for group in reversed(recent.groups or (() if said else recent.past_groups)):
-        fits = tuple(one for one in group if one not in _elsewhere(slot, filling, reading))
-        fits = tuple(one for one in fits if not kind or one in kind)
+    """The last list that "them" can stand for in this slot; none where it stands for one or for nothing."""
+    kind = recent.of_kind(slot.words - ANYTHING)
+    elsewhere = _elsewhere(slot, filling, reading)
+    for group in reversed(recent.groups if pronoun in _TOGETHER else ()):
+        fits = tuple(one for one in group if one not in elsewhere and (not kind or one in kind))
         if len(fits) > 1:
-            one_of_many = bool(said) and said[-1] not in group and _is_plural(said[-1])
-            return () if one_of_many else fits
-    return said if kind and len(said) > 1 else ()
-
-
-def doubt_about(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str:
-    """A question where "them" may be the last thing alone: "feed Rex. Feed the cats. Brush them." """
-    if pronoun in _SOMEBODY and meant_by(pronoun, slot, recent, filling, reading) is None:
-        return nobody_meant(pronoun)
-    several = meant_together(pronoun, slot, recent, filling, reading)
-    one_by_one = bool(several) and not recent.groups and several[-1] in recent.said
-    if not one_by_one or not _is_plural(several[-1]):
-        return ""
-    names = [" ".join(split_name(one)) for one in several]
-    return f"I am not sure what “{pronoun}” stands for: {' and '.join(names)}, or {names[-1]} alone?"
-
-
-def nobody_meant(pronoun: str) -> str:
-    return f"I am not sure who “{pronoun}” is."
-
-
-def stray_somebody(reading: Reading, recent: Recent, used: set[int]) -> str:
-    """The "him" or "her" of a clause that no slot took, where it is given something or there is nobody it could be."""
-    for phrase in reading.phrases:
-        if phrase.pronoun in _SOMEBODY and not phrase.owner and phrase.start not in used:
-            known = any(_is_somebody(thing, recent) or _is_ship(thing, recent) for thing in recent.things)
-            if reading.verb in GIVES or not known:
-                return phrase.pronoun
-    return ""
+            return fits
+    return ()
 
 
 def left_out_of_a_gift(reading: Reading, tool: ToolProfile, filling: Filling) -> str:
-    """Whoever is given or told something in words that a tool leaves aside, or takes for a thing.
+    """The one who is given or told something in words that a tool leaves aside, or takes for a thing.
 
     "Give the candle to Mira" lights no candle, and "give the key to the guard" unlocks no guard.
     """
@@ -117,25 +84,9 @@ def _is_ship(thing: str, recent: Recent) -> bool:
     return any(thing in recent.kinds.get(kind, ()) for kind in SHIPS)
 
 
-def _said_of_kind(
-    slot: Slot, recent: Recent, filling: Filling, reading: Reading
-) -> tuple[tuple[str, ...], set[str]]:
-    """The things spoken of in this prompt that may stand in the slot, and all there are of the slot's kind."""
-    kind = set(recent.of_kind(slot.words - ANYTHING))
-    elsewhere = _elsewhere(slot, filling, reading)
-    said = (thing for thing in recent.said if thing not in elsewhere and (not kind or thing in kind))
-    return tuple(dict.fromkeys(said)), kind
-
-
 def _elsewhere(slot: Slot, filling: Filling, reading: Reading) -> set[str]:
     taken = {str(value) for name, value in filling.input.items() if name != slot.name}
     return taken | {phrase.mention.entity.value for phrase in reading.phrases if phrase.mention}
-
-
-def _is_plural(thing: str) -> bool:
-    """ "the matches", "the penguin pair": one thing that is spoken of as several."""
-    last = (split_name(thing) or [""])[-1]
-    return last in _COLLECTIVE or (last.endswith("s") and not last.endswith("ss"))
 
 
 def meant_by(pronoun: str, slot: Slot, recent: Recent, filling: Filling, reading: Reading) -> str | None:

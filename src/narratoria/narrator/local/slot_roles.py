@@ -53,9 +53,7 @@ class Roles:
         if prep in slot.hinted:
             return 0.8
         others = (other.preps | other.hinted for other in self.slots if other is not slot)
-        score = -0.6 if not phrase.quoted and any(prep in known for known in others) else 0.0
-        # "from the pond to the shed": that is where it is now
-        return score - (1.0 if prep == "from" and _says_whither(self.reading) else 0.0)
+        return -0.6 if not phrase.quoted and any(prep in known for known in others) else 0.0
 
     def _by_name(self, slot: Slot, phrase: Phrase, stems: set[str]) -> float:
         mention = phrase.mention
@@ -113,10 +111,6 @@ def _is_the_tools_own(
     if not phrase.mention or prep in known or phrase.mention.entity.stems[-1] not in tool.fixed - slot.words:
         return False
     return any(not one.prep and not one.owner and not one.clausal for one in reading.phrases)
-
-
-def _says_whither(reading: Reading) -> bool:
-    return any(phrase.prep in ("to", "into") and not phrase.clausal for phrase in reading.phrases)
 
 
 def _role(phrase: Phrase, reading: Reading) -> str:

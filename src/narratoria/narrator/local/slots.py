@@ -11,14 +11,7 @@ from narratoria.narrator.local.choice_slots import fill_choice, fill_flag
 from narratoria.narrator.local.filled_slots import GUESS, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.local.name_slots import fill_texts
 from narratoria.narrator.local.number_slots import account_for_numbers, fill_numbers, fill_times
-from narratoria.narrator.local.pronouns import (
-    ANYTHING,
-    left_out_of_a_gift,
-    meant_by,
-    meant_together,
-    nobody_meant,
-    stray_somebody,
-)
+from narratoria.narrator.local.pronouns import ANYTHING, left_out_of_a_gift, meant_by, meant_together
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _SAYS_THE_SAME: Final = 0.8
@@ -43,8 +36,6 @@ def fill(tool: ToolProfile, reading: Reading, recent: Recent, alike: Likeness) -
         if slot.name not in filling.input and slot.required:
             filling.missing.append(slot.name)
     account_for_numbers(reading, filling)
-    if tool.slots and not filling.unfit and (whom := stray_somebody(reading, recent, filling.used)):
-        filling.unfit.append(nobody_meant(whom))  # "give him the apple" is not to take it
     if tool.slots and not filling.unfit and (whom := left_out_of_a_gift(reading, tool, filling)):
         filling.unfit.append(f"I do not know how to do that for “{whom}”.")
     return filling

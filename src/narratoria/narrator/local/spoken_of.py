@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from narratoria.narrator.english.clauses import split_clauses, tokenize
-from narratoria.narrator.english.dictation import is_statement
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import Reading, read
 from narratoria.narrator.local.filled_slots import Recent
@@ -24,11 +23,10 @@ class SpokenOf:
         self.things: list[str] = []
         self.values: list[str] = []
         self.groups: list[tuple[str, ...]] = []  # things named together, for "them"
-        self.past_groups: list[tuple[str, ...]] = []
         for prompt in past:
             for clause in split_clauses(tokenize(prompt)):
                 reading = read(clause, finder)
-                self.past_groups += named_together(reading)
+                self.groups += named_together(reading)
                 named = (phrase.mention.entity for phrase in reading.phrases if phrase.mention)
                 self.things += [entity.value for entity in named if entity.firm]
         self._before = len(self.things)
@@ -40,15 +38,8 @@ class SpokenOf:
 
     def recent(self, kinds: Mapping[str, tuple[str, ...]], people: frozenset[str]) -> Recent:
         """All of it, as slots are filled from it."""
-        return Recent(
-            tuple(self.things),
-            tuple(self.values),
-            kinds,
-            tuple(self.said),
-            people,
-            tuple(self.groups),
-            tuple(self.past_groups),
-        )
+        said, groups = tuple(self.said), tuple(self.groups)
+        return Recent(tuple(self.things), tuple(self.values), kinds, said, people, groups)
 
     def add(self, reading: Reading, chosen: Candidate | None) -> None:
         """Adds the things of a clause, and the values of the call it became."""
@@ -68,7 +59,7 @@ class SpokenOf:
         spans, given = chosen.filling.spans, chosen.filling.input
         for slot in sorted(chosen.tool.slots, key=lambda slot: means.isdisjoint(spans.get(slot.name, ()))):
             value = given.get(slot.name)
-            if isinstance(value, str) and not is_statement(value):
+            if isinstance(value, str):
                 self.values.append(value)
                 if slot.kind == "text" and not slot.quoted:
                     self.things.append(value)

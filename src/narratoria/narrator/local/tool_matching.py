@@ -15,7 +15,6 @@ from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import families, families_of, says_enough
 from narratoria.narrator.english.words import HARMFUL, split_name, stem, stem_set
 from narratoria.narrator.local.clause_features import (
-    LIGHTEST,
     grounds,
     kinship,
     misplaced_object,
@@ -72,7 +71,6 @@ _CLOSER: Final = 4  # tools that are compared once more,
 _LEAD: Final = 1.2  # unless one is this far ahead of all others
 _ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
 _BREAKS: Final = families_of(("destroy",))
-_ATTACKS: Final = families_of(("attack",))
 _VAGUE: Final = stem_set("try let point word roll go take like please have start begin")
 
 
@@ -101,6 +99,12 @@ class Candidate:
         """Tells if the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
         named = self.features[FEATURES.index("verb")] == 1.0 or self.features[FEATURES.index("akin")]
         return bool(named) and self.plain_action
+
+    @property
+    def is_wanting(self) -> bool:
+        """Tells if the tool cannot be called with what the clause says."""
+        filling = self.filling
+        return bool(filling.missing or filling.unfit or not self.tool.accepts(filling.input))
 
     @property
     def leaves_words_over(self) -> bool:
@@ -196,21 +200,11 @@ class _Look:
         reading = self.reading
         features = self._features(at, tool, filling)
         alien = self.mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
-        opposite = _undoes(reading, tool) and not _says_no(tool, filling)
+        opposite = _undoes(reading, tool)
         plain = says_enough(reading.verb, reading.particle)
         near = features[FEATURES.index("meant")] + features[FEATURES.index("likeness")]
-        grounded = grounds(tool, reading, filling, near) and not self._is_anothers(tool)
+        grounded = grounds(tool, reading, filling, near)
         return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
-
-    def _is_anothers(self, tool: ToolProfile) -> bool:
-        """Tells if the verb is a blow that another tool deals: "attack the gate" is not to open it."""
-        verb = self.reading.verb
-        if self.mood is not Mood.ORDER or verb in LIGHTEST or stem(verb) in tool.words:
-            return False
-        own = families(verb, self.reading.particle)
-        if not own & _ATTACKS or own & (tool.families | tool.hints):
-            return False
-        return any(own & _ATTACKS & one.families for one in self.index.tools if one.usable)
 
     def closer(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The likeliest, first of all, compared once more, with the things of the clause called by their slots."""
@@ -277,15 +271,6 @@ def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
 
 def _undoes(reading: Reading, tool: ToolProfile) -> bool:
     return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.actions)
-
-
-def _says_no(tool: ToolProfile, filling: Filling) -> bool:
-    """A flag that the clause's own words set to false: the tool does the opposite too."""
-    return any(
-        filling.input.get(slot.name) is False and filling.strength.get(slot.name, 0.0) >= 1.0
-        for slot in tool.slots
-        if slot.kind == "flag"
-    )
 
 
 def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Sequence[float]) -> bool:

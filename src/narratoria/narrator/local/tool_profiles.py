@@ -19,7 +19,6 @@ from narratoria.narrator.english.words import (
     PREPOSITIONS,
     STOPWORDS,
     content_stems,
-    is_past,
     split_name,
     stem,
     stem_set,
@@ -261,7 +260,6 @@ def _slot(
             frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
             - {"to", "of"}
         )
-        | _maker(description)
         | _receiver(description),
         quoted or bool(words & _FREE_TEXT) or (not person and bool(content_stems(description) & _SAID)),
         clausal,
@@ -270,13 +268,6 @@ def _slot(
         person,
         person and not _SOMEBODY & asked,
     )
-
-
-def _maker(description: str) -> frozenset[str]:
-    """ "who wrote it" is answered by "by Ada"."""
-    words = split_name(description)
-    done = any(who == "who" and is_past(verb) for who, verb in pairwise(words))
-    return frozenset({"by"}) if done else frozenset()
 
 
 def _receiver(description: str) -> frozenset[str]:
