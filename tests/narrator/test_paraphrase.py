@@ -204,6 +204,17 @@ def test_a_wish_with_a_but_behind_it_wavers(prompt: str, hedged: bool) -> None:
     assert is_hedged(prompt) is hedged
 
 
+def test_a_last_resort_names_the_thing_alone_and_takes_no_deed_for_one(
+    lighthouse: ParaphraseNarrator,
+) -> None:
+    rules = lighthouse.scripted
+    told = rules.answer("take those old chairs", request("", READY), READY)
+    assert told is not None and told.rule.fallback
+    assert list(told.groups.values()) == ["old chairs"]
+    for deed in ("get that stove going", "get the engine running"):
+        assert rules.answer(deed, request("", READY), READY) is None
+
+
 def test_it_is_what_was_spoken_of_in_the_turn_before(narrators: dict[str, ParaphraseNarrator]) -> None:
     torch = narrators["torch"]
     spoken = NarratorRequest(prompt="grab it", history=[PastTurn("look at the torch", "…")])

@@ -39,6 +39,10 @@ _WISHES: Final = re.compile(
     r"\b(?:would(?: have)? (?:liked?|loved?)|'d (?:like|love)|want(?:ed)?|wish(?:ed)?|hop(?:ed?|ing)|meant|tempted)\b"
 )
 _SENTENCE_END: Final = re.compile(r"[.!?;]+")
+_DEMONSTRATIVES: Final = word_set("this that these those")
+_BROUGHT_TO: Final = word_set(
+    "going moving running working burning turning started lit done ready finished fixed"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +225,9 @@ def _try(
     groups = rule.match(words)
     if groups is None:
         return None
+    groups = {name: _named(value) for name, value in groups.items()}
+    if rule.fallback and any(map(_is_deed, groups.values())):
+        return None
     situation = {**state, SAID: groups}
     fitting = [case for case in rule.cases if case.when.holds(situation)]
     if not fitting:
@@ -229,6 +236,18 @@ def _try(
         if not any(call.required and call.tool in disabled for call in case.calls):
             return Action(rule, case, groups, state, available=True)
     return Action(rule, fitting[0], groups, state, available=False)
+
+
+def _named(captured: str) -> str:
+    """A captured name without its demonstrative: "lamp" of "that lamp"."""
+    first, _, rest = captured.partition(" ")
+    return rest if rest and first in _DEMONSTRATIVES else captured
+
+
+def _is_deed(captured: str) -> bool:
+    """Tells if a fallback rule such as `take {thing}` would take an action for a thing: "get the lamp going"."""
+    words = captured.split()
+    return len(words) > 1 and words[-1] in _BROUGHT_TO
 
 
 class _Sheet:
