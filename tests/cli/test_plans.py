@@ -110,6 +110,18 @@ def test_a_call_and_a_plan_have_time_limits_of_their_own(narratoria, tmp_path):
     assert ended.returncode == 124 and "within 0.5 s" in json.loads(ended.stdout)["toolResults"][0]["error"]
 
 
+def test_run_tells_which_time_was_up_and_what_gives_more(narratoria, tmp_path):
+    write_tool(tmp_path, "slow", "time.sleep(60)")
+    calls = [{"toolId": name, "toolPath": "slow", "retryPolicy": {"maxRetries": 0}} for name in "abc"]
+    ended = narratoria("run", write_plan(tmp_path, *calls), "--plan-timeout", "1")
+    assert ended.returncode == 124
+    assert "  a → the plan did not finish within 1 s\n" in ended.stdout
+    assert "– b, c  not run: the plan did not finish within 1 s\n" in ended.stdout
+    ended = narratoria("run", write_plan(tmp_path, calls[0]), "--call-timeout", "0.2")
+    assert ended.returncode == 124 and "`run --call-timeout`" in ended.stdout
+    assert "the plan did not" not in ended.stdout
+
+
 def test_run_and_lint_name_keys_that_mean_nothing(narratoria, tmp_path):
     write_tool(tmp_path, "fine", DONE)
     path = write_plan(tmp_path, {"toolId": "a", "toolPath": "fine", "dependsOn": []}, paralel=True)
@@ -144,6 +156,11 @@ def test_a_plan_of_ten_thousand_calls_ends_soon_after_term(narratoria, tmp_path)
         process.send_signal(signal.SIGTERM)
         process.wait(20)
         assert time.monotonic() - begun < 5
+        if not options:
+            lines = (tmp_path / "out").read_text().splitlines()
+            assert len(lines) < 200, "calls that were not run share a line"
+            (told,) = [line for line in lines if "not run" in line]
+            assert told.startswith("– ") and told.endswith(" more  not run: the plan was cancelled")
 
 
 def test_an_interrupted_run_exits_130_and_leaves_no_process(narratoria, tmp_path):

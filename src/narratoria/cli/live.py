@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -24,6 +27,7 @@ _MARKS = {
     "skipped": ("–", "yellow"),
     "timeout": ("⏱", "red"),
 }
+_NAMED: Final = 4  # calls that are named in a line about many
 
 
 @dataclass
@@ -52,6 +56,7 @@ class PlanView:
             for call in plan.tools
         }
         self.by_call: dict[str, _Row] = {}
+        self.skipped: list[_Row] = []  # those not printed yet, which share one reason
         self.live = Live(get_renderable=self._draw, console=self.out, refresh_per_second=8, transient=True)
         if plan.narrative:
             self.out.print(styled((plan.narrative, "italic")))
@@ -67,6 +72,7 @@ class PlanView:
     def __exit__(self, *details: object) -> None:
         if self.out.is_terminal:
             self.live.stop()
+        self._print_skipped()
 
     def push(self, record: Record) -> None:
         event = record.event
@@ -82,7 +88,25 @@ class PlanView:
             row.state, row.elapsed = event.state, event.duration
             row.note = event.message if event.ok else event.error or ""
             if not self.out.is_terminal:
-                self.out.print(self._line(row))
+                self._print(row)
+
+    def _print(self, row: _Row) -> None:
+        """Print the line of a call that has ended. Calls skipped for one reason share a line."""
+        if self.skipped and (row.state != "skipped" or row.note != self.skipped[0].note):
+            self._print_skipped()
+        if row.state == "skipped":
+            self.skipped.append(row)
+        else:
+            self.out.print(self._line(row))
+
+    def _print_skipped(self) -> None:
+        rows, self.skipped = self.skipped, []
+        if len(rows) == 1:
+            self.out.print(self._line(rows[0]))
+        elif rows:
+            mark, style = _MARKS["skipped"]
+            named = _named([row.tool_id for row in rows])
+            self.out.print(styled((f"{mark} ", style), (named, "bold"), (f"  {rows[0].note}", "")))
 
     def _log(self, row: _Row, event: Log) -> None:
         progress = (event.fields or {}).get("progress")
@@ -103,25 +127,56 @@ class PlanView:
 
     def _draw(self) -> RenderableType:
         table = Table.grid(padding=(0, 1))
-        for row in self.rows.values():
+        for row in self._in_view():
             bar: RenderableType = ""
             if row.state == "running":
                 row.elapsed = time.monotonic() - row.started
                 total = None if row.progress is None else 1.0
                 bar = ProgressBar(total=total, completed=row.progress or 0.0, width=20, pulse=total is None)
             table.add_row(self._line(row), bar)
-        return Group(table)
+        if len(self.rows) <= self._room:
+            return Group(table)
+        counts = Counter(row.state for row in self.rows.values())
+        told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+        return Group(table, styled((f"{len(self.rows):,} calls: {told}", "dim")))
+
+    @property
+    def _room(self) -> int:
+        return max(1, self.out.height - 2)
+
+    def _in_view(self) -> Sequence[_Row]:
+        """The rows that fit the terminal: of a long plan those that run."""
+        rows = list(self.rows.values())
+        if len(rows) <= self._room:
+            return rows
+        return [row for row in rows if row.state == "running"][: self._room - 1]
 
     def conclude(self, result: ExecutionResult, session: Session) -> None:
         if self.out.is_terminal:
             for row in self.rows.values():
-                self.out.print(self._line(row))
+                self._print(row)
+            self._print_skipped()
         verdict = (
             ("✓ the plan succeeded", "bold green") if result.success else ("✗ the plan failed", "bold red")
         )
         self.out.print(styled(verdict, (f"  {result.execution_time:.0f} ms", "dim")))
+        self._explain(result)
         for one in result.tool_results:
             for suggestion in unsaid(one):
                 self.out.print(styled((f"  {one.tool_id} → ", "dim"), (suggestion, "")))
         if session.state:
             self.out.print(styled(("state ", "cyan"), (msgspec.json.encode(session.snapshot()).decode(), "")))
+
+    def _explain(self, result: ExecutionResult) -> None:
+        """Print why calls ended, where their lines could not say it: a call cut short knows only that it was."""
+        reasons: dict[str, list[str]] = {}
+        for one in result.tool_results:
+            if one.error and one.error != self.rows[one.tool_id].note:
+                reasons.setdefault(one.error, []).append(one.tool_id)
+        for reason, calls in reasons.items():
+            self.out.print(styled((f"  {_named(calls)} → ", "dim"), (reason, "")))
+
+
+def _named(calls: Sequence[str]) -> str:
+    more = f" and {len(calls) - _NAMED:,} more" if len(calls) > _NAMED else ""
+    return ", ".join(calls[:_NAMED]) + more

@@ -167,7 +167,9 @@ class _Process:
                 TIMEOUT,
                 f"{name}: no result within {context.time_limit:g} s; the process and its children were ended"
                 + (f"; {_CLOSED}" if outcome.closed_stdout else ""),
-                suggestions=["allow more time with --timeout or `timeout` in the manifest"],
+                suggestions=[
+                    "allow more time: `timeout` in the manifest, `call --timeout`, `run --call-timeout`"
+                ],
                 details=details,
             )
         # 001 §5.3: a non-zero exit is a protocol-level failure, regardless of any emitted events, done included. A
