@@ -122,6 +122,24 @@ def test_run_tells_which_time_was_up_and_what_gives_more(narratoria, tmp_path):
     assert "the plan did not" not in ended.stdout
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--call-timeout", "30000"),
+        ("--plan-timeout", "60000"),
+        ("--timeout", "nan"),
+        ("--call-timeout", "inf"),
+    ],
+)
+def test_a_time_that_can_only_be_milliseconds_is_refused(narratoria, tmp_path, option, value):
+    write_tool(tmp_path, "fine", DONE)
+    ended = narratoria("run", write_plan(tmp_path, {"toolId": "a", "toolPath": "fine"}), option, value)
+    assert ended.returncode == 2 and "seconds" in ended.stderr and not ended.stdout
+    if option != "--plan-timeout":
+        ended = narratoria("call", tmp_path / "fine", "--timeout", value)
+        assert ended.returncode == 2 and "seconds" in ended.stderr
+
+
 def test_run_and_lint_name_keys_that_mean_nothing(narratoria, tmp_path):
     write_tool(tmp_path, "fine", DONE)
     path = write_plan(tmp_path, {"toolId": "a", "toolPath": "fine", "dependsOn": []}, paralel=True)

@@ -14,7 +14,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from narratoria.errors import PlanRejected, PromptEvaluationError, VisibilityExpansionRequired
+from narratoria.errors import (
+    PlanRejected,
+    PromptEvaluationError,
+    ToolValidationError,
+    VisibilityExpansionRequired,
+)
 from narratoria.events import CallEmitted, CallFinished, CallStarted, Committed, Log, PlanFinished, UiEvent
 from narratoria.kinds.compose import parallel, sequence
 from narratoria.kinds.function import tool
@@ -740,6 +745,13 @@ async def test_a_call_has_the_time_its_tool_declares_unless_told_otherwise(decla
     shop.registry.register(tells)
     await run(shop, plan(call("a", toolPath="tells")), call_timeout=given)
     assert limits == [expected]
+
+
+@pytest.mark.parametrize("given", [30_000, float("inf"), float("nan"), 0, -1])
+def test_a_time_that_cannot_be_meant_is_refused(given):
+    for name, value in (("call_timeout", given), ("plan_timeout", given)):
+        with pytest.raises(ToolValidationError, match=rf"{name}: .*seconds"):
+            PlanExecutor(ToolRegistry(), Session(), **{name: value})
 
 
 def test_the_cores_are_those_this_process_may_use():

@@ -15,7 +15,7 @@ import click
 from narratoria.cli.completion import STORY
 from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
-from narratoria.cli.output import console, print_json, read_object, styled
+from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.errors import PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
@@ -47,7 +47,7 @@ def narrators_option(which: str) -> Callable[[Command], Command]:
 
 timeout_option = click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(),
     default=granted_time,
     show_default="5, or what NARRATORIA_LLM_TIMEOUT grants",
     help="Seconds for one plan.",

@@ -13,19 +13,26 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from narratoria.errors import ToolValidationError
 from narratoria.run.plan import CallResult
+from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 
 
 class Seconds(click.FloatRange):
-    """A time above zero, and finite."""
+    """A time above zero, and at most `longest`: what is longer can only be meant in milliseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float = LONGEST_TIMEOUT) -> None:
         super().__init__(min=0, min_open=True)
+        self.longest = longest
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = super().convert(value, param, ctx)
         if not math.isfinite(seconds):
             self.fail(f"{value} is not a number of seconds", param, ctx)
+        try:
+            check_seconds(param.opts[0] if param is not None else "a time", seconds, self.longest)
+        except ToolValidationError as error:
+            self.fail(str(error), param, ctx)
         return seconds
 
 

@@ -16,13 +16,13 @@ from narratoria.cli.completion import SESSION
 from narratoria.cli.environment import env_option
 from narratoria.cli.live import PlanView
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
-from narratoria.cli.output import console, print_json, styled
+from narratoria.cli.output import Seconds, console, print_json, styled
 from narratoria.errors import PlanRejected
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.run.graph import mermaid, svg
 from narratoria.run.lint import Report, keys_that_mean_nothing, lint_plan
 from narratoria.run.plan import ExecutionResult, PlanDocument
-from narratoria.run.plan_executor import PLAN_TIMEOUT, PlanExecutor
+from narratoria.run.plan_executor import LONGEST_PLAN, PLAN_TIMEOUT, PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.resolve import ToolResolver
 from narratoria.session import Session
@@ -37,7 +37,6 @@ _tools = click.option(
     "--tools", multiple=True, type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="A folder whose tools the plan may use, besides its own.",
 )  # fmt: skip
-_seconds = click.FloatRange(min=0, min_open=True)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _grant = click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission.")
 
@@ -75,14 +74,14 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
 )
 @click.option(
     "--call-timeout",
-    type=_seconds,
+    type=Seconds(),
     metavar="SECONDS",
     help="For each attempt at a call, in place of what the tools declare.",
 )
 @env_option
 @mcp_option
 @click.option(
-    "--plan-timeout", "--timeout", "plan_timeout", type=_seconds, default=PLAN_TIMEOUT, show_default=True,
+    "--plan-timeout", "--timeout", "plan_timeout", type=Seconds(LONGEST_PLAN), default=PLAN_TIMEOUT, show_default=True,
     metavar="SECONDS", help="For the whole plan.",
 )  # fmt: skip
 def run(

@@ -19,6 +19,7 @@ from narratoria.errors import (
     INVALID_ARGUMENTS,
     TIMEOUT,
     PromptEvaluationError,
+    ToolValidationError,
     VisibilityExpansionRequired,
     describe,
 )
@@ -33,10 +34,12 @@ from narratoria.run.records import call_result, cut_short, go_on, not_run
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.resolve import ToolRefused, ToolResolver
 from narratoria.session import Session
+from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import RetryPolicy, plan_policy
 from narratoria.tools.tool import Tool
 
 PLAN_TIMEOUT: Final = 60.0
+LONGEST_PLAN: Final = 21_600.0  # in seconds; what is longer can only be meant in milliseconds
 MAX_EXECUTIONS: Final = 3
 MAX_GENERATIONS: Final = 5
 SKIPPED: Final = "SKIPPED"
@@ -70,6 +73,13 @@ class PlanExecutor:
         plan_timeout: float = PLAN_TIMEOUT,
         max_executions: int = MAX_EXECUTIONS,
     ) -> None:
+        for what, seconds, longest in (
+            ("call_timeout", call_timeout, LONGEST_TIMEOUT),
+            ("plan_timeout", plan_timeout, LONGEST_PLAN),
+        ):
+            if seconds is not None and not seconds > 0:  # nan is not either
+                raise ToolValidationError(f"{what}: must be more than 0 seconds, got {seconds!r}")
+            check_seconds(what, seconds, longest)
         self.registry = registry
         self.session = session
         self.resolver = resolver or ToolResolver(registry, roots)

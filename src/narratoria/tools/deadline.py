@@ -27,6 +27,8 @@ def check_seconds(what: str, seconds: Any, longest: float) -> None:
     """Refuse a time that can only be meant in milliseconds. A value that is not a number is not checked."""
     # 004 writes times in milliseconds.
     if isinstance(seconds, int | float) and seconds > longest:
+        if math.isinf(seconds):
+            raise ToolValidationError(f"{what}: infinite; give at most {longest:g} seconds")
         much = f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
         raise ToolValidationError(
             f"{what}: {seconds:g} is {much}, and more than {longest:g} is refused: times are in seconds, not in "
