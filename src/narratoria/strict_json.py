@@ -64,10 +64,11 @@ def check_whole(line: bytes) -> None:
 
 
 def _look_closer(source: bytes) -> None:
-    json.loads(source, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=str, parse_float=str)
+    json.loads(source, object_pairs_hook=unique, parse_constant=_no_constant, parse_int=str, parse_float=str)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs, as `object_pairs_hook` of `json`; raise `DuplicateKey` for a repeated key."""
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()

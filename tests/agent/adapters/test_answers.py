@@ -70,7 +70,18 @@ def test_thoughts_and_fences_around_an_object_do_not_count(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "no", '{"a": ', '{"a": NaN}', '{"a": 1} {"a": 2}', '{"a": 1} done', "[" * 9 + '{"a"', "{" * 99_999],
+    [
+        "",
+        "no",
+        '{"a": ',
+        '{"a": NaN}',
+        '{"a": 1} {"a": 2}',
+        '{"a": 1} done',
+        "[" * 9 + '{"a"',
+        "{" * 99_999,
+        '{"a": 1, "a": 2}',
+        '{"a": [{"b": 1, "b": 1}]}',
+    ],
 )
 def test_what_is_not_one_object_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(ArgumentsInvalid):

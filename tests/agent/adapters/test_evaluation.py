@@ -102,6 +102,7 @@ async def test_tools_act_on_the_session_and_their_results_go_back_as_tool_messag
         ("light", '{"item": "x", "extra": 1}', "INVALID_ARGUMENTS"),
         ("light", "[]", "INVALID_ARGUMENTS"),
         ("light", '{"item": ', "not JSON"),
+        ("light", '{"item": "x", "item": "y"}', 'the key "item" appears twice'),
         ("lihgt", "{}", "did you mean 'light'?"),
     ],
 )

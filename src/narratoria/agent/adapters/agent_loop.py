@@ -43,6 +43,7 @@ from narratoria.events import JsonObject
 from narratoria.run.executor import ToolExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
+from narratoria.strict_json import decode
 from narratoria.tools import schema
 from narratoria.tools.deadline import BudgetTracker, Deadline
 from narratoria.tools.retry import ExponentialBackoff, pause
@@ -301,8 +302,8 @@ class _Loop(Generic[T]):
         self, call: ModelCall
     ) -> ToolResult[Any] | VisibilityExpansionRequired | PromptEvaluationError:
         try:
-            arguments = msgspec.json.decode(call.arguments or "{}")
-        except (msgspec.DecodeError, RecursionError) as error:
+            arguments = decode(call.arguments or "{}")
+        except (ValueError, RecursionError) as error:  # a repeated key too
             return ToolResult.failed(
                 f"{call.name}: the arguments are not JSON: {error}", code=INVALID_ARGUMENTS
             )

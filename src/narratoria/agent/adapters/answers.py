@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from narratoria.errors import ArgumentsInvalid
+from narratoria.strict_json import unique
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
 
@@ -14,7 +15,7 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-_decoder: Final = json.JSONDecoder(parse_constant=_no_number)
+_decoder: Final = json.JSONDecoder(parse_constant=_no_number, object_pairs_hook=unique)
 
 
 def json_in(text: str) -> Any:
