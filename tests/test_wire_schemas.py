@@ -212,6 +212,7 @@ scalars = (
 marks = st.sampled_from(
     [{"$from": "t0"}, {"$from": 5}, {"$from": "t0", "pth": 1}, {"$literal": {"$from": 5}}, {"$literal": 1, "x": 2},
      {"$from": "t0", "path": ["a.b", 0], "default": {"$from": 5}}, {"$from": "t0", "path": [0.5]},
+     {"$from": "t0", "path": [0.0]}, {"$from": "t0", "path": [True]}, {"$from": "t0", "path": ["a", 1e300]},
      {"$from": "t0", "path": None}, {"$from": "t0", "path": 7}, {"$from": "t0", "$literal": 1}]
 )  # fmt: skip
 inputs = (

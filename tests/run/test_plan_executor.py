@@ -852,6 +852,16 @@ async def test_a_reference_that_leads_nowhere_fails_its_call_and_says_which():
     assert [result.result_of(one).output["value"] for one in "yzw"] == ["none", 1, 7]
 
 
+async def test_an_index_may_be_written_with_a_point():
+    document = plan(
+        call("a", patch={"list": ["x", "y"]}),
+        call("b", value={"$from": "a", "path": ["list", 1.0]}),
+        call("c", value={"$from": "a", "path": ["list", 1e300], "default": "none"}),
+    )
+    result = await run(Workshop(), document)
+    assert [one.output.get("value") for one in result.tool_results[1:]] == ["y", "none"]
+
+
 async def test_a_null_that_stands_in_the_output_is_found():
     shop = Workshop()
     document = plan(call("a", value={"x": None}), call("b", value=[{"$from": "a", "path": "x"}]))

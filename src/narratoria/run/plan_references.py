@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from narratoria.bounds import MAX_DEPTH
 from narratoria.events import JsonObject
 from narratoria.state import MISSING, lookup
+from narratoria.strict_json import is_integer
 
 FROM: Final = "$from"
 LITERAL: Final = "$literal"
@@ -101,7 +102,7 @@ def mark_problems(where: str, mark: JsonObject, known: Mapping[str, Any]) -> Ite
         yield f"{where}.$from: no call has the toolId {source!r}"
     if isinstance(path, list):
         for index, part in enumerate(path):
-            if type(part) not in (str, int):
+            if type(part) is not str and not is_integer(part):
                 yield f"{where}.path[{index}]: expected string or integer, got {_kind(part)}"
     elif not isinstance(path, str | None):
         yield f"{where}.path: expected string or array, got {_kind(path)}"
