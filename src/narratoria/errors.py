@@ -135,11 +135,16 @@ class AssetRefused(NarratoriaError):
 
 
 class PlanRejected(NarratoriaError):
-    """A plan cannot be run. `problems` lists every reason with its JSON path; `plan_id` is its `requestId`, if any."""
+    """A plan cannot be run. `problems` lists every reason with its JSON path; `plan_id` is its `requestId`, if any,
+    and `plan` the `PlanDocument`, where it could be read at all.
+    """
 
-    def __init__(self, problems: Sequence[str], *, plan_id: str | None = None) -> None:
+    def __init__(
+        self, problems: Sequence[str], *, plan_id: str | None = None, plan: object | None = None
+    ) -> None:
         self.problems = tuple(problems)
         self.plan_id = plan_id
+        self.plan = plan
         super().__init__("plan rejected: " + "; ".join(self.problems))
 
 

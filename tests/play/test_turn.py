@@ -380,6 +380,21 @@ async def test_a_rejected_plan_is_the_next_ones_parent_and_the_narrator_is_told_
     assert [one.plan for one in heard.of(PlanRefused)] == ["p1", "p2", None]
     (made,) = result.plans
     assert made.metadata.parent_plan_id == "p2", "the last that had an id"
+    assert [one.parent_plan_id for one in narrator.requests] == [None, "p1", "p2", "p2"]
+    assert narrator.requests[1].parent_plan == cyclic, "its shape can be read"
+    assert [one.parent_plan for one in narrator.requests[2:]] == [None, None]
+    assert [one.answer("").metadata.parent_plan_id for one in narrator.requests] == [None, "p1", "p2", "p2"]
+
+
+async def test_a_plan_read_from_text_that_has_a_cycle_is_the_next_ones_parent():
+    text = '{"requestId": "p1", "tools": [{"toolId": "a", "toolPath": "x", "dependencies": ["a"]}]}'
+
+    async def from_text():
+        return PlanDocument.from_json(text)
+
+    narrator = Says(from_text, speak())
+    assert (await turn(narrator)).outcome == "completed"
+    assert narrator.requests[1].parent_plan.tools[0].dependencies == ["a"]
 
 
 async def test_a_plan_that_chooses_a_disabled_skill_is_the_next_ones_parent():
@@ -531,6 +546,9 @@ for _ in range(60):
         PlanDocument(tools=[call(str(n)) for n in range(100_000)]),
         PlanDocument(request_id=None),
         PlanDocument(request_id="\ud800"),
+        PlanDocument(request_id=5, tools=[call("a", dependencies=["a1"])]),
+        PlanDocument(request_id="\ud800", tools=[call("a", dependencies=["a1"])]),
+        PlanRejected(["no"], plan_id=5),
         PlanDocument(request_id=""),
         PlanDocument(narrative=5),
         PlanDocument(disabled_skills=[5]),

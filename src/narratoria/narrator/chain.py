@@ -153,7 +153,7 @@ class ChainNarrator:
         if again and request.attempt < request.generations:
             self._left_off = (request.prompt, request.attempt + 1, course)
             self.last_speaker = narrator.name
-            raise PlanRejected(error.problems if isinstance(error, PlanRejected) else [str(error)])
+            raise error if isinstance(error, PlanRejected) else PlanRejected([str(error)])
         why = str(error)
         course.passed_over[narrator.name] = course.failures[narrator.name] = why
         self._given_up[course.at] = why

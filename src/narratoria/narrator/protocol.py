@@ -63,6 +63,7 @@ class NarratorRequest:
     attempt: int = 1
     generations: int = 1  # attempts the turn has; with one, a chain does not wait for a better answer
     parent_plan: PlanDocument | None = None  # the last plan, failed or rejected, where it could be read
+    parent_plan_id: str | None = None  # its id, also where only that could be read
     problems: Sequence[str] = ()  # why the last plan was rejected; empty where it ran
     last_trace: ExecutionResult | None = None
     memories: Sequence[str] = ()  # for a narrator that declares `reads_memories`
@@ -85,15 +86,13 @@ class NarratorRequest:
         request_id: str | None = None,
     ) -> PlanDocument:
         """A plan for this request: with its disabled skills, its attempt and the plan it replaces."""
+        parent = self.parent_plan.request_id if self.parent_plan else self.parent_plan_id
         plan = PlanDocument(
             narrative=narrative,
             tools=list(tools),
             parallel=parallel,
             disabled_skills=sorted(self.disabled_skills),
-            metadata=PlanMetadata(
-                generation_attempt=self.attempt,
-                parent_plan_id=self.parent_plan.request_id if self.parent_plan else None,
-            ),
+            metadata=PlanMetadata(generation_attempt=self.attempt, parent_plan_id=parent),
         )
         return plan if request_id is None else msgspec.structs.replace(plan, request_id=request_id)
 

@@ -48,7 +48,7 @@ class EarlierPlans:
 
         Records, undo and tools know a call by the id of its plan and its own.
         """
-        wanted = readable(wanted)
+        wanted = readable(str(wanted))  # a narrator in Python may put anything into one
         found, number = wanted, attempt
         while found in self.ids:
             found, number = f"{wanted}~{number}", number + 1

@@ -221,6 +221,8 @@ class _Turn:
                 rejected = plan.request_id
             elif error.plan_id is not None:
                 rejected = earlier.own_id(error.plan_id, attempt)
+                if isinstance(error.plan, PlanDocument):
+                    plan = msgspec.structs.replace(error.plan, request_id=rejected)
             earlier.problems = error.problems
         except (
             NarratoriaError
@@ -230,7 +232,7 @@ class _Turn:
             return plan
         if rejected is not None:
             earlier.replace(plan, rejected)
-        problems = [readable(problem) for problem in problems]
+        problems = [readable(str(problem)) for problem in problems]
         self.result.problems.extend(problems)
         self.session.record(
             PlanRefused(attempt=attempt, problems=problems, narrator=self.narrator.name, plan=rejected)
@@ -263,6 +265,7 @@ class _Turn:
             attempt=attempt,
             generations=self.settings.generations,
             parent_plan=parent,
+            parent_plan_id=parent.request_id if parent is not None else self.earlier.parent_id,
             problems=self.earlier.problems,
             last_trace=trace,
             memories=self.settings.memories,

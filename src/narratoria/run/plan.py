@@ -98,16 +98,19 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         """Parse and check a plan that is already decoded."""
         calls = document.get("tools") if isinstance(document, dict) else None
         named = document.get("requestId") if isinstance(document, dict) else None
-        problems = _too_many(calls) if isinstance(calls, list) else []
-        if not problems:
-            problems = [*islice(shape_problems(document), MAX_PROBLEMS)]
-            problems += islice(graph_problems(_drafted(calls)), MAX_PROBLEMS - len(problems))
+        plan_id = named if isinstance(named, str) and named else None
+        if isinstance(calls, list) and (problems := _too_many(calls)):
+            raise PlanRejected(problems, plan_id=plan_id)
+        problems = [*islice(shape_problems(document), MAX_PROBLEMS)]
+        unwritable = [0] if problems else []
+        problems += islice(graph_problems(_drafted(calls), unwritable), MAX_PROBLEMS - len(problems))
         if problems:
-            raise PlanRejected(problems, plan_id=named if isinstance(named, str) and named else None)
-        try:
-            plan: PlanDocument = msgspec.convert(document, cls)
-        except msgspec.ValidationError:  # the shape is right: a number is written 1.0
-            plan = msgspec.convert(_with_integers(document), cls)
+            raise PlanRejected(
+                problems,
+                plan_id=plan_id,
+                plan=None if unwritable or len(problems) == MAX_PROBLEMS else _legible(document),
+            )
+        plan = _converted(document)
         _sound[id(plan)] = plan
         return plan
 
@@ -132,9 +135,12 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
     def check(self) -> None:
         """Raise `PlanRejected` unless the calls form a graph that can be run."""
         # 000 §13.4 rule 1.
-        problems = _too_many(self.tools) or [*islice(graph_problems([*enumerate(self.tools)]), MAX_PROBLEMS)]
-        if problems:
+        if problems := _too_many(self.tools):
             raise PlanRejected(problems, plan_id=self.request_id)
+        unwritable: list[int] = []
+        if problems := [*islice(graph_problems([*enumerate(self.tools)], unwritable), MAX_PROBLEMS)]:
+            legible = None if unwritable or len(problems) == MAX_PROBLEMS else _legible(self)
+            raise PlanRejected(problems, plan_id=self.request_id, plan=legible)
 
     def to_json(self) -> bytes:
         return msgspec.json.encode(self)
@@ -199,6 +205,26 @@ def _too_many(calls: list[Any]) -> list[str]:
     if len(calls) <= MAX_CALLS:
         return []
     return [f"$.tools: {len(calls):,} calls; a plan has at most {MAX_CALLS:,}. Make several plans of it"]
+
+
+def _legible(rejected: JsonObject | PlanDocument) -> PlanDocument | None:
+    """Return a rejected plan that can be read and written, such as one with a cycle, or None."""
+    try:
+        plan = rejected if isinstance(rejected, PlanDocument) else _converted(rejected)
+        if any(
+            survey(call.input).problems for call in plan.tools
+        ):  # it may be too deep or too large to write
+            return None
+        return msgspec.json.decode(plan.to_json(), type=PlanDocument)
+    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
+        return None
+
+
+def _converted(document: JsonObject) -> PlanDocument:
+    try:
+        return msgspec.convert(document, PlanDocument)
+    except msgspec.ValidationError:  # the shape is right: a number is written 1.0
+        return msgspec.convert(_with_integers(document), PlanDocument)
 
 
 def _drafted(calls: Any) -> list[tuple[int, PlannedCall]]:

@@ -169,8 +169,10 @@ def _nearest(key: str, known: Sequence[str]) -> str | None:
 # --- graph -----------------------------------------------------------------------------------------------
 
 
-def graph_problems(calls: Sequence[tuple[int, Drafted]]) -> Iterator[str]:
-    """Yield duplicate ids, unknown dependencies, unusable inputs, and cycles."""
+def graph_problems(calls: Sequence[tuple[int, Drafted]], unwritable: list[int]) -> Iterator[str]:
+    """Yield duplicate ids, unknown dependencies, unusable inputs, and cycles. `unwritable` gets the numbers of calls
+    whose input is too deep, too large or no JSON data.
+    """
     known: dict[str, int] = {}
     for index, call in calls:
         if not call.tool_id.strip():
@@ -187,6 +189,8 @@ def graph_problems(calls: Sequence[tuple[int, Drafted]]) -> Iterator[str]:
         graph[call.tool_id] = call.dependencies
         if call.input:
             found = survey(call.input)
+            if found.problems:
+                unwritable.append(index)
             yield from _input_problems(f"$.tools[{index}].input", found, known)
             graph[call.tool_id] = waits_for(call.dependencies, found)
     for _ in range(MAX_CYCLES):
