@@ -19,6 +19,7 @@ from narratoria.events import JsonObject, ToolEvent
 from narratoria.run.plan_problems import (
     MAX_CALLS,
     MAX_PROBLEMS,
+    all_strings,
     graph_problems,
     shape_problems,
     waits_for,
@@ -235,7 +236,9 @@ def _drafted(calls: Any) -> list[tuple[int, PlannedCall]]:
     for index, call in enumerate(calls if isinstance(calls, list) else ()):
         if isinstance(call, dict) and isinstance(call.get("toolId"), str) and call["toolId"].strip():
             listed = call.get("dependencies")
-            dependencies = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+            dependencies = listed if isinstance(listed, list) else []
+            if not all_strings(dependencies):
+                dependencies = [one for one in dependencies if isinstance(one, str)]
             given = call.get("input")
             given = given if isinstance(given, dict) else {}
             one = PlannedCall(tool_id=call["toolId"], tool_path="", input=given, dependencies=dependencies)

@@ -180,10 +180,12 @@ class _Run:
             if call.input and (found := survey(call.input)).marks:
                 self.dependencies[call.tool_id] = waits_for(call.dependencies, found)
                 self.marked.add(call.tool_id)
-        self.dependants: dict[str, list[PlannedCall]] = {call.tool_id: [] for call in plan.tools}
-        for call in plan.tools:
-            for dependency in self.dependencies[call.tool_id]:
-                self.dependants[dependency].append(call)
+        self.calls = {call.tool_id: call for call in plan.tools}
+        self.dependants: dict[str, list[str]] = {tool_id: [] for tool_id in self.calls}
+        for tool_id, dependencies in self.dependencies.items():
+            for dependency in dependencies:
+                self.dependants[dependency].append(tool_id)
+        self.failures = False  # if a call has ended without success, in any execution
         self.required = {call.tool_id: call.required for call in plan.tools}
         self.remaining: dict[str, int] = {}
         self.ready: deque[PlannedCall] = deque()
@@ -262,11 +264,13 @@ class _Run:
 
     def _ended(self, call: PlannedCall, result: CallResult) -> None:
         self.results[call.tool_id] = result
+        if not result.ok:
+            self.failures = True
         remaining = self.remaining
         for dependant in self.dependants[call.tool_id]:
-            remaining[dependant.tool_id] = left = remaining[dependant.tool_id] - 1
+            remaining[dependant] = left = remaining[dependant] - 1
             if not left:
-                self.ready.append(dependant)
+                self.ready.append(self.calls[dependant])
         if self.idle:
             self._wake(all_of_them=not self.active)
 
@@ -301,6 +305,8 @@ class _Run:
     def _blocked_by(self, call: PlannedCall) -> str | None:
         """Return the reason a dependency stops this call: it was skipped, or it is required and failed."""
         # 000 §13.4 rule 6.
+        if not self.failures:
+            return None
         results = self.results
         for dependency in self.dependencies[call.tool_id]:
             result = results[dependency]
@@ -313,11 +319,12 @@ class _Run:
         return None
 
     async def _run(self, call: PlannedCall, tool: Tool[Any, Any]) -> CallResult:
-        results = self.results
-        outputs: dict[str, JsonObject | None] = {}
-        for dependency in self.dependencies[call.tool_id]:
-            earlier = results[dependency]
-            outputs[dependency] = earlier.output if earlier.ok else None
+        results, needed = self.results, self.dependencies[call.tool_id]
+        outputs: dict[str, JsonObject | None]
+        if self.failures:
+            outputs = {one: results[one].output if results[one].ok else None for one in needed}
+        else:
+            outputs = {one: results[one].output for one in needed}
         args = call.input
         if call.tool_id in self.marked:
             problems: list[str] = []

@@ -107,7 +107,14 @@ def _field_problems(
             yield f"{path}.{name}: expected {expected}, got {_NAMES.get(type(data[name]), '?')}"
 
 
+def all_strings(items: list[Any]) -> bool:
+    """Tell if a list has nothing but strings. A plan may have millions of dependencies: they are not looped over."""
+    return {*map(type, items)} <= {str}
+
+
 def _string_list_problems(items: Any, path: str) -> Iterator[str]:
+    if isinstance(items, list) and all_strings(items):
+        return
     for index, item in enumerate(items if isinstance(items, list) else ()):
         if not isinstance(item, str):
             yield f"{path}[{index}]: expected string, got {_NAMES.get(type(item), '?')}"
@@ -182,8 +189,10 @@ def graph_problems(calls: Sequence[tuple[int, Drafted]], unwritable: list[int]) 
         else:
             known[call.tool_id] = index
     graph: dict[str, list[str]] = {}
+    names = set(known)
     for index, call in calls:
-        for position, dependency in enumerate(call.dependencies):
+        known_all = names.issuperset(call.dependencies)
+        for position, dependency in enumerate(() if known_all else call.dependencies):
             if dependency not in known:
                 yield f"$.tools[{index}].dependencies[{position}]: no call has the toolId {dependency!r}"
         graph[call.tool_id] = call.dependencies
