@@ -721,7 +721,7 @@ async def test_a_plan_that_is_executed_again_keeps_the_whole_trace():
 async def test_a_plan_that_runs_out_of_time_in_its_second_execution_tells_of_the_first():
     shop = Workshop()
     document = plan(call("a", seconds=60), call("b", seconds=60))
-    result = await run(shop, document, call_timeout=0.1, plan_timeout=0.25)
+    result = await run(shop, document, call_timeout=0.6, plan_timeout=1.5)
     assert states(result) == {"a": "timeout", "b": "timeout"}
     assert result.result_of("a").retry_count == 1 and len(result.result_of("a").events) == 2
     assert result.result_of("b").retry_count == 0 and len(result.result_of("b").events) == 1
