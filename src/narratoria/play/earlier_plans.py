@@ -24,7 +24,7 @@ class CallFailure(NamedTuple):
 
 
 class EarlierPlans:
-    """What a turn knows of its plans. `problems` say why the last one was rejected; it ran where there are none."""
+    """The plans of a turn so far. `problems` say why the last one was rejected; it ran where there are none."""
 
     def __init__(self, skills: Skills) -> None:
         self.skills = skills
