@@ -238,6 +238,16 @@ SCHEMA: dict[str, Any] = {
 }
 
 
+HEADER: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "query": {"type": "string"},
+    },
+    "required": ["region"],
+}
+
+
 async def with_schema(params: Any, *, context: ToolContext) -> ToolResult[Any]:
     return ToolResult("ok")
 
@@ -269,6 +279,7 @@ def registry_of() -> ToolRegistry:
     }.items():
         registry.register(simple(name, act))
     registry.register(Tool("json_schema_2020_12_tool", "Has a schema.", with_schema, parameters=SCHEMA))
+    registry.register(Tool("test_custom_headers", "Has a header.", with_schema, parameters=HEADER))
 
     async def change(context: ToolContext) -> str:
         registry.unregister("changing")

@@ -82,10 +82,10 @@ async def test_progress_and_logs_arrive_while_the_call_runs(workshop, host):
     ]
 
 
-async def test_a_cancelled_call_ends_its_process_and_changes_nothing(workshop, host):
+async def test_a_cancelled_call_ends_its_process_and_changes_nothing(workshop, any_host):
     begun, ended = workshop.folder / "begun", workshop.folder / "ended"
     workshop.tool("endless", f"trap 'touch {ended}; exit 1' TERM", PATCH, f"touch {begun}", "sleep 60 & wait")
-    async with host() as client:
+    async with any_host() as client:
         call = asyncio.create_task(client.call_tool("endless", {}))
         await _until(begun.exists)
         call.cancel()
@@ -290,7 +290,7 @@ async def test_the_tools_of_a_story_act_on_its_world(workshop):
     async with workshop.over_stdio("--story", "torch", mode="legacy") as client:
         assert client.server_info.title == "The Torch and the Door"
         assert "torch-lighter" in [one.name for one in (await client.list_tools()).tools]
-        assert not (await client.call_tool("torch-lighter", {"action": "light"})).is_error
+        assert not (await client.call_tool("torch-lighter", {"action": "light_torch"})).is_error
         state = json.loads((await client.read_resource("narratoria://state")).contents[0].text)
         assert state["inventory"]["torch"]["lit"] is True
         await client.call_tool("undo", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from mcp.client.client import Client
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
 from narratoria.agent.prompt import MarkdownSection, Prompt
 from narratoria.errors import PromptValidationError
+from narratoria.kinds.compose import sequence
 from narratoria.mcp_server import OfferedPrompt, ToolServer, client, prompt_of_sections
 from narratoria.mcp_server import catalogue as catalogue_module
 from narratoria.tools.tool import Tool
@@ -212,3 +214,47 @@ async def test_calls_that_change_nothing_share_a_transaction_and_a_change_is_wri
                 await asyncio.sleep(0.01)
     await journal.close()
     store.close()
+
+
+async def test_logs_of_parts_and_of_worker_threads_reach_the_client_of_their_call_alone():
+    """Two calls at once, one of a composition and one of a plain function: each client hears its own."""
+    met = threading.Barrier(2)
+
+    @tool(name="step", description="A step.")
+    async def step(params: Light, *, context: ToolContext) -> ToolResult[None]:
+        context.log(f"step {params.target}")
+        return ToolResult("stepped")
+
+    @tool(name="plain", description="Runs in a thread.")
+    def plain(params: Light, *, context: ToolContext) -> ToolResult[None]:
+        if params.brightness > 1:
+            met.wait(10)
+        context.log(f"thread {params.target}")
+        return ToolResult("done")
+
+    twice = sequence([step, step], name="twice")
+    server = ToolServer(ToolRegistry([step, plain, twice]))
+
+    async def heard_in(name: str, arguments: dict[str, Any]) -> list[Any]:
+        lines: list[Any] = []
+
+        async def hear(params: types.LoggingMessageNotificationParams) -> None:
+            lines.append(params.data)
+
+        steps: list[float] = []
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            steps.append(done)
+
+        async with connected(server, logging_callback=hear) as host:
+            result = await host.call_tool(name, arguments, progress_callback=progress)
+            assert not result.is_error, result.content
+        assert steps == [float(number) for number in range(1, len(lines) + 1)]  # a step for each line
+        return lines
+
+    assert await heard_in("twice", {"target": "a"}) == ["step a", "step a"]
+    pair = await asyncio.gather(
+        heard_in("plain", {"target": "b", "brightness": 2}),
+        heard_in("plain", {"target": "c", "brightness": 2}),
+    )
+    assert pair == [["thread b"], ["thread c"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
@@ -18,6 +19,8 @@ from narratoria.session import Session
 
 STATE: Final = "narratoria://state"
 ASSETS: Final = "narratoria://assets/"
+LARGEST: Final = 64 * 1024 * 1024
+"""Bytes of a file that can be read as a resource: it is sent as one message."""
 TEMPLATE: Final = "narratoria://assets/{hash}"
 _TEXT: Final = re.compile(r"text/.*|application/(json|xml|toml|yaml|javascript)|.*\+(json|xml)")
 
@@ -107,7 +110,7 @@ class Resources:
         }
         return [files, *(one.data() for one in self._offered if one.is_template)]
 
-    def read(self, uri: str) -> JsonObject:
+    async def read(self, uri: str) -> JsonObject:
         """The contents at an address. Raise the protocol's error if there are none."""
         if uri == STATE:
             text = json.dumps(self._session.snapshot(), ensure_ascii=False)
@@ -115,7 +118,7 @@ class Resources:
         if uri.startswith(ASSETS):
             asset = self._assets().get(uri.removeprefix(ASSETS))
             if asset is not None:
-                return self._file(uri, asset)
+                return await asyncio.to_thread(self._file, uri, asset)
         for one in self._offered:
             content = one.read(uri)
             if content is not None:
@@ -131,6 +134,9 @@ class Resources:
         return {asset.hash: asset for asset in self._session.asset_records.values()}
 
     def _file(self, uri: str, asset: AssetStored) -> JsonObject:
+        if asset.size > LARGEST:
+            told = f"{asset.name or asset.asset_id} has {asset.size:,} bytes; {LARGEST:,} is the most that is sent"
+            raise MCPError(types.INVALID_PARAMS, told)
         try:
             content = self._session.assets.path_of(asset.hash).read_bytes()
         except (KeyError, OSError):

@@ -58,6 +58,7 @@ class ToolServer:
         self.resources = Resources(self.session, resources)
         self.subscriptions = Subscriptions()
         self.exchanges = Exchanges()
+        self._serving = 0
         self.protocol = self._protocol(name, title, instructions)
 
     def _protocol(self, name: str, title: str | None, instructions: str | None) -> Server[Any]:
@@ -98,16 +99,22 @@ class ToolServer:
 
     @asynccontextmanager
     async def _lifespan(self, server: Server[Any]) -> AsyncIterator[dict[str, Any]]:
-        calls = Calls(self.registry, self.session, self.turns)
-        calls.on_change.append(self._tell_change)
-        self._calls = calls
-        await self.turns.recover()
+        """Hear the session as long as a connection is served. HTTP enters once for all; connections in this process
+        enter one by one.
+        """
+        self._serving += 1
+        if self._serving == 1:
+            self._calls = Calls(self.registry, self.session, self.turns)
+            self._calls.on_change.append(self._tell_change)
+            await self.turns.recover()
         try:
             yield {}
         finally:
-            self.subscriptions.close()
-            await self.exchanges.close()
-            calls.close()
+            self._serving -= 1
+            if self._serving == 0:
+                self.subscriptions.close()
+                await self.exchanges.close()
+                self._calls.close()
 
     def _tell_change(self, event: Committed) -> None:
         self.subscriptions.tell(STATE, more=any(isinstance(change, int) for change in event.changes))
@@ -164,7 +171,7 @@ class ToolServer:
         return answer
 
     async def _read_resource(self, context: Context, params: types.ReadResourceRequestParams) -> Any:
-        return _complete(self.resources.read(str(params.uri)))
+        return _complete(await self.resources.read(str(params.uri)))
 
     async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> Any:
         given = params.arguments or {}
