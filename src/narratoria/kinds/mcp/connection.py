@@ -41,13 +41,16 @@ CLOSING: Final = 10.0
 RELIST_PAUSE: Final = 0.1  # changes within it make one new list
 MOST_PAGES: Final = 100
 MOST_TOOLS: Final = 5_000
-SSE_EVENT_BYTES: Final = 32 * 1024 * 1024
 _PYTHON_LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
     "warn": logging.WARNING,
     "error": logging.ERROR,
 }
+EXPIRED: Final = "Session terminated"  # the client's words for a 404 in a session, of 2025-11-25
+REFUSED: Final = (
+    "Server returned an error response"  # its words for an HTTP error that is no answer of the protocol
+)
 INSTALL: Final = "pip install 'narratoria[mcp]'"
 
 
@@ -140,11 +143,14 @@ class Connection:
         try:
             async with bound:
                 live = await self._ready()
-                assert live.client is not None  # noqa: S101 - a settled one has it
-                with self._heard(live, context) as notes:
-                    return await live.client.call_tool(
-                        tool, dict(arguments), progress_callback=notes.progress
-                    )
+                try:
+                    return await self._send(live, tool, arguments, context)
+                except MCPError as error:
+                    if error.message != EXPIRED:
+                        raise
+                    await self.close()  # the server knows us no more and ran nothing: begin another session
+                    live = await self._ready()
+                    return await self._send(live, tool, arguments, context)
         except TimeoutError as error:
             if not bound.expired():
                 raise CallFailure(EXECUTION_FAILED, f"{name}: {await self._why(live, error)}") from error
@@ -155,14 +161,21 @@ class Connection:
             if error.code == CONNECTION_CLOSED:
                 raise await self._cut_off(name, live, error) from None
             text = self._safe(error.message) or "the server refused the call"
-            if text == "Session terminated" and live is not None:
-                live.close()  # the next call begins another
+            if error.message == REFUSED and live is not None:
+                live.doubt()  # a session that the server forgot, perhaps
             raise ToolFailure(EXECUTION_FAILED, f"{name}: {text}", details={"mcpCode": error.code}) from None
         except (
             RuntimeError,
             ValueError,
         ) as error:  # of the client: the answer is not what the server promised
             raise CallFailure(PROTOCOL_ERROR, f"{name}: {self._safe(str(error))[:2000]}") from None
+
+    async def _send(
+        self, live: _Live, tool: str, arguments: Mapping[str, Any], context: ToolContext
+    ) -> mcp_types.CallToolResult:
+        assert live.client is not None  # noqa: S101 - a settled one has it
+        with self._heard(live, context) as notes:
+            return await live.client.call_tool(tool, dict(arguments), progress_callback=notes.progress)
 
     def _too_late(self, context: ToolContext, live: _Live | None) -> CallFailure:
         said = f"{context.tool.name}: no result within {context.time_limit:g} s"
@@ -290,10 +303,11 @@ class Connection:
             yield sse_client(server.url, headers=dict(server.headers))
         else:
             from mcp.client.streamable_http import streamable_http_client
-            from mcp.shared._httpx_utils import create_mcp_http_client
 
-            async with create_mcp_http_client(headers=dict(server.headers)) as http:
-                yield streamable_http_client(server.url, http_client=http, max_sse_event_size=SSE_EVENT_BYTES)
+            from narratoria.kinds.mcp.bounded_http import MESSAGE_BYTES, http_client
+
+            async with http_client(server.headers) as http:
+                yield streamable_http_client(server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES)
 
     async def _attend(self, live: _Live, client: Client) -> None:
         """Wait for the end, and meanwhile see to doubts and to changed lists."""
@@ -403,7 +417,7 @@ async def _answers(client: Client) -> bool:
     except TimeoutError:
         return False
     except MCPError as error:
-        return error.code != CONNECTION_CLOSED
+        return error.code != CONNECTION_CLOSED and error.message not in (EXPIRED, REFUSED)
     return True
 
 
