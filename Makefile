@@ -33,6 +33,7 @@ test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large file
 $(TEST_VENV)/.ready:
 	scripts/test_needs.sh
 	scripts/npm_needs.sh
+	scripts/mcp_servers.sh $(PYTHON) build/mcp-servers
 	scripts/venv.sh $(PYTHON) $(TEST_VENV)
 	scripts/install_wheel.sh $(TEST_BIN)
 

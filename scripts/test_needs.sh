@@ -8,6 +8,7 @@ need() { # need COMMAND PACKAGE
 need cc gcc
 need make make
 need node nodejs
+need npm npm
 need awk mawk
 need go golang-go
 need chromium chromium
