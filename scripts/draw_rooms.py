@@ -18,6 +18,7 @@ BEGIN, END = "<!-- rooms: drawn by scripts/draw_rooms.py -->", "<!-- end of room
 ROOMS: Mapping[str, str] = {
     "sdk": "the kit for tools in Python: one file that imports nothing of ours",
     "errors": "the exceptions, and the codes of failures",
+    "extras": "the optional parts, and the command that installs each",
     "bounds": "limits on documents from outside",
     "events": "the event types",
     "state": "the state tree: merging and looking up",
@@ -39,6 +40,7 @@ ROOMS: Mapping[str, str] = {
     "conformance": "checks a tool against the protocol",
     "wire_schemas": "the contracts as files",
     "testing": "fakes for tests of your own",
+    "pytest_plugin": "the conformance rules as tests",
     "web": "the page and its API",
     "mcp_server": "our tools for MCP hosts, over standard input and output or HTTP",
     "cli": "the command line",

@@ -3,7 +3,8 @@
 The rooms of the package, from the bottom up; each imports only from those above it in this list:
 
 sdk          the kit for tools in Python: one file, the standard library alone
-errors, bounds, events, state     exceptions, limits on documents, the event types, the state tree
+errors, extras                    exceptions, the optional parts
+bounds, events, state             limits on documents, the event types, the state tree
 spelling, strict_json, prose      the specifications' own names, JSON without duplicate keys, Markdown as safe HTML
 tools        the definition of a tool, its context, retry, deadline, schema and contract
 session      the world: state, drafts, memory, assets, resources
@@ -16,7 +17,7 @@ lore         the story's memory
 factcheck    holds a narration to the state
 play         stories, games, turns, undo
 evals        scores a narrator on sets of prompts
-authoring, conformance, wire_schemas, testing    for authors of tools and stories, and for their tests
+authoring, conformance, wire_schemas, testing, pytest_plugin    for authors of tools and stories, and for their tests
 web, cli     the page with its server, and the command line
 
 docs/architecture.md has the picture. Importing the package loads nothing of it: each public name is loaded when it is

@@ -15,6 +15,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
@@ -22,9 +23,27 @@ import msgspec
 
 from narratoria.authoring.cassette import Cassette as Cassette
 from narratoria.authoring.cassette import cassette as cassette
+from narratoria.conformance import check_tool
 
 _HEADERS_END: Final = b"\r\n\r\n"
 _PIECE: Final = 64 * 1024
+
+
+def conformance(
+    tool: str | Path,
+    *,
+    input: Mapping[str, Any] | None = None,  # noqa: A002 - the protocol's word
+    timeout: float | None = None,
+) -> None:
+    """Run a tool with good and hostile requests; raise `AssertionError` with each rule of the protocol it breaks.
+
+    `input` is a request that the tool accepts; by default the first example of its manifest.
+    """
+    report = check_tool(Path(tool), input=None if input is None else dict(input), timeout=timeout)
+    broken = [one for one in report.judgements if one.verdict == "fail" and one.rule.level == "MUST"]
+    if broken:
+        listed = "".join(f"\n- {one.rule.says}: {one.detail}" for one in broken)
+        raise AssertionError(f"{report.tool} does not conform:{listed}")
 
 
 @dataclass(frozen=True, slots=True)

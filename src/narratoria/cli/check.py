@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -12,33 +13,61 @@ from narratoria.cli import FAILED
 from narratoria.cli.environment import env_option
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.conformance import Judgement, Report, check_tool
+from narratoria.conformance.ci_reports import github_annotations, junit_xml
 from narratoria.kinds.process.custody import custody
 
 _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("·", "dim")}
 
 
 @click.command()
-@click.argument("tool", type=click.Path(path_type=Path))
+@click.argument("tools", metavar="TOOL…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--input", "input_", help="A good input: JSON, @file, or -; by default the manifest's first example."
 )
 @click.option("--timeout", type=Seconds(), help="Seconds each run may take.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write a JUnit XML report.")
+@click.option("--github", is_flag=True, help="Print GitHub annotations for what fails.")
 @env_option
-def check(tool: Path, input_: str | None, timeout: float | None, as_json: bool) -> int:
-    """Try TOOL with good and with hostile input, rule by rule.
+def check(
+    tools: tuple[Path, ...],
+    input_: str | None,
+    timeout: float | None,
+    as_json: bool,
+    junit: Path | None,
+    github: bool,
+) -> int:
+    """Try each TOOL with good and with hostile input, rule by rule.
 
     Each rule of the protocol is passed, failed (with the line and the fix) or not exercised. The exit code is 0 when it
     conforms: no MUST is broken.
     """
+    if as_json and github:
+        raise click.UsageError("--json and --github both print on standard output; choose one")
     custody().adopt_orphans()
     given = None if input_ is None else read_object("--input", input_)
-    report = check_tool(tool, input=given, timeout=timeout)
+    reports = [check_tool(tool, input=given, timeout=timeout) for tool in tools]
+    conforms = all(report.conforms for report in reports)
+    if junit is not None:
+        junit.write_bytes(junit_xml(reports))
     if as_json:
-        print_json({"conforms": report.conforms, "rules": [_entry(one) for one in report.judgements]})
+        listed = [_document(report) for report in reports]
+        print_json(listed[0] if len(listed) == 1 else {"conforms": conforms, "tools": listed})
     else:
-        _show(report, console())
-    return 0 if report.conforms else FAILED
+        for report in reports:
+            _show(report, console())
+    if github:
+        for line in github_annotations(zip(tools, reports, strict=True)):
+            click.echo(line)
+    return 0 if conforms else FAILED
+
+
+def _document(report: Report) -> dict[str, Any]:
+    return {
+        "tool": report.tool,
+        "conforms": report.conforms,
+        "rules": [_entry(one) for one in report.judgements],
+    }
 
 
 def _entry(one: Judgement) -> dict[str, str]:

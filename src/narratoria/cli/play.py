@@ -22,6 +22,7 @@ from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.terminal_commands import Commands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
+from narratoria.extras import needed
 from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
@@ -72,10 +73,8 @@ def play(
         return asyncio.run(_play(story, session_id, narrators, as_json, servers))
     try:
         from narratoria.web.server import serve
-    except ImportError as error:
-        raise NarratoriaError(
-            f"the story page needs the extra 'web' ({error}); or play with --terminal"
-        ) from None
+    except ImportError:
+        raise NarratoriaError(f"the story page {needed('web')}; or play with --terminal") from None
     return serve(
         story=story,
         session_id=session_id,

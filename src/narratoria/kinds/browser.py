@@ -8,7 +8,6 @@ closed with the session's resources.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import shutil
 import threading
@@ -17,11 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from narratoria.errors import NarratoriaError
+from narratoria.extras import absent, needed
 from narratoria.kinds.process.environment import standard
 
 T = TypeVar("T")
 CLOSING_TIME: Final = 10.0
-_NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _QUIET: Final = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 
 
@@ -69,15 +69,15 @@ class ChromiumBrowser:
         self._playwright: Any = None
 
     def check(self) -> None:
-        if importlib.util.find_spec("playwright") is None:
-            raise BrowserMissingError("Playwright is not installed; run: pip install 'narratoria[browser]'")
+        if absent("browser"):
+            raise BrowserMissingError(f"a browser {needed('browser')}")
         self._find()
 
     def _find(self) -> str:
         found = (
             self.executable
             if self.executable is not None
-            else next(filter(None, map(shutil.which, _NAMES)), None)
+            else next(filter(None, map(shutil.which, NAMES)), None)
         )
         if found is None or not os.access(found, os.X_OK):
             missing = f"there is no browser at {found}" if found else "no Chromium is on the PATH"

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from narratoria.errors import JournalError, SessionBusy
 from narratoria.events import AssetStored
+from narratoria.extras import needed
 from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import make_file
 from narratoria.store.sql_versions import SCHEMA, upgrade
@@ -26,8 +27,8 @@ from narratoria.store.writer import Database
 
 try:
     import psycopg
-except ImportError as error:  # pragma: no cover - depends on what is installed
-    raise JournalError(f"sessions in PostgreSQL need the extra 'postgres' ({error})") from None
+except ImportError:  # pragma: no cover - depends on what is installed
+    raise JournalError(f"a store in PostgreSQL {needed('postgres')}") from None
 
 SCHEMA_NAME: Final = "narratoria"
 _WORDS: Final = {

@@ -22,6 +22,8 @@ from narratoria.errors import (
     NarratoriaError,
     ToolFailure,
 )
+from narratoria.events import LogLevel
+from narratoria.extras import needed
 from narratoria.kinds.mcp.notifications import Notes, hear_changes, level_of, text_of
 from narratoria.kinds.mcp.server_file import McpServer
 from narratoria.kinds.process.launch import LaunchRefused
@@ -52,6 +54,9 @@ REFUSED: Final = (
     "Server returned an error response"  # its words for an HTTP error that is no answer of the protocol
 )
 INSTALL: Final = "pip install 'narratoria[mcp]'"
+_LEVELS: Final[dict[str, LogLevel]] = {
+    "debug": "debug", "info": "info", "notice": "info", "warning": "warn",
+}  # fmt: skip
 
 
 class ServerUnavailable(NarratoriaError):
@@ -66,8 +71,8 @@ def check_installed() -> None:
     """Raise `ServerUnavailable`, with the command that helps, if the package `mcp` is missing."""
     try:
         import mcp  # noqa: F401
-    except ImportError as error:
-        raise ServerUnavailable(f"MCP servers need the extra 'mcp' ({error}); run: {INSTALL}") from None
+    except ImportError:
+        raise ServerUnavailable(f"a tool of an MCP server {needed('mcp')}") from None
     for name in ("mcp", "client"):  # its own names; without a handler Python would print its warnings
         logging.getLogger(name).addHandler(logging.NullHandler())
 

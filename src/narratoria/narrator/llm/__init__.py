@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from narratoria.extras import absent, needed
 from narratoria.narrator.withheld_tools import Withheld
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ _MODEL_SERVER: Final = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL
 
 
 def missing(story: Story, environment: Mapping[str, str]) -> str:
-    if find_spec("openai") is None:
-        return "needs the extra 'llm'"
+    if absent("llm"):
+        return needed("llm")
     if not any(environment.get(variable) for variable in _MODEL_SERVER):
         return "no language model is configured: set NARRATORIA_LLM_URL or OPENAI_API_KEY, and start again"
     return ""

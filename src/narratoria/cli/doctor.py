@@ -1,0 +1,150 @@
+"""`narratoria doctor`: what is installed, what it can do, what is missing, and the command that adds it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import click
+
+from narratoria import __version__
+from narratoria.cli import FAILED
+from narratoria.cli.output import console, print_json, styled
+from narratoria.errors import NarratoriaError
+from narratoria.extras import EXTRAS, absent, install_command
+from narratoria.kinds.browser import NAMES
+from narratoria.kinds.process import orphans
+from narratoria.store.default_store import default_store
+from narratoria.store.store import data_home
+
+_MARKS: Final = {"ok": ("✓", "green"), "missing": ("·", "yellow"), "broken": ("✗", "red")}
+# Programs that the skeletons of `narratoria new tool` use.
+_LANGUAGES: Final = {"node": "node", "bash": "awk", "c": "cc", "go": "go", "rust": "rustc"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A part of the installation. A missing part limits what can be done; a broken one must be repaired."""
+
+    part: str
+    verdict: Literal["ok", "missing", "broken"]
+    says: str
+    fix: str = ""
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def doctor(as_json: bool) -> int:
+    """Tell what is installed and what is missing, with the command that adds it.
+
+    The exit code is 1 if something is broken. What is merely missing is optional.
+    """
+    findings = list(examine())
+    if as_json:
+        print_json({"version": __version__, "findings": [asdict(one) for one in findings]})
+    else:
+        out = console()
+        width = max(len(one.part) for one in findings)
+        for one in findings:
+            mark, style = _MARKS[one.verdict]
+            out.print(styled((mark, style), (f" {one.part:{width}}  ", style), (one.says, "")))
+            if one.fix:
+                out.print(styled((" " * (width + 4), ""), ("→ ", "green"), (one.fix, "")))
+    return FAILED if any(one.verdict == "broken" for one in findings) else 0
+
+
+def examine() -> Iterator[Finding]:
+    """Yield the findings, what matters most first."""
+    yield Finding(
+        "narratoria",
+        "ok",
+        f"{__version__} on Python {platform.python_version()}, {platform.platform(terse=True)}",
+    )
+    yield _home()
+    yield _store()
+    yield from map(_extra, EXTRAS)
+    yield _model()
+    yield _browser()
+    yield _custody()
+    yield from (_language(name, command) for name, command in _LANGUAGES.items())
+
+
+def _home() -> Finding:
+    home = data_home()
+    nearest = next(path for path in (home, *home.absolute().parents) if path.exists())
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return Finding(
+            "home", "broken", f"{home} cannot be written", "set NARRATORIA_HOME to a folder that can"
+        )
+    if nearest != home:
+        return Finding("home", "ok", f"{home} (made when it is first needed)")
+    free = shutil.disk_usage(home).free // 2**20
+    if free < 100:
+        return Finding("home", "broken", f"{home}: the disk has {free} MiB left", "make room")
+    return Finding("home", "ok", f"{home}, {free:,} MiB free")
+
+
+def _store() -> Finding:
+    address = os.environ.get("NARRATORIA_STORE", "")
+    if not address and not (data_home() / "sessions.db").exists():
+        return Finding("sessions", "ok", "none yet; SQLite in the home")
+    parts = urlsplit(address)
+    shown = (
+        f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+        if parts.scheme
+        else address or "SQLite in the home"
+    )
+    try:
+        store = default_store()
+        try:
+            count = sum(meta.begun for meta in store.list())
+        finally:
+            store.close()
+    except (NarratoriaError, OSError) as error:
+        return Finding("sessions", "broken", f"{shown}: {error}", "narratoria sessions salvage --help")
+    return Finding("sessions", "ok", f"{count} in {shown}")
+
+
+def _extra(name: str) -> Finding:
+    extra = EXTRAS[name]
+    if missing := absent(name):
+        says = f"{extra.gives}: not installed ({', '.join(missing)})"
+        return Finding(f"extra {name}", "missing", says, install_command(name))
+    return Finding(f"extra {name}", "ok", extra.gives)
+
+
+def _model() -> Finding:
+    if url := os.environ.get("NARRATORIA_LLM_URL"):
+        return Finding("model", "ok", f"NARRATORIA_LLM_URL is {url}")
+    if os.environ.get("OPENAI_API_KEY"):
+        return Finding("model", "ok", "OPENAI_API_KEY is set")
+    says = "no language model is configured; rules and the local narrator work without"
+    return Finding("model", "missing", says, "set NARRATORIA_LLM_URL, see docs/llm.md")
+
+
+def _browser() -> Finding:
+    if found := next(filter(None, map(shutil.which, NAMES)), None):
+        return Finding("chromium", "ok", found)
+    return Finding("chromium", "missing", "not on the PATH; web_scrape needs it", "apt install chromium")
+
+
+def _custody() -> Finding:
+    """Tell how far processes of tools can be followed."""
+    if sys.platform != "linux" or not Path("/proc/self/stat").exists():
+        says = "no /proc: a process that leaves its group can outlive its tool"
+        return Finding("custody", "missing", says)
+    adopts = "adopts orphans" if orphans.adopt() else "cannot adopt orphans"
+    return Finding("custody", "ok", f"follows daemons through /proc, {adopts}")
+
+
+def _language(name: str, command: str) -> Finding:
+    if found := shutil.which(command):
+        return Finding(f"tools in {name}", "ok", found)
+    return Finding(f"tools in {name}", "missing", f"no {command} on the PATH")

