@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -151,6 +153,56 @@ def test_a_large_answer_is_whole_although_the_client_reads_late(workshop):
     say(server, "tools/call", 1, name="large", arguments={})
     time.sleep(1)  # the pipe is full long before the answer is written
     assert hear(server, 1)["result"]["structuredContent"] == {"text": text}
+    server.communicate(timeout=20)
+
+
+def test_streams_that_do_not_block_are_read_and_written_all_the_same(workshop):
+    workshop.tool("anvil", DONE)
+    ours, theirs = socket.socketpair()  # what Node gives to a program it starts
+    theirs.setblocking(False)
+    server = subprocess.Popen(
+        workshop.command(), stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=workshop.env
+    )
+    theirs.close()
+    with ours, ours.makefile("rwb") as stream:
+        server.stdin, server.stdout = stream, stream  # type: ignore[assignment]
+        greet(server)
+        say(server, "tools/call", 1, name="anvil", arguments={})
+        assert hear(server, 1)["result"]["isError"] is False
+        server.stdin = server.stdout = None
+        ours.shutdown(socket.SHUT_WR)
+        assert server.wait(timeout=20) == 0
+
+
+def test_a_message_may_be_long_and_one_that_is_too_long_is_refused_alone(workshop):
+    workshop.tool("anvil", DONE)
+    server = start(workshop)
+    greet(server)
+    say(server, "tools/call", 1, name="anvil", arguments={"text": "x" * 20_000_000})
+    assert hear(server, 1)["result"]["isError"] is False
+    piece = b"x" * 1_000_000
+    for _ in range(70):
+        server.stdin.write(piece)
+    server.stdin.write(b"\n")
+    say(server, "tools/list", 2)
+    assert len(hear(server, 2)["result"]["tools"]) == 2
+    server.communicate(timeout=20)
+
+
+def test_a_tool_that_says_more_than_its_client_reads_waits_for_it(workshop):
+    """The log is read only after the tool had time to say it all; the server's memory stays bounded."""
+    line = '{"version":"0","type":"log","level":"info","message":"%s"}' % ("x" * 1000)
+    workshop.tool("chatty", f"for n in $(seq 20000); do echo '{line}'; done", DONE, timeout=300)
+    server = start(workshop)
+    greet(server)
+    say(server, "tools/call", 1, name="chatty", arguments={})
+    time.sleep(3)
+    used = int(Path(f"/proc/{server.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    assert used < 250_000_000
+    count = 0
+    while (message := json.loads(server.stdout.readline())).get("id") != 1:
+        count += message["method"] == "notifications/message"
+    assert count == 20000
     server.communicate(timeout=20)
 
 

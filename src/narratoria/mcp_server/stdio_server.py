@@ -66,6 +66,8 @@ def _private_streams() -> Iterator[tuple[int, int]]:
     """Take standard input and output for ourselves; give them back at the end."""
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)  # not inherited by what we start
+    os.set_blocking(source, True)  # whoever started us may have left them otherwise
+    os.set_blocking(sink, True)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -88,7 +90,8 @@ class _Lines:
         threading.Thread(target=self._run, args=(source,), name="mcp-stdin", daemon=True).start()
 
     def _run(self, source: int) -> None:
-        rest = b""
+        begun: list[bytes] = []  # the pieces of a line whose end has not come
+        length = 0
         while True:
             try:
                 piece = os.read(source, PIECE)
@@ -96,13 +99,18 @@ class _Lines:
                 piece = b""
             if not piece:
                 break
-            *lines, rest = (rest + piece).split(b"\n")
-            if len(rest) > LONGEST_LINE:
-                rest = rest[:PIECE]  # what is left of it is no JSON, and is answered as such
-            if lines and not self._hand_over(lines):
+            if b"\n" not in piece:
+                length += len(piece)
+                if length <= LONGEST_LINE:
+                    begun.append(piece)
+                else:
+                    begun = begun[:1]  # half a message is no JSON, and is answered as such
+                continue
+            *lines, rest = b"".join((*begun, piece)).split(b"\n")
+            begun, length = [rest], len(rest)
+            if not self._hand_over(lines):
                 return
-        if rest.strip():
-            self._hand_over([rest])
+        self._hand_over([b"".join(begun)])
         self._hand_over(None)
 
     def _hand_over(self, lines: list[bytes] | None) -> bool:
