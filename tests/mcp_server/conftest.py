@@ -46,15 +46,16 @@ class Workshop:
             described = {"name": name, "description": f"Does {name}.", **manifest}
             (self.tools / f"{name}.tool.json").write_text(json.dumps(described))
 
-    def command(self, *arguments: object) -> list[str]:
-        chosen = arguments if "--story" in arguments else ("--tools", self.tools, *arguments)
+    def command(self, *arguments: object, bare: bool = False) -> list[str]:
+        """The command of the server; `bare` without the folder of tools."""
+        chosen = arguments if bare or "--story" in arguments else ("--tools", self.tools, *arguments)
         return [sys.executable, "-m", "narratoria", "mcp", *map(str, chosen)]
 
     @asynccontextmanager
     async def over_stdio(
-        self, *arguments: object, mode: str = "2026-07-28", **options: Any
+        self, *arguments: object, bare: bool = False, mode: str = "2026-07-28", **options: Any
     ) -> AsyncIterator[Client]:
-        command = self.command(*arguments)
+        command = self.command(*arguments, bare=bare)
         server = StdioServerParameters(command=command[0], args=command[1:], env=self.env, cwd=self.folder)
         with self.errors.open("w") as errors:
             async with Client(stdio_client(server, errlog=errors), mode=mode, **options) as client:

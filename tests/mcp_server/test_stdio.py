@@ -216,6 +216,8 @@ def test_what_is_wrong_is_said_on_standard_error(workshop):
     code, out, err = told()
     assert (code, out) == (1, "")
     assert "no tool in this folder" in err
+    listed = [*workshop.command()[:3], "sessions", "list", "--json"]
+    assert json.loads(subprocess.run(listed, capture_output=True, env=workshop.env, timeout=60).stdout) == []
     workshop.tool("anvil", DONE)
     code, out, err = told("--http", "house")
     assert (code, out) == (2, "")

@@ -141,12 +141,11 @@ async def _server(
     from narratoria.mcp_server.tool_server import ToolServer
 
     tale = await asyncio.to_thread(open_story, story) if story is not None else None
+    if tale is None and tools is None and session_id is not None:
+        tale = await asyncio.to_thread(_story_of_session, store, session_id)
+    registry = await asyncio.to_thread(_registry, tale, tools)  # first: what cannot be served is not kept
     journal = await _open(store, tale, tools, session_id)
     try:
-        if tale is None and tools is None:
-            meta = await asyncio.to_thread(store.meta, journal.session.id)
-            tale = await asyncio.to_thread(story_of, meta) if meta.story is not None else None
-        registry = await asyncio.to_thread(_registry, tale, tools)
         session = journal.session
         if tale is not None:
             session.trust(tale.permissions)
@@ -161,6 +160,14 @@ async def _server(
         )
     finally:
         await journal.close()
+
+
+def _story_of_session(store: Store, session_id: str) -> Story | None:
+    try:
+        meta = store.find(session_id)
+    except SessionUnknown:
+        return None
+    return story_of(meta) if meta.story is not None else None
 
 
 def _registry(tale: Story | None, tools: Path | None) -> ToolRegistry:
