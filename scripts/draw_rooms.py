@@ -25,6 +25,7 @@ ROOMS: Mapping[str, str] = {
     "spelling": "the specifications' own names",
     "strict_json": "JSON without duplicate keys",
     "prose": "Markdown as safe HTML",
+    "telemetry": "OpenTelemetry: the names and the making of spans and metrics",
     "tools": "the definition of a tool: context, retry, deadline, schema, contract",
     "session": "the world: drafts, memory, assets, resources",
     "kinds": "factories that return a Tool: function, process, composition, MCP servers",

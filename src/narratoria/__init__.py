@@ -6,6 +6,7 @@ sdk          the kit for tools in Python: one file, the standard library alone
 errors, extras                    exceptions, the optional parts
 bounds, events, state             limits on documents, the event types, the state tree
 spelling, strict_json, prose      the specifications' own names, JSON without duplicate keys, Markdown as safe HTML
+telemetry    OpenTelemetry spans and metrics, made where the program uses it
 tools        the definition of a tool, its context, retry, deadline, schema and contract
 session      the world: state, drafts, memory, assets, resources
 kinds        factories that return a Tool: function, composition, process, mcp

@@ -770,23 +770,6 @@ async def test_resources_first_made_inside_a_failing_call_are_discarded():
     assert len(made) == 2, "the first was dropped with its call, the second kept"
 
 
-async def test_the_session_has_a_span_where_opentelemetry_is_used():
-    pytest.importorskip("opentelemetry.sdk")
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    made = Tool[Light, Lit](name="light", description="x", handler=handler_of_light)
-    await run(made, {"target": "torch"})
-    (span,) = exporter.get_finished_spans()
-    assert span.name == "tool light" and span.attributes["narratoria.success"] is True
-
-
 def test_render_shows_the_message_and_the_value_unless_excluded():
     assert (
         ToolResult.ok(Lit("torch", True), "It burns.").render() == 'It burns.\n{"target":"torch","lit":true}'

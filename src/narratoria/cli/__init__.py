@@ -91,6 +91,7 @@ def main(arguments: list[str] | None = None) -> Any:
     """Run a command and turn every ending into an exit code: the entry point."""
     _open_streams()
     heed(sys.argv[1:] if arguments is None else arguments)
+    _export()
     try:
         code = cli.main(arguments, prog_name="narratoria", standalone_mode=False) or 0
         sys.stdout.flush()
@@ -114,6 +115,14 @@ def main(arguments: list[str] | None = None) -> Any:
         _give_up_stdout()
         click.echo(f"narratoria: {_in_words(error)}", err=True)
         sys.exit(FAILED)
+
+
+def _export() -> None:
+    """Set up OpenTelemetry, if a variable of it is set."""
+    if any(name.startswith("OTEL_") for name in os.environ) and "_NARRATORIA_COMPLETE" not in os.environ:
+        from narratoria.cli.exporting import set_up
+
+        set_up()
 
 
 def _in_words(error: OSError | UnicodeError) -> str:

@@ -146,7 +146,7 @@ class Game:
             registry=self.registry,
             executor=self.executor,
             origin=origin,
-            settings=replace(self.settings, memories=memories, recall=memory.remind),
+            settings=replace(self.settings, story=self.story.id, memories=memories, recall=memory.remind),
             resume=resume,
         )
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from narratoria import telemetry
 from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy, describe
 from narratoria.events import (
     Choices,
@@ -80,6 +81,7 @@ class TurnSettings:
     generations: int = MAX_GENERATIONS
     generation_timeout: float = GENERATION_TIMEOUT
     disabled_skills: frozenset[str] = frozenset()
+    story: str = ""  # its name in telemetry
     premise: str = ""
     memories: Sequence[str] = ()
     recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
@@ -121,7 +123,13 @@ async def take_turn(
         )
     async with session.next_turn():
         executor = executor or PlanExecutor(registry, session)
-        return await _Turn(session, prompt, narrator, executor, origin, settings, resume).take()
+        turn = _Turn(session, prompt, narrator, executor, origin, settings, resume)
+        with telemetry.turn(settings.story, session.id, turn.result.turn) as span:
+            result = await turn.take()
+            span.note(outcome=result.outcome, narrator=result.narrator)
+            if result.outcome == "fallback":
+                span.failed("FALLBACK")
+        return result
 
 
 class _Turn:
@@ -206,7 +214,8 @@ class _Turn:
         rejected: str | None = None
         earlier.problems = ()
         try:
-            plan = as_written(await ask(self.narrator, request, self.settings.generation_timeout))
+            with telemetry.generation(self.narrator.name, attempt):
+                plan = as_written(await ask(self.narrator, request, self.settings.generation_timeout))
             plan = msgspec.structs.replace(
                 plan,
                 request_id=earlier.own_id(plan.request_id, attempt),

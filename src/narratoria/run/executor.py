@@ -11,13 +11,14 @@ returns an awaitable only for the others.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Coroutine, Mapping
+from sys import modules
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from narratoria import telemetry
 from narratoria.errors import (
     DEADLINE_EXCEEDED,
     EXECUTION_FAILED,
@@ -28,6 +29,7 @@ from narratoria.errors import (
 from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
 from narratoria.run import handlers, outcomes, records
 from narratoria.session import Draft, Session, ToolInvoked
+from narratoria.telemetry import SDK
 from narratoria.tools import contract
 from narratoria.tools.retry import RetryPolicy, pause
 from narratoria.tools.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
@@ -41,7 +43,6 @@ AnyResult = ToolResult[Any]
 MAX_DEPTH: Final = 16  # of calls within calls
 MAX_CASCADES: Final = 8  # of effects that trigger tools whose effects trigger tools
 _SCOPE: Final = CallScope()
-_OPENTELEMETRY: Final = "opentelemetry.trace"
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
 
 
@@ -99,10 +100,13 @@ class ToolExecutor:
         *,
         session: Session | Draft | None = None,
         call: Call | None = None,
+        in_span: bool = False,
     ) -> AnyResult:
         """Run one tool, by name or itself. Inside a handler, pass `context.session`: the call becomes part of that
         transaction.
         """
+        if SDK in modules and not in_span:
+            return await self._execute_in_span(name, args, Session() if session is None else session, call)
         started = perf_counter()
         if session is None:
             session = Session()
@@ -125,7 +129,6 @@ class ToolExecutor:
             refusal, degraded = await self._admit(tool, session, call_id)
             if refusal is not None:
                 return self._conclude(session, refusal, tool, tool.name, call_id, call, started)
-        span = _start_span(tool.name, call_id) if _OPENTELEMETRY in sys.modules else None
         attempt = call.first_attempt if call is not None else 1
         try:
             ran = self._attempt(tool, args, params, session, call_id, call, attempt)
@@ -139,11 +142,31 @@ class ToolExecutor:
                 result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]
         except BaseException as error:
             ended = outcomes.cut_short(tool, error)
-            self._conclude(session, ended, tool, tool.name, call_id, call, started, params, attempt, (), span)
+            self._conclude(session, ended, tool, tool.name, call_id, call, started, params, attempt)
             raise
         return self._conclude(
-            session, result, tool, tool.name, call_id, call, started, params, attempt, degraded, span
+            session, result, tool, tool.name, call_id, call, started, params, attempt, degraded
         )
+
+    async def _execute_in_span(
+        self, name: str | AnyTool, args: Mapping[str, Any], session: Session | Draft, call: Call | None
+    ) -> AnyResult:
+        """Run one tool in an OpenTelemetry span of its own."""
+        tool = name if isinstance(name, Tool) else self.registry.get(name)
+        call_id = (
+            call.call_id if call is not None else None
+        ) or f"{session.root.id}:{session.root.calls + 1}"
+        found, kind = (None, "") if tool is None else (tool.name, tool.kind.name)
+        with telemetry.tool_call(found, str(name), call_id, kind) as span:
+            span.keep(arguments=args)
+            result = await self.execute(tool or name, args, session=session, call=call, in_span=True)
+            if result.metadata is not None:
+                span.note(attempts=result.metadata.attempts)
+            if result.failure is None:
+                span.keep(result=result.value)
+            else:
+                span.failed(result.failure.code, result.failure.message)
+        return result
 
     async def _admit(
         self, tool: AnyTool, session: Session | Draft, call_id: str
@@ -296,6 +319,8 @@ class ToolExecutor:
                     call=call_id, attempt=attempt, delay=delay, error_code=error.code, error=error.message
                 )
             )
+        if SDK in modules:
+            telemetry.retried(tool.name, attempt, delay, error.code)
         await pause(delay)
         return True
 
@@ -351,7 +376,6 @@ class ToolExecutor:
         params: Any = None,
         attempts: int = 1,
         degraded: tuple[str, ...] = (),
-        span: Any = None,
     ) -> AnyResult:
         """Run steps 8 and 9. A call that never ran is recorded too."""
         root = session.root
@@ -373,12 +397,7 @@ class ToolExecutor:
             root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
         if root.beats:
             root.beats.pop(call_id, None)
-        if span is not None:
-            _end_span(span, final)
         return final
-
-
-# --- records and telemetry --------------------------------------------------------------------------------
 
 
 def _call_started(
@@ -399,17 +418,3 @@ def _call_started(
         cascade=isinstance(within, Draft) and within.cascading,
         input=dict(args),
     )
-
-
-def _start_span(name: str, call_id: str) -> Any:
-    """Start an OpenTelemetry span, if the host program has imported OpenTelemetry."""
-    trace = sys.modules[_OPENTELEMETRY]
-    attributes = {"narratoria.tools.tool": name, "narratoria.call": call_id}
-    return trace.get_tracer("narratoria").start_span(f"tool {name}", attributes=attributes)
-
-
-def _end_span(span: Any, result: AnyResult) -> None:
-    span.set_attribute("narratoria.success", result.success)
-    if result.failure is not None:
-        span.set_attribute("narratoria.error", result.failure.code)
-    span.end()

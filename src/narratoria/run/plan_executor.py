@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
+from narratoria import telemetry
 from narratoria.errors import (
     CANCELLED,
     INVALID_ARGUMENTS,
@@ -113,8 +114,18 @@ class PlanExecutor:
         evaluation, and the error it did that with.
         """
         plan = plan.checked()
+        with telemetry.plan(plan.request_id, len(plan.tools)) as span:
+            result, ended_by = await self._settle(plan, completed or {}, generations)
+            if not result.success:
+                span.note(failed_calls=len(result.failed_tools))
+                span.failed("PLAN_FAILED")
+        return result, ended_by
+
+    async def _settle(
+        self, plan: PlanDocument, completed: Mapping[str, CallResult], generations: int
+    ) -> tuple[ExecutionResult, PromptEvaluationError | VisibilityExpansionRequired | None]:
         started = time.perf_counter()
-        run = _Run(self, plan, dict(completed or {}))
+        run = _Run(self, plan, dict(completed))
         ended_by: PromptEvaluationError | VisibilityExpansionRequired | None = None
         try:
             # The second timer is for a handler that swallows the first one's cancellation: a second one closes it.

@@ -20,6 +20,7 @@ from narratoria.web.games import Games
 from narratoria.web.refusals import explain_route
 from narratoria.web.sign_ins import SignIns
 from narratoria.web.static_files import StaticFiles
+from narratoria.web.tracing import Tracing
 from narratoria.web.windows import MAX_STREAMS
 
 
@@ -55,7 +56,10 @@ def create_app(
             Route("/openapi.json", api.describe),
             Route("/api", api.reference),
         ],
-        middleware=[Middleware(Access, sign_ins=sign_ins, cookie=cookie, hosts=hosts)],
+        middleware=[
+            Middleware(Tracing),
+            Middleware(Access, sign_ins=sign_ins, cookie=cookie, hosts=hosts),
+        ],
         exception_handlers={
             NarratoriaError: explain,
             HTTPException: explain_route,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
+from narratoria import telemetry
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 from narratoria.tools.tool import Tool
@@ -122,6 +123,36 @@ class Adapter(Protocol):
     async def complete(
         self, request: ModelRequest, on_text: Callable[[str], None] = _unheard
     ) -> ModelReply: ...
+
+
+async def complete(
+    adapter: Adapter, request: ModelRequest, on_text: Callable[[str], None] = _unheard
+) -> ModelReply:
+    """Ask a model through its adapter, in a span. The adapter may tell its `provider`, `model` and `address`."""
+    if not telemetry.on():
+        return await adapter.complete(request, on_text)
+    provider = str(getattr(adapter, "provider", type(adapter).__name__))
+    model: str | None = getattr(adapter, "model", None)
+    with telemetry.chat(provider, model, getattr(adapter, "address", ""), request.max_tokens) as span:
+        if telemetry.captures():
+            span.keep(input_messages=[telemetry.message(one) for one in request.messages])
+        reply = await adapter.complete(request, on_text)
+        span.note(answered_by=reply.model or None, finish_reasons=[reply.finish])
+        if reply.usage.counted:
+            asked, answered = reply.usage.input_tokens, reply.usage.output_tokens
+            span.note(input_tokens=asked, output_tokens=answered)
+            telemetry.tokens(provider, model, asked, answered)
+        if telemetry.captures():
+            said = telemetry.message(_as_message(reply))
+            span.keep(output_messages=[{**said, "finish_reason": reply.finish}])
+    return reply
+
+
+def _as_message(reply: ModelReply) -> JsonObject:
+    calls = [
+        {"id": one.id, "function": {"name": one.name, "arguments": one.arguments}} for one in reply.calls
+    ]
+    return {"role": "assistant", "content": reply.text, "tool_calls": calls}
 
 
 def estimated_tokens(text: str) -> int:

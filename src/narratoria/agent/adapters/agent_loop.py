@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from narratoria import telemetry
 from narratoria.agent.adapters.adapter import (
     Adapter,
     ContextOverflow,
@@ -26,6 +27,7 @@ from narratoria.agent.adapters.adapter import (
     ModelRequest,
     ModelUsage,
     _unheard,
+    complete,
 )
 from narratoria.agent.adapters.answers import json_in
 from narratoria.agent.adapters.function_names import function_name
@@ -110,16 +112,12 @@ async def evaluate(
         )
     loop = _Loop(bound, adapter, session, output, deadline, budget_tracker, max_tokens, on_text, config or {})
     loop.tool_choice, loop.time_limit = tool_choice, time_limit
-    loop.begin(request, history)
-    for number in range(1, max_rounds + 1):
-        answer = await loop.round(number)
-        if answer is not None:
-            return answer
-    wrong = f"; the last answer did not do: {loop.objection}" if loop.objection else ""
-    raise PromptEvaluationError(
-        f"prompt {bound.prompt.ns}/{bound.prompt.key}: no answer after {max_rounds} rounds and "
-        f"{len(loop.made)} tool calls{wrong}; raise max_rounds or make the instructions clearer"
-    )
+    with telemetry.evaluation(f"{bound.prompt.ns}/{bound.prompt.key}", session.id) as span:
+        loop.begin(request, history)
+        answer = await loop.rounds(max_rounds)
+        if answer.usage.counted:
+            span.note(input_tokens=answer.usage.input_tokens, output_tokens=answer.usage.output_tokens)
+    return answer
 
 
 class _Loop(Generic[T]):
@@ -175,6 +173,17 @@ class _Loop(Generic[T]):
         self.executor = ToolExecutor(ToolRegistry(self.rendered.tools), scope=scope)
         self.names = {function_name(tool.name): tool.name for tool in self.rendered.tools}
 
+    async def rounds(self, most: int) -> Evaluation[T]:
+        for number in range(1, most + 1):
+            answer = await self.round(number)
+            if answer is not None:
+                return answer
+        wrong = f"; the last answer did not do: {self.objection}" if self.objection else ""
+        raise PromptEvaluationError(
+            f"prompt {self.bound.prompt.ns}/{self.bound.prompt.key}: no answer after {most} rounds and "
+            f"{len(self.made)} tool calls{wrong}; raise max_rounds or make the instructions clearer"
+        )
+
     async def round(self, number: int) -> Evaluation[T] | None:
         reply = await self._ask()
         if reply is None:
@@ -216,7 +225,7 @@ class _Loop(Generic[T]):
             timeout=self._at_most(self.time_limit),
         )
         try:
-            reply = await self.adapter.complete(request, self.on_text)
+            reply = await complete(self.adapter, request, self.on_text)
         except ModelFailed as error:
             await self._failed(error)
             return None

@@ -68,6 +68,8 @@ _KEYS: Final = re.compile(r"\b(?:sk|pk|rk|gsk|xai|key)[-_][\w*-]{6,}|(?<=Bearer 
 class OpenAIAdapter:
     """The adapter to one model at one address."""
 
+    provider: Final = "openai"  # the API it speaks, whoever answers
+
     def __init__(
         self,
         *,

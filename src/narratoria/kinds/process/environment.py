@@ -31,6 +31,7 @@ STANDARD: Final = {
     ),
     "certificates": ("SSL_CERT_DIR", "SSL_CERT_FILE"),
     "the terminal": ("TERM",),
+    "tracing": ("TRACEPARENT", "TRACESTATE"),
 }  # fmt: skip
 """The variables every tool gets, if they are set, by purpose. `docs/protocol.md` lists them."""
 

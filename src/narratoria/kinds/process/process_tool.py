@@ -15,6 +15,7 @@ from weakref import WeakSet
 
 import msgspec
 
+from narratoria import telemetry
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
 from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.kinds.from_manifest import permissions_of, tool_from_manifest
@@ -107,20 +108,40 @@ class _Process:
         if self.asked.names:
             self._tell_unset(context)
         async with _scratch_folder() as scratch:
+            own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))
             try:
-                outcome = await run_process(
-                    self.command,
+                outcome = await self._launched(
+                    env | own,
                     self.request(params, context),
-                    tool=self.manifest.name,
-                    on_events=conversation.hear,
-                    timeout=context.time_limit,
-                    limits=self.limits,
-                    env={**env, **dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))},
-                    cwd=self.cwd,
+                    conversation,
+                    context.time_limit,
                 )
             except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
                 raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
         return self.judge(outcome, conversation, context)
+
+    async def _launched(
+        self, env: dict[bytes, bytes], request: bytes, conversation: _Conversation, timeout: float | None
+    ) -> ProcessOutcome:
+        """Run the executable once, with its place in the trace in its environment."""
+        with telemetry.process(self.command[-1]) as span:
+            env.update(span.environment())
+            outcome = await run_process(
+                self.command,
+                request,
+                tool=self.manifest.name,
+                on_events=conversation.hear,
+                timeout=timeout,
+                limits=self.limits,
+                env=env,
+                cwd=self.cwd,
+            )
+            span.note(pid=outcome.pid, exit_code=outcome.exit_code, signal=outcome.signal)
+            if outcome.timed_out:
+                span.failed(TIMEOUT)
+            elif not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
+                span.failed(NON_ZERO_EXIT)
+        return outcome
 
     def _tell_unset(self, context: ToolContext) -> None:
         """Report, once per session, variables named by the manifest that are not set. The tool may not need them."""

@@ -57,6 +57,7 @@ class ProcessOutcome:
     after_done_line: int = 0
     after_done_head: bytes = b""
     """The beginning of the first line after `done`."""
+    pid: int = 0
     closed_stdout: bool = False
     """It closed its output while it ran on, without `done`."""
 
@@ -202,6 +203,7 @@ class _Supervision:
             crlf=self._decoder.crlf,
             after_done_line=self._decoder.lines + 1 if self._decoder.after_done else 0,
             after_done_head=self._decoder.after_done_head,
+            pid=self._child.pid,
             closed_stdout=self._closed_early,
         )
 

@@ -25,6 +25,7 @@ from narratoria.agent.adapters.adapter import (
     ModelTimedOut,
     ModelUnreachable,
     ReplyTooLarge,
+    complete,
 )
 from narratoria.agent.adapters.answers import TextOf
 from narratoria.agent.adapters.settings import number_in
@@ -202,7 +203,7 @@ class LLMNarrator:
             timeout=self.time_limit,
         )
         try:
-            reply = await self.adapter.complete(question, self._listener(request))
+            reply = await complete(self.adapter, question, self._listener(request))
         except ModelFailed as error:
             self._note(error, request, messages)
             raise

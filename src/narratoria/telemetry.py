@@ -1,0 +1,437 @@
+"""OpenTelemetry: spans and metrics of requests, turns, plans, calls, processes and models.
+
+The names are those of the semantic conventions for generative AI, and stand here alone. Each function returns an
+operation for a `with` block: its span is current while the block runs, and its duration is measured. Nothing is
+imported or made before the program has loaded the OpenTelemetry SDK: till then a call pays for `SDK in sys.modules`.
+"""
+# github.com/open-telemetry/semantic-conventions-genai; the token metric is that of the last release before it.
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from time import perf_counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import Counter, Histogram
+    from opentelemetry.trace import Span, SpanKind, Tracer
+
+SDK: Final = "opentelemetry.sdk"
+"""The module that a program loads when it uses OpenTelemetry. Its API alone, which libraries load, makes no span."""
+
+CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+"""The variable that allows arguments, results, messages and error texts on spans: `true`."""
+
+MAX_CONTENT: Final = 16_384  # characters of one argument list, result or message list
+OTHER: Final = "_OTHER"
+
+ATTRIBUTES: Final[Mapping[str, str]] = {
+    "operation": "gen_ai.operation.name",
+    "agent": "gen_ai.agent.name",
+    "conversation": "gen_ai.conversation.id",
+    "tool": "gen_ai.tool.name",
+    "tool_type": "gen_ai.tool.type",
+    "call": "gen_ai.tool.call.id",
+    "arguments": "gen_ai.tool.call.arguments",
+    "result": "gen_ai.tool.call.result",
+    "provider": "gen_ai.provider.name",
+    "model": "gen_ai.request.model",
+    "max_tokens": "gen_ai.request.max_tokens",
+    "answered_by": "gen_ai.response.model",
+    "finish_reasons": "gen_ai.response.finish_reasons",
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "token_type": "gen_ai.token.type",
+    "input_messages": "gen_ai.input.messages",
+    "output_messages": "gen_ai.output.messages",
+    "error": "error.type",
+    "method": "http.request.method",
+    "path": "url.path",
+    "scheme": "url.scheme",
+    "route": "http.route",
+    "status": "http.response.status_code",
+    "server": "server.address",
+    "port": "server.port",
+    "executable": "process.executable.name",
+    "executable_path": "process.executable.path",
+    "pid": "process.pid",
+    "exit_code": "process.exit.code",
+    "signal": "narratoria.process.signal",
+    "kind": "narratoria.tool.kind",
+    "asked": "narratoria.tool.asked",
+    "attempt": "narratoria.attempt",
+    "attempts": "narratoria.call.attempts",
+    "delay": "narratoria.call.retry_delay",
+    "plan": "narratoria.plan.id",
+    "calls": "narratoria.plan.calls",
+    "failed_calls": "narratoria.plan.failed_calls",
+    "turn": "narratoria.turn",
+    "outcome": "narratoria.turn.outcome",
+    "narrator": "narratoria.narrator",
+}
+"""Our short name → the attribute's."""
+
+_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_LONG: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
+_WORKFLOW: Final = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600)
+_HTTP: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+_TOKENS: Final = tuple(4**power for power in range(14))
+
+HISTOGRAMS: Final[Mapping[str, tuple[str, str, Sequence[float]]]] = {
+    "gen_ai.execute_tool.duration": ("s", "Duration of a tool call, with its retries.", _SECONDS),
+    "gen_ai.invoke_agent.duration": ("s", "Duration of a turn, or of an evaluation of a prompt.", _LONG),
+    "gen_ai.workflow.duration": ("s", "Duration of the execution of a plan.", _WORKFLOW),
+    "gen_ai.client.operation.duration": ("s", "Duration of a request to a model.", _SECONDS),
+    "gen_ai.client.token.usage": ("{token}", "Tokens of a request to a model.", _TOKENS),
+    "http.server.request.duration": ("s", "Duration of an HTTP request.", _HTTP),
+}
+"""Name → unit, description, boundaries of the buckets."""
+RETRIES: Final = "narratoria.call.retries"
+
+# What runs outside this process is an extension.
+_TOOL_TYPES: Final = {
+    "function": "function",
+    "composition": "function",
+    "process": "extension",
+    "mcp": "extension",
+}
+_CODE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}|[1-5][0-9]{2}")
+_TRUE: Final = frozenset({"1", "true", "span_only", "span_and_event"})
+_captures: bool | None = None
+
+
+def on() -> bool:
+    """Tell if the program uses OpenTelemetry."""
+    return SDK in sys.modules
+
+
+def capture_content(allowed: bool | None = True) -> None:
+    """Put arguments, results, messages and error texts on spans, or do not. None: as the environment says."""
+    global _captures
+    _captures = allowed
+
+
+def captures() -> bool:
+    """Tell if content may be put on spans."""
+    global _captures
+    if _captures is None:
+        _captures = os.environ.get(CAPTURE, "").strip().lower() in _TRUE
+    return _captures
+
+
+# --- operations -------------------------------------------------------------------------------------------
+
+
+class Operation:
+    """A request, a turn, a plan, a call, a process, for the time it takes. This one is measured by nobody."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Operation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def note(self, **values: Any) -> None:
+        """Set attributes, by the names in `ATTRIBUTES`. None is left out."""
+
+    def rename(self, name: str) -> None:
+        """Give the span another name."""
+
+    def keep(self, **values: Any) -> None:
+        """Set attributes that hold content, as JSON, where that is allowed."""
+
+    def failed(self, code: str, message: str = "") -> None:
+        """Say that it failed. The first code stands; the text is kept only where content is allowed."""
+
+    def end(self) -> None:
+        """End the span before its block ends."""
+
+    def environment(self) -> Mapping[bytes, bytes]:
+        """The variables that hand the trace on to a process."""
+        return _NOTHING
+
+
+class _Live(Operation):
+    """An operation with a span."""
+
+    __slots__ = ("_error", "_kind", "_labels", "_message", "_metric", "_name", "_parent", "_span", "_started",
+                 "_token", "_values")  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        metric: str | None = None,
+        labels: tuple[str, ...] = (),
+        *,
+        client: bool = False,
+        parent: Context | None = None,
+        **values: Any,
+    ) -> None:
+        self._name = name
+        self._metric = metric
+        self._labels = labels
+        self._kind = _api().client if client else _api().internal
+        self._parent = parent
+        self._values = values
+        self._error: str | None = None
+        self._message = ""
+        self._span: Span | None = None
+        self._token: Any = None
+        self._started = 0.0
+
+    def __enter__(self) -> Operation:
+        api = _api()
+        self._started = perf_counter()
+        self._span = span = api.tracer.start_span(
+            self._name, self._parent, self._kind, _attributes(self._values)
+        )
+        self._token = api.attach(api.with_span(span, self._parent))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.failed(_code_of(error), str(error))
+        self.end()
+        if kind is not GeneratorExit:  # a coroutine that is thrown away ends in somebody else's context
+            _api().detach(self._token)
+
+    def note(self, **values: Any) -> None:
+        self._values.update(values)
+        if self._span is not None and self._span.is_recording():
+            self._span.set_attributes(_attributes(values))
+
+    def rename(self, name: str) -> None:
+        if self._span is not None:
+            self._span.update_name(name)
+
+    def keep(self, **values: Any) -> None:
+        if self._span is not None and self._span.is_recording() and captures():
+            self.note(**{name: _as_json(value) for name, value in values.items() if value is not None})
+
+    def failed(self, code: str, message: str = "") -> None:
+        if self._error is None:
+            self._error = code if _CODE.fullmatch(code) else OTHER
+            self._message = message
+
+    def end(self) -> None:
+        span, api = self._span, _api()
+        if span is None:
+            return
+        self._span = None
+        labels = {name: self._values.get(name) for name in self._labels}
+        if self._error is not None:
+            labels["error"] = self._error
+            span.set_attribute(ATTRIBUTES["error"], self._error)
+            text = self._message[:MAX_CONTENT] if captures() else None
+            span.set_status(api.wrong, text)
+        if self._metric is not None:
+            api.histograms[self._metric].record(perf_counter() - self._started, _attributes(labels))
+        span.end()
+
+    def environment(self) -> Mapping[bytes, bytes]:
+        carrier: dict[str, str] = {}
+        _api().inject(carrier)
+        return {name.upper().encode(): value.encode() for name, value in carrier.items()}
+
+
+OFF: Final = Operation()
+_NOTHING: Final[Mapping[bytes, bytes]] = {}
+
+
+def http_request(method: str, path: str, scheme: str, headers: Mapping[str, str]) -> Operation:
+    """An HTTP request that came in; the caller's trace goes on if it names one. Say `route` and `status` before the
+    end."""
+    if SDK not in sys.modules:
+        return OFF
+    labels = ("method", "route", "scheme", "status")
+    made = _Live(
+        method, "http.server.request.duration", labels, parent=_api().extract(headers),
+        method=method, path=path, scheme=scheme,
+    )  # fmt: skip
+    made._kind = _api().server
+    return made
+
+
+def turn(story: str, session: str, number: int) -> Operation:
+    """One turn of a story."""
+    if SDK not in sys.modules:
+        return OFF
+    return _agent(story, session, turn=number)
+
+
+def evaluation(prompt: str, session: str) -> Operation:
+    """The agent loop over one prompt."""
+    return _agent(prompt, session) if SDK in sys.modules else OFF
+
+
+def _agent(name: str, session: str, **values: Any) -> Operation:
+    return _Live(
+        f"invoke_agent {name}".rstrip(), "gen_ai.invoke_agent.duration", ("agent",),
+        operation="invoke_agent", agent=name or None, conversation=session, **values,
+    )  # fmt: skip
+
+
+def generation(narrator: str, attempt: int) -> Operation:
+    """A narrator making a plan."""
+    if SDK not in sys.modules:
+        return OFF
+    return _Live(f"plan {narrator}", operation="plan", agent=narrator, attempt=attempt)
+
+
+def plan(name: str, calls: int) -> Operation:
+    """The execution of a plan."""
+    if SDK not in sys.modules:
+        return OFF
+    return _Live(
+        "invoke_workflow", "gen_ai.workflow.duration", operation="invoke_workflow", plan=name, calls=calls
+    )
+
+
+def tool_call(tool: str | None, asked: str, call: str, kind: str) -> Operation:
+    """One call of a tool, with its retries. `tool` is None where no tool has the name that was asked for."""
+    return _Live(
+        f"execute_tool {tool or ''}".rstrip(), "gen_ai.execute_tool.duration", ("tool", "tool_type"),
+        operation="execute_tool", tool=tool or OTHER, asked=None if tool else asked[:200], call=call,
+        kind=kind or None, tool_type=_TOOL_TYPES.get(kind),
+    )  # fmt: skip
+
+
+def retried(tool: str, attempt: int, delay: float, code: str) -> None:
+    """A failed attempt after which the current call is tried again."""
+    code = code if _CODE.fullmatch(code) else OTHER
+    _api().retries.add(1, _attributes({"tool": tool, "error": code}))
+    told = _attributes({"attempt": attempt, "delay": delay, "error": code})
+    _api().current().add_event("narratoria.call.retry", told)
+
+
+def process(path: str) -> Operation:
+    """A process, from its launch to its exit."""
+    if SDK not in sys.modules:
+        return OFF
+    name = path.rpartition("/")[2]
+    return _Live(name, client=True, executable=name, executable_path=path)
+
+
+def chat(provider: str, model: str | None, address: str, max_tokens: int) -> Operation:
+    """One request to a model."""
+    if SDK not in sys.modules:
+        return OFF
+    url = urlsplit(address)
+    port = url.port or {"http": 80, "https": 443}.get(url.scheme)
+    return _Live(
+        f"chat {model or ''}".rstrip(), "gen_ai.client.operation.duration",
+        ("operation", "provider", "model", "answered_by", "server", "port"), client=True,
+        operation="chat", provider=provider, model=model, max_tokens=max_tokens, server=url.hostname,
+        port=port if url.hostname else None,
+    )  # fmt: skip
+
+
+def tokens(provider: str, model: str | None, asked: int, answered: int) -> None:
+    """The tokens of a request, as the model's server counted them."""
+    if SDK not in sys.modules:
+        return
+    for kind, number in (("input", asked), ("output", answered)):
+        labels = {"operation": "chat", "provider": provider, "model": model, "token_type": kind}
+        _api().histograms["gen_ai.client.token.usage"].record(number, _attributes(labels))
+
+
+def message(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A chat message in the form of the conventions: its role, and its parts."""
+    role, text = one.get("role", ""), one.get("content")
+    parts: list[dict[str, Any]] = []
+    if role == "tool":
+        return {
+            "role": role,
+            "parts": [{"type": "tool_call_response", "id": one.get("tool_call_id"), "result": text}],
+        }
+    if text:
+        parts.append({"type": "text", "content": text})
+    for call in one.get("tool_calls") or ():
+        asked = call["function"]
+        parts.append(
+            {"type": "tool_call", "id": call["id"], "name": asked["name"], "arguments": asked["arguments"]}
+        )
+    return {"role": role, "parts": parts}
+
+
+# --- OpenTelemetry ----------------------------------------------------------------------------------------
+
+
+class _Api(NamedTuple):
+    """The parts of OpenTelemetry in use, imported once."""
+
+    tracer: Tracer
+    histograms: Mapping[str, Histogram]
+    retries: Counter
+    attach: Any
+    detach: Any
+    with_span: Any
+    current: Any
+    inject: Any
+    extract: Any
+    internal: SpanKind
+    client: SpanKind
+    server: SpanKind
+    wrong: Any
+
+
+@cache
+def _api() -> _Api:
+    from opentelemetry import context, metrics, propagate, trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    from narratoria import __version__
+
+    meter = metrics.get_meter("narratoria", __version__)
+    return _Api(
+        tracer=trace.get_tracer("narratoria", __version__),
+        histograms={
+            name: meter.create_histogram(
+                name, unit, description, explicit_bucket_boundaries_advisory=[float(one) for one in bounds]
+            )
+            for name, (unit, description, bounds) in HISTOGRAMS.items()
+        },
+        retries=meter.create_counter(RETRIES, "{retry}", "Attempts of calls that were tried again."),
+        attach=context.attach,
+        detach=context.detach,
+        with_span=trace.set_span_in_context,
+        current=trace.get_current_span,
+        inject=TraceContextTextMapPropagator().inject,  # without baggage: it is not for strangers
+        extract=propagate.extract,
+        internal=trace.SpanKind.INTERNAL,
+        client=trace.SpanKind.CLIENT,
+        server=trace.SpanKind.SERVER,
+        wrong=trace.StatusCode.ERROR,
+    )
+
+
+def _attributes(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {ATTRIBUTES[name]: value for name, value in values.items() if value is not None}
+
+
+def _code_of(error: BaseException) -> str:
+    name = type(error).__name__
+    return "CANCELLED" if name in ("CancelledError", "GeneratorExit") else name
+
+
+def _as_json(value: Any) -> str:
+    try:
+        text = msgspec.json.encode(value, enc_hook=repr).decode()
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= MAX_CONTENT else f"{text[:MAX_CONTENT]}…"
