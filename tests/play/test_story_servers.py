@@ -162,3 +162,28 @@ def test_a_mistake_in_the_servers_of_a_story_names_the_key(folder: Path, line: s
     (folder / "story.toml").write_text(f"{line}\n{STORY}")
     with pytest.raises(StoryInvalid, match=said):
         Story.load(folder)
+
+
+async def test_a_secret_of_a_server_is_in_no_file_of_the_journal(folder: Path, tmp_path: Path) -> None:
+    secret = "sesame-0pen-4711"
+    entry = {**server(), "env": {"TRIAL_TOKEN": secret}}
+    (folder / "servers.json").write_text(json.dumps({"mcpServers": {"trial": entry}}))
+    (folder / "story.toml").write_text('mcp = "servers.json"\n' + STORY)
+    (folder / "narrator.toml").write_text(
+        RULES.replace("trial.echo", "trial.environ").replace('text = "hello"', 'name = "TRIAL_TOKEN"')
+    )
+    game, journal, store = await begun(Story.load(folder), tmp_path)
+    try:
+        result = await game.prompt("keep it")
+        assert result.outcome == "completed"
+        await journal.flush()
+        records = repr(list(store.read(game.session.id)))
+    finally:
+        await game.close()
+        await journal.close()
+        store.close()
+    assert "trial.environ" in records
+    assert "***" in records
+    assert secret not in records
+    kept = [path for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert not [path for path in kept if secret.encode() in path.read_bytes()]

@@ -166,7 +166,8 @@ async def _call(
     outcome = call_result(tool.name, result, record, time.perf_counter() - started)
     stderr = str((result.failure.details or {}).get("stderr", "")) if result.failure else ""
     if not as_json:
-        _conclude(outcome, result.message, session, quiet=events)
+        shows_value = not result.exclude_value_from_context  # else the message says it all
+        _conclude(outcome, result.message, session, quiet=events, shows_value=shows_value)
         _show_stderr(outcome, stderr)
     return outcome, stderr
 
@@ -288,7 +289,7 @@ class _Live(_Quiet):
         self.out.print(styled((f"{event.level:5} ", style or "blue"), (event.message, "")))
 
 
-def _conclude(result: CallResult, message: str, session: Session, *, quiet: bool) -> None:
+def _conclude(result: CallResult, message: str, session: Session, *, quiet: bool, shows_value: bool) -> None:
     if result.ok:
         if not quiet:
             out = console()
@@ -297,7 +298,7 @@ def _conclude(result: CallResult, message: str, session: Session, *, quiet: bool
                     ("✓ ", "green"), (message or "done", "bold"), (f"  {result.execution_time:.0f} ms", "dim")
                 )
             )
-            if result.output and not session.state and message != (result.output.get("text") or ""):
+            if shows_value and result.output and not session.state:
                 out.print(styled(("value ", "cyan"), (msgspec.json.encode(result.output).decode(), "")))
             if session.state:
                 out.print(styled(("state ", "cyan"), (msgspec.json.encode(session.snapshot()).decode(), "")))

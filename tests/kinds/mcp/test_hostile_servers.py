@@ -16,6 +16,7 @@ from narratoria.kinds.mcp.mcp_tools import mcp_tools
 from narratoria.run.executor import Call
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
+from narratoria.tools.retry import NoBackoff, RetryPolicy
 
 # A server without any package: it answers, and then does what the test wants.
 RAW = """
@@ -75,6 +76,17 @@ async def test_a_server_that_dies_fails_the_call_with_its_last_words_and_is_star
     session.notice = lambda notice: notices.append(notice.message)
     assert (await trial.execute("trial.echo", {"text": "back"}, session=session)).message == "back"
     assert notices == ["the MCP server 'trial' had ended and was started again"]
+
+
+async def test_a_call_that_may_have_been_carried_out_is_not_tried_again_unless_it_only_reads(trial):
+    policy = RetryPolicy(2, NoBackoff())
+    died = Call(policy=policy)
+    await trial.executor.execute("trial.die", {}, session=Session(), call=died)
+    assert died.attempts == 1
+    late = Call(policy=policy, timeout=0.2)
+    assert (await trial.execute("trial.echo", {"text": "back"})).success
+    await trial.executor.execute("trial.slow", {"seconds": 60}, session=Session(), call=late)
+    assert late.attempts == 3
 
 
 async def test_a_server_that_was_killed_while_idle_is_started_again(trial, place):

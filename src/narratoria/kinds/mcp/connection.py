@@ -22,8 +22,8 @@ from narratoria.errors import (
     NarratoriaError,
     ToolFailure,
 )
-from narratoria.events import LogLevel
 from narratoria.extras import needed
+from narratoria.kinds.mcp.connection_life import EXPIRED, REFUSED, Life, gives_sign, in_words
 from narratoria.kinds.mcp.notifications import Notes, hear_changes, level_of, text_of
 from narratoria.kinds.mcp.server_file import McpServer
 from narratoria.kinds.process.launch import LaunchRefused
@@ -33,12 +33,10 @@ if TYPE_CHECKING:
     import mcp_types
     from mcp import Client
 
-    from narratoria.kinds.mcp.server_process import ServerProcess
 
 logger = logging.getLogger("narratoria.mcp")
 
 LIST_TIMEOUT: Final = 30.0
-LIFE_SIGN: Final = 3.0  # seconds for a sign of life after a call took too long
 CLOSING: Final = 10.0
 RELIST_PAUSE: Final = 0.1  # changes within it make one new list
 MOST_PAGES: Final = 100
@@ -49,14 +47,6 @@ _PYTHON_LEVELS: Final = {
     "warn": logging.WARNING,
     "error": logging.ERROR,
 }
-EXPIRED: Final = "Session terminated"  # the client's words for a 404 in a session, of 2025-11-25
-REFUSED: Final = (
-    "Server returned an error response"  # its words for an HTTP error that is no answer of the protocol
-)
-INSTALL: Final = "pip install 'narratoria[mcp]'"
-_LEVELS: Final[dict[str, LogLevel]] = {
-    "debug": "debug", "info": "info", "notice": "info", "warning": "warn",
-}  # fmt: skip
 
 
 class ServerUnavailable(NarratoriaError):
@@ -77,43 +67,6 @@ def check_installed() -> None:
         logging.getLogger(name).addHandler(logging.NullHandler())
 
 
-class _Live:
-    """One life of a connection, in one event loop."""
-
-    def __init__(self) -> None:
-        self.task: asyncio.Task[None] | None = None
-        self.client: Client | None = None
-        self.process: ServerProcess | None = None
-        self.settled = asyncio.Event()
-        """Set while it can be used, and once it is over."""
-        self.news = asyncio.Event()
-        self.closing = False
-        self.doubted = False
-        self.changed = False
-        self.over = False
-        self.failure: ServerUnavailable | None = None
-        self.calls: dict[int, Notes] = {}
-        self.told_noise = 0
-
-    def wake(self) -> None:
-        self.news.set()
-
-    def note_change(self) -> None:
-        self.changed = True
-        self.wake()
-
-    def close(self) -> None:
-        self.closing = True
-        self.wake()
-
-    def doubt(self) -> None:
-        """Ask for a sign of life; calls wait meanwhile."""
-        if not self.over:
-            self.doubted = True
-            self.settled.clear()
-            self.wake()
-
-
 class Connection:
     """A server, as the calls of one registry share it. It may be used in several event loops, one after the other."""
 
@@ -121,7 +74,7 @@ class Connection:
         self.server = server
         self.on_change: Callable[[list[mcp_types.Tool]], None] | None = None
         """Called with the new list when the server says that its tools changed."""
-        self._lives: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Live] = weakref.WeakKeyDictionary()
+        self._lives: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Life] = weakref.WeakKeyDictionary()
         self._remarks: list[str] = []
 
     # --- using ------------------------------------------------------------------------------------------
@@ -137,9 +90,12 @@ class Connection:
             ) from error
 
     async def call(
-        self, tool: str, arguments: Mapping[str, Any], context: ToolContext
+        self, tool: str, arguments: Mapping[str, Any], context: ToolContext, *, repeatable: bool
     ) -> mcp_types.CallToolResult:
-        """Call a tool within the call's time limit. Raises `ToolFailure`."""
+        """Call a tool within the call's time limit. Raises `ToolFailure`.
+
+        A call that is not `repeatable` is not to be tried again where it may have been carried out.
+        """
         from mcp import MCPError
         from mcp_types import CONNECTION_CLOSED
 
@@ -159,12 +115,12 @@ class Connection:
         except TimeoutError as error:
             if not bound.expired():
                 raise CallFailure(EXECUTION_FAILED, f"{name}: {await self._why(live, error)}") from error
-            raise self._too_late(context, live) from None
+            raise self._too_late(context, live, repeatable) from None
         except ServerUnavailable as error:
             raise CallFailure(error.code, f"{name}: {error}") from error
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                raise await self._cut_off(name, live, error) from None
+                raise await self._cut_off(name, live, error, repeatable) from None
             text = self._safe(error.message) or "the server refused the call"
             if error.message == REFUSED and live is not None:
                 live.doubt()  # a session that the server forgot, perhaps
@@ -176,13 +132,13 @@ class Connection:
             raise CallFailure(PROTOCOL_ERROR, f"{name}: {self._safe(str(error))[:2000]}") from None
 
     async def _send(
-        self, live: _Live, tool: str, arguments: Mapping[str, Any], context: ToolContext
+        self, live: Life, tool: str, arguments: Mapping[str, Any], context: ToolContext
     ) -> mcp_types.CallToolResult:
         assert live.client is not None  # noqa: S101 - a settled one has it
         with self._heard(live, context) as notes:
             return await live.client.call_tool(tool, dict(arguments), progress_callback=notes.progress)
 
-    def _too_late(self, context: ToolContext, live: _Live | None) -> CallFailure:
+    def _too_late(self, context: ToolContext, live: Life | None, repeatable: bool) -> CallFailure:
         said = f"{context.tool.name}: no result within {context.time_limit:g} s"
         if live is None:
             said += f"; {self._who} is not ready yet"
@@ -190,13 +146,14 @@ class Connection:
             live.doubt()
             said += f"; {self._who} was told to stop the call"
         advice = "allow more time with --timeout, or `timeout` under `narratoria` in the file of servers"
-        return CallFailure(TIMEOUT, said, suggestions=[advice])
+        return CallFailure(TIMEOUT, said, recoverable=repeatable or live is None, suggestions=[advice])
 
-    async def _cut_off(self, name: str, live: _Live | None, error: Exception) -> CallFailure:
+    async def _cut_off(self, name: str, live: Life | None, error: Exception, repeatable: bool) -> CallFailure:
         why = await self._why(live, error)
         fault = live.process.fault if live is not None and live.process is not None else None
         code = EXECUTION_FAILED if fault is None else fault[0]
-        return CallFailure(code, f"{name}: {self._who} {why}; it is started again when it is needed")
+        said = f"{name}: {self._who} {why}; it is started again when it is needed"
+        return CallFailure(code, said, recoverable=repeatable)
 
     async def close(self) -> None:
         """End the connection of the running loop, the process of the server included."""
@@ -214,7 +171,7 @@ class Connection:
 
     # --- one life -----------------------------------------------------------------------------------------
 
-    async def _ready(self) -> _Live:
+    async def _ready(self) -> Life:
         """Return the connection of this loop, started if it is not; raise `ServerUnavailable`."""
         loop = asyncio.get_running_loop()
         for _ in range(3):  # it may end while we wait for it
@@ -223,7 +180,7 @@ class Connection:
                 if live is not None and live.failure is None and not live.closing:
                     self._remarks.append(f"{self._who} had ended and was started again")
                 check_installed()
-                live = self._lives[loop] = _Live()
+                live = self._lives[loop] = Life()
                 live.task = loop.create_task(self._serve(live), name=f"mcp {self.server.name}")
             await live.settled.wait()
             if live.failure is not None:
@@ -232,7 +189,7 @@ class Connection:
                 return live
         raise ServerUnavailable(f"{self._who} ends again and again")
 
-    async def _serve(self, live: _Live) -> None:
+    async def _serve(self, live: Life) -> None:
         """Own a connection: open it, attend to it, and close it."""
         limit = self.server.settings.start_timeout
         bound = asyncio.timeout(limit)
@@ -253,21 +210,21 @@ class Connection:
             )
         except Exception as error:  # foreign code: its end, however it comes, is the connection's end
             if started:
-                logger.info("%s: %s", self._who, self._safe(_in_words(error)))
+                logger.info("%s: %s", self._who, self._safe(in_words(error)))
             else:
-                live.failure = self._not_started(live, self._safe(_in_words(error)))
+                live.failure = self._not_started(live, self._safe(in_words(error)))
         finally:
             live.over, live.client = True, None
             live.settled.set()
 
-    def _not_started(self, live: _Live, why: str) -> ServerUnavailable:
+    def _not_started(self, live: Life, why: str) -> ServerUnavailable:
         if live.process is not None:
             ending = live.process.ending
             why = ending if live.process.fault or not why.startswith("it was") else f"{why}; it {ending}"
         return ServerUnavailable(f"{self._who} did not start ({self.server.where}): {why}")
 
     @contextlib.asynccontextmanager
-    async def _opened(self, live: _Live) -> AsyncIterator[Client]:
+    async def _opened(self, live: Life) -> AsyncIterator[Client]:
         import mcp_types
         from mcp import Client
 
@@ -295,7 +252,7 @@ class Connection:
                 yield client
 
     @contextlib.asynccontextmanager
-    async def _transport(self, live: _Live) -> AsyncIterator[Any]:
+    async def _transport(self, live: Life) -> AsyncIterator[Any]:
         server = self.server
         if server.transport == "stdio":
             from narratoria.kinds.mcp.server_process import ServerProcess
@@ -314,7 +271,7 @@ class Connection:
             async with http_client(server.headers) as http:
                 yield streamable_http_client(server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES)
 
-    async def _attend(self, live: _Live, client: Client) -> None:
+    async def _attend(self, live: Life, client: Client) -> None:
         """Wait for the end, and meanwhile see to doubts and to changed lists."""
         listening = asyncio.create_task(hear_changes(client, live.note_change))
         try:
@@ -322,7 +279,7 @@ class Connection:
                 await live.news.wait()
                 live.news.clear()
                 if live.doubted and not live.closing:
-                    if not await _answers(client):
+                    if not await gives_sign(client):
                         if live.process is not None:
                             live.process.hung = True
                         logger.warning("%s gave no sign of life and was ended", self._who)
@@ -337,17 +294,17 @@ class Connection:
             listening.cancel()
             await asyncio.wait([listening])
 
-    async def _relist(self, live: _Live) -> None:
+    async def _relist(self, live: Life) -> None:
         if self.on_change is None:
             return
         try:
             self.on_change(await self._list(live))
         except Exception as error:  # foreign code; the tools stay as they were
             logger.warning(
-                "%s: its changed tools cannot be listed: %s", self._who, self._safe(_in_words(error))
+                "%s: its changed tools cannot be listed: %s", self._who, self._safe(in_words(error))
             )
 
-    async def _list(self, live: _Live) -> list[mcp_types.Tool]:
+    async def _list(self, live: Life) -> list[mcp_types.Tool]:
         client = live.client
         if client is None or client.server_capabilities.tools is None:
             return []
@@ -362,7 +319,7 @@ class Connection:
                 cursor = page.next_cursor
         return found[:MOST_TOOLS]
 
-    async def _why(self, live: _Live | None, error: BaseException) -> str:
+    async def _why(self, live: Life | None, error: BaseException) -> str:
         """Return the reason of a failure: the way the process ended, if it did."""
         if live is not None and live.process is not None and live.task is not None:
             if live.process.over or live.closing:
@@ -371,12 +328,12 @@ class Connection:
                 return "gave no sign of life and was ended"
             if live.over:
                 return live.process.ending
-        return self._safe(_in_words(error))
+        return self._safe(in_words(error))
 
     # --- notifications ------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def _heard(self, live: _Live, context: ToolContext) -> Any:
+    def _heard(self, live: Life, context: ToolContext) -> Any:
         """Let the notifications of the server become events of this call, while it runs."""
         notes = Notes(context, self._safe)
         live.calls[id(notes)] = notes
@@ -387,7 +344,7 @@ class Connection:
             for remark in self._take_remarks(live):
                 context.session.report(remark)
 
-    def _take_remarks(self, live: _Live) -> list[str]:
+    def _take_remarks(self, live: Life) -> list[str]:
         remarks, self._remarks = self._remarks, []
         process = live.process
         if process is not None and process.noise > live.told_noise:
@@ -399,35 +356,10 @@ class Connection:
             )
         return remarks
 
-    def _note_log(self, live: _Live, params: mcp_types.LoggingMessageNotificationParams) -> None:
+    def _note_log(self, live: Life, params: mcp_types.LoggingMessageNotificationParams) -> None:
         level, text = level_of(params.level), text_of(params.data)
         if live.calls:  # a log names no call: the newest is the likeliest
             fields = {"logger": params.logger} if params.logger else {}
             next(reversed(live.calls.values())).note(text, level, fields)
         else:
             logger.log(_PYTHON_LEVELS[level], "%s: %s", self._who, self._safe(text))
-
-
-async def _answers(client: Client) -> bool:
-    """Tell if the server gives a sign of life; an error is one too."""
-    from mcp import MCPError
-    from mcp_types import CONNECTION_CLOSED
-
-    try:
-        async with asyncio.timeout(LIFE_SIGN):
-            if client.session.discover_result is not None:  # 2026-07-28 has no ping
-                await client.session.send_discover(client.protocol_version)
-            else:
-                await client.session.send_ping()
-    except TimeoutError:
-        return False
-    except MCPError as error:
-        return error.code != CONNECTION_CLOSED and error.message not in (EXPIRED, REFUSED)
-    return True
-
-
-def _in_words(error: BaseException) -> str:
-    """Return an exception in words; of a group, the first that is no group."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error) or type(error).__name__

@@ -250,7 +250,7 @@ class _Source:
         return Tool(
             name,
             description[:LONGEST_TEXT] or listed.name,
-            _Call(self.connection, listed.name).run,
+            _Call(self.connection, listed.name, _is_repeatable(listed, chosen)).run,
             parameters=parameters,
             preconditions=(
                 *permissions_of(manifest),
@@ -265,6 +265,16 @@ class _Source:
             title=title,
             origin=f"MCP server {server.name}: {server.where}",
         )
+
+
+def _is_repeatable(listed: mcp_types.Tool, chosen: ToolSettings) -> bool:
+    """Tell if a call may be tried again although it may have been carried out: it only reads, does the same again, or
+    its settings say how to retry.
+    """
+    hints = listed.annotations
+    return chosen.retry is not None or (
+        hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+    )
 
 
 def _effects(listed: mcp_types.Tool, chosen: ToolSettings, name: str) -> tuple[Effect, ...]:
@@ -283,9 +293,10 @@ class _Call:
 
     connection: Connection
     tool: str
+    repeatable: bool
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
-        result = await self.connection.call(self.tool, params, context)
+        result = await self.connection.call(self.tool, params, context, repeatable=self.repeatable)
         return await as_tool_result(result, context, self.connection.server.redaction)
 
 
@@ -317,4 +328,9 @@ def manifest_tool(path: Path, manifest: Manifest) -> AnyTool:
     connection = _shared.get(key)
     if connection is None:
         connection = _shared[key] = Connection(found.servers[0])
-    return tool_from_manifest(manifest, _Call(connection, tool).run, kind=MCP_MANIFEST, origin=path.resolve())
+    return tool_from_manifest(
+        manifest,
+        _Call(connection, tool, manifest.retry is not None).run,
+        kind=MCP_MANIFEST,
+        origin=path.resolve(),
+    )
