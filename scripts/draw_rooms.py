@@ -31,6 +31,7 @@ ROOMS: Mapping[str, str] = {
     "kinds": "factories that return a Tool: function, process, composition, MCP servers",
     "run": "the pipeline and plans",
     "store": "the journal, SQLite, PostgreSQL, import and salvage",
+    "skills": "Agent Skills: SKILL.md folders, their scripts as tools, their settings, and skills of our own",
     "agent": "prompts, models and the agent loop",
     "narrator": "the narrators, which make a plan of a prompt",
     "lore": "the memory of a story",
@@ -76,8 +77,8 @@ def modules(package: Path) -> Iterator[tuple[str, Path]]:
     """Every module of the package by its dotted name."""
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
-        if inside.parts[0] == "stories":
-            continue
+        if inside.parts[0] == "stories" or inside.parts[:2] == ("skills", "core"):
+            continue  # scripts of their own, which the package does not import
         parts = [*inside.parts[:-1], *([] if path.stem == "__init__" else [path.stem])]
         if parts and parts[0] not in NOT_ROOMS:
             yield ".".join(["narratoria", *parts]), path

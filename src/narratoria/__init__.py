@@ -12,6 +12,7 @@ session      the world: state, drafts, memory, assets, resources
 kinds        factories that return a Tool: function, composition, process, mcp
 run          the pipeline, the registry, plans and their checks
 store        the journal, SQLite, PostgreSQL, export, import, salvage, replay
+skills       Agent Skills: folders with a SKILL.md, and skills of our own
 agent        prompts, adapters to language models, the agent loop, the planning tools
 narrator     the narrators, which make a plan of a prompt: rules, paraphrase, local, llm, and the chain of them
 lore         the story's memory

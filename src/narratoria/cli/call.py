@@ -19,6 +19,7 @@ from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.environment import env_option
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
+from narratoria.cli.skills_option import known_skills, skills_option
 from narratoria.errors import NOT_EXECUTABLE, ToolValidationError
 from narratoria.events import (
     AnyRuntimeEvent,
@@ -70,6 +71,7 @@ STDERR_COLUMNS: Final = 1000
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
 @env_option
 @mcp_option
+@skills_option
 def call(
     tool: Path,
     input_: str,
@@ -80,10 +82,12 @@ def call(
     keep: Path | None,
     grant: tuple[str, ...],
     mcp_files: tuple[Path, ...],
+    skill_folders: tuple[Path, ...],
 ) -> int:
     """Run one TOOL through the whole pipeline and show what it did.
 
-    TOOL is the path of an executable, or with --mcp the name of a tool of a server, server.tool.
+    TOOL is the path of an executable, the name of a script of a skill, skill.script, or with --mcp that of a tool of a
+    server, server.tool.
     """
     if as_json and events:
         raise click.UsageError("--json and --events exclude each other")
@@ -92,19 +96,40 @@ def call(
     logging.getLogger("narratoria").addHandler(logging.NullHandler())  # notices are shown, once, by us
     session = Session(permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
     found = read_servers(mcp_files)
-    result, stderr = asyncio.run(_find(tool, found, arguments, timeout, retries, events, as_json, session))
+    result, stderr = asyncio.run(
+        _find(tool, found, skill_folders, arguments, timeout, retries, events, as_json, session)
+    )
     if as_json:
         print_json(_entry(result, stderr))
     return 0 if result.ok else TIMED_OUT if result.state == "timeout" else FAILED
 
 
-async def _find(path: Path, found: ServerFile | None, *settings: Any) -> tuple[CallResult, str]:
-    """Run the tool of a server, if the name is one of a server's, else the executable."""
+async def _find(
+    path: Path, found: ServerFile | None, folders: tuple[Path, ...], *settings: Any
+) -> tuple[CallResult, str]:
+    """Run the tool of a server, if the name is one of a server's, or of a skill, else the executable."""
     name = str(path)
     if found is None or server_of(name) not in found.names:
-        return await _call(path, lambda: load_tool(path), *settings)
+        return await _call(path, lambda: _of_skill(name, folders) or load_tool(path), *settings)
     async with opened_servers(found, only=[server_of(name)], quiet=True) as servers:
         return await _call(path, lambda: _of_server(name, servers), *settings)
+
+
+def _of_skill(name: str, folders: tuple[Path, ...]) -> Tool[Any, Any] | None:
+    """Return the script of a skill; None if the name is that of a file, or of no skill."""
+    skill, dot, script = name.partition(".")
+    if not skill or not dot or not script or "/" in name or Path(name).exists():
+        return None
+    library = known_skills(folders)
+    tools = [tool for tool in library if server_of(tool.name) == skill]
+    for tool in tools:
+        if tool.name == name:
+            return tool
+    reasons = [line for line in (*library.problems, *library.notes) if f"{skill}:" in line or name in line]
+    if tools or reasons:
+        known = f"it has {', '.join(tool.name for tool in tools)}" if tools else "; ".join(reasons)
+        raise ToolMissing(f"the skill {skill!r} has no script {name!r}; {known}")
+    return None
 
 
 def _of_server(name: str, servers: McpServers) -> Tool[Any, Any]:

@@ -16,6 +16,7 @@ from narratoria.cli.completion import STORY
 from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
+from narratoria.cli.skills_option import say_problems, skills_option
 from narratoria.errors import PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
@@ -26,9 +27,12 @@ from narratoria.play.casting import granted_time, make_narrator, ready
 from narratoria.play.game import story_registry
 from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.story import Opening, Story, open_story
+from narratoria.play.story_skills import story_skills
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import MAX_GENERATIONS
 from narratoria.run.tool_folder import folder_tools
+from narratoria.skills.skill import Skill
+from narratoria.skills.skill_library import SkillLibrary, given_places
 
 DEFAULT_STORY = "lighthouse"
 _WARM_UP = 60.0  # seconds for a model to make ready: nobody is reading
@@ -68,6 +72,7 @@ timeout_option = click.option(
 @narrators_option("rules, paraphrase, local, llm or template")
 @timeout_option
 @mcp_option
+@skills_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the plan as JSON, with its narrator and its choices."
 )
@@ -79,6 +84,7 @@ def narrate(
     narrators: tuple[str, ...],
     timeout: float,
     mcp_files: tuple[Path, ...],
+    skill_folders: tuple[Path, ...],
     as_json: bool,
 ) -> int:
     """Show the plan a turn would make for PROMPT, and run nothing.
@@ -90,14 +96,21 @@ def narrate(
     if story is not None and tools is not None:
         raise click.UsageError("--story and --tools exclude each other")
     tale = bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
-    cards = _folder_cards(tools) if tools is not None else [card(tool) for tool in story_registry(tale)]
+    skills = (
+        SkillLibrary(given_places(skill_folders)) if tools is not None else story_skills(tale, skill_folders)
+    )
+    say_problems(skills)
+    if tools is not None:
+        cards = [*_folder_cards(tools), *map(card, skills)]
+    else:
+        cards = [card(tool) for tool in story_registry(tale, skills)]
     for complaint in check_lore(tale) if tools is None else ():
         console(stderr=True).print(styled((complaint, "yellow")))
     world = dict(tale.state) if state is None else read_object("--state", state)
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
     added = read_servers(mcp_files)
     servers = joined([tale.servers, *([added] if added is not None else [])])
-    return asyncio.run(_with_servers(servers, prompt, tale, world, cards, chain, as_json))
+    return asyncio.run(_with_servers(servers, prompt, tale, world, cards, skills.skills, chain, as_json))
 
 
 async def _with_servers(
@@ -106,16 +119,23 @@ async def _with_servers(
     tale: Story,
     world: JsonObject,
     cards: list[ToolCard],
+    skills: list[Skill],
     chain: ChainNarrator,
     as_json: bool,
 ) -> int:
     async with opened_servers(found) as servers:
         offered = [*cards, *(card(tool) for tool in servers)]
-        return await _narrate(prompt, tale, world, offered, chain, as_json)
+        return await _narrate(prompt, tale, world, offered, skills, chain, as_json)
 
 
 async def _narrate(
-    prompt: str, tale: Story, world: JsonObject, cards: list[ToolCard], chain: ChainNarrator, as_json: bool
+    prompt: str,
+    tale: Story,
+    world: JsonObject,
+    cards: list[ToolCard],
+    skills: list[Skill],
+    chain: ChainNarrator,
+    as_json: bool,
 ) -> int:
     by_line = prompt == "-"
     memory = Recollection(tale, chain)
@@ -126,6 +146,7 @@ async def _narrate(
             one,
             state=world,
             tools=cards,
+            skills=skills,
             premise=tale.premise,
             memories=memories,
             recall=partial(memory.remind, one, world),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from narratoria.cli.environment import env_option
 from narratoria.cli.live import PlanView
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, styled
+from narratoria.cli.skills_option import known_skills, say_problems, skills_option
 from narratoria.errors import PlanRejected
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.run.graph import mermaid, svg
@@ -80,6 +81,7 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
 )
 @env_option
 @mcp_option
+@skills_option
 @click.option(
     "--plan-timeout", "--timeout", "plan_timeout", type=Seconds(LONGEST_PLAN), default=PLAN_TIMEOUT, show_default=True,
     metavar="SECONDS", help="For the whole plan.",
@@ -92,6 +94,7 @@ def run(
     session_id: str | None,
     call_timeout: float | None,
     mcp_files: tuple[Path, ...],
+    skill_folders: tuple[Path, ...],
     plan_timeout: float,
 ) -> int:
     """Execute a plan and print its trace."""
@@ -105,7 +108,8 @@ def run(
     bounds = {"call_timeout": call_timeout, "plan_timeout": plan_timeout}
     custody().adopt_orphans()
     found = read_servers(mcp_files)
-    result = asyncio.run(_run(plan, _roots(plan_file, tools), found, as_json, grant, session_id, bounds))
+    equipment = _equipped(plan, found, skill_folders)
+    result = asyncio.run(_run(plan, _roots(plan_file, tools), equipment, as_json, grant, session_id, bounds))
     if as_json:
         print_json(result)
     if result.success:
@@ -116,7 +120,7 @@ def run(
 async def _run(
     plan: PlanDocument,
     roots: list[Path],
-    found: ServerFile | None,
+    equipment: AbstractAsyncContextManager[ToolRegistry],
     as_json: bool,
     grant: tuple[str, ...],
     session_id: str | None,
@@ -124,7 +128,7 @@ async def _run(
 ) -> ExecutionResult:
     from narratoria.cli.session_options import saved_session
 
-    async with saved_session(session_id) as session, _equipped(plan, found) as registry:
+    async with saved_session(session_id) as session, equipment as registry:
         session.grant(*grant)
         executor = PlanExecutor(registry, session, roots=roots, **bounds)
         if as_json:
@@ -139,13 +143,23 @@ async def _run(
 
 
 @asynccontextmanager
-async def _equipped(plan: PlanDocument | None, found: ServerFile | None) -> AsyncIterator[ToolRegistry]:
-    """Return a registry with the tools of those servers that the plan names; all, without a plan."""
+async def _equipped(
+    plan: PlanDocument | None, found: ServerFile | None, folders: tuple[Path, ...]
+) -> AsyncIterator[ToolRegistry]:
+    """Return a registry with the scripts of skills, and the tools of those servers that the plan names; without a plan,
+    of all.
+    """
     registry = ToolRegistry()
+    only = (
+        None if plan is None else {server_of(call.tool_path) for call in plan.tools if "." in call.tool_path}
+    )
+    if only != set() or folders:
+        library = known_skills(folders, only)
+        say_problems(library)
+        library.follow(registry)
     if found is None:
         yield registry
         return
-    only = None if plan is None else {server_of(call.tool_path) for call in plan.tools}
     async with opened_servers(found, only=only) as servers:
         servers.follow(registry)
         yield registry
@@ -157,12 +171,14 @@ async def _equipped(plan: PlanDocument | None, found: ServerFile | None) -> Asyn
 @_json
 @_grant
 @mcp_option
+@skills_option
 def lint(
     plan_file: Path,
     tools: tuple[Path, ...],
     as_json: bool,
     grant: tuple[str, ...],
     mcp_files: tuple[Path, ...],
+    skill_folders: tuple[Path, ...],
 ) -> int:
     """Check a plan without running it.
 
@@ -172,7 +188,7 @@ def lint(
     text, found = _read(plan_file), read_servers(mcp_files)
 
     async def look() -> Report:
-        async with _equipped(None, found) as registry:
+        async with _equipped(None, found, skill_folders) as registry:
             resolver = ToolResolver(registry, _roots(plan_file, tools))
             return lint_plan(text, resolver, Session(permissions=grant).permissions)
 

@@ -19,6 +19,7 @@ from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.mcp_option import mcp_option, read_servers
 from narratoria.cli.narration_view import Telling, prose, speaker
 from narratoria.cli.output import console, page, print_json, styled
+from narratoria.cli.skills_option import skills_option
 from narratoria.cli.terminal_commands import Commands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
@@ -52,6 +53,7 @@ DEFAULT_STORY = "lighthouse"
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @env_option
 @mcp_option
+@skills_option
 def play(
     story: str | None,
     named: str | None,
@@ -63,6 +65,7 @@ def play(
     port: int | None,
     no_browser: bool,
     mcp_files: tuple[Path, ...],
+    skill_folders: tuple[Path, ...],
 ) -> int:
     """Play STORY: a name from the library, or a folder."""
     if story is not None and named is not None:
@@ -70,7 +73,7 @@ def play(
     story = story or named
     servers = read_servers(mcp_files)
     if terminal or as_json:
-        return asyncio.run(_play(story, session_id, narrators, as_json, servers))
+        return asyncio.run(_play(story, session_id, narrators, as_json, servers, skill_folders))
     try:
         from narratoria.web.server import serve
     except ImportError:
@@ -83,6 +86,7 @@ def play(
         port=port,
         browser=not no_browser,
         servers=servers,
+        skills=skill_folders,
     )
 
 
@@ -93,6 +97,7 @@ async def open_game(
     session_id: str | None,
     narrators: tuple[str, ...],
     servers: ServerFile | None = None,
+    skills: Sequence[Path] = (),
 ) -> AsyncIterator[tuple[Game, Journal]]:
     """Open a game over the store: a saved one, or a new one, which has no turn yet."""
     if session_id is not None:
@@ -102,7 +107,7 @@ async def open_game(
         if story is not None and folder_of(tale) != meta.folder:
             await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
         try:
-            game = Game(tale, journal.session, narrators=narrators or None, servers=servers)
+            game = Game(tale, journal.session, narrators=narrators or None, servers=servers, skills=skills)
         except BaseException:
             await journal.close()
             raise
@@ -110,7 +115,7 @@ async def open_game(
         tale = open_story(story or DEFAULT_STORY)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
         # First: what cannot be played is not kept.
-        game = Game(tale, session, narrators=narrators or None, servers=servers)
+        game = Game(tale, session, narrators=narrators or None, servers=servers, skills=skills)
         journal = await asyncio.to_thread(
             store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
         )
@@ -127,13 +132,14 @@ async def _play(
     narrators: tuple[str, ...],
     as_json: bool,
     servers: ServerFile | None,
+    skills: Sequence[Path],
 ) -> int:
     custody().adopt_orphans()
     store = await asyncio.to_thread(default_store)
     parent: str | None = None
     try:
         while True:
-            async with open_game(store, story, session_id, narrators, servers) as (game, journal):
+            async with open_game(store, story, session_id, narrators, servers, skills) as (game, journal):
                 table = _Json(game) if as_json else _Table(game)
                 if parent is not None:
                     message = f"a branch of {parent[:8]}"

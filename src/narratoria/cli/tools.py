@@ -16,6 +16,7 @@ from narratoria.cli.completion import STORY
 from narratoria.cli.environment import env_option
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
 from narratoria.cli.output import console, print_json, styled
+from narratoria.cli.skills_option import known_skills, skills_option
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 from narratoria.kinds.load import load_tool
@@ -24,6 +25,7 @@ from narratoria.kinds.mcp.server_file import ServerFile, joined
 from narratoria.kinds.process.custody import custody
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.tool_folder import executables
+from narratoria.skills.skill_library import SkillLibrary
 from narratoria.tools.tool import Tool
 
 AnyTool = Tool[Any, Any]
@@ -52,13 +54,23 @@ class Listing:
             except NarratoriaError as error:
                 self.problems.append(f"{path}: {error}")
 
-    def add_story(self, name: str) -> ServerFile:
-        """Add the tools of a story; return its servers."""
+    def add_skills(self, library: SkillLibrary) -> None:
+        """Add the scripts of skills."""
+        self.add(library)
+        self.problems += library.problems
+        self.notes += library.notes
+
+    def add_story(self, name: str, skill_folders: Sequence[Path]) -> ServerFile:
+        """Add the tools of a story, those of its skills too; return its servers."""
         from narratoria.play.game import story_registry
         from narratoria.play.story import open_story
+        from narratoria.play.story_skills import story_skills
 
         story = open_story(name)
-        self.add(story_registry(story))
+        library = story_skills(story, skill_folders)
+        self.add(story_registry(story, library))
+        self.problems += library.problems
+        self.notes += library.notes
         return story.servers
 
 
@@ -82,12 +94,20 @@ def _lone_manifests(folder: Path) -> Iterator[Path]:
 )
 @click.option("--story", type=STORY, metavar="STORY", help="A name from the library, or a folder.")
 @mcp_option
+@skills_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with the schemas.")
 @env_option
-def tools(folders: Sequence[Path], story: str | None, mcp_files: tuple[Path, ...], as_json: bool) -> int:
+def tools(
+    folders: Sequence[Path],
+    story: str | None,
+    mcp_files: tuple[Path, ...],
+    skill_folders: tuple[Path, ...],
+    as_json: bool,
+) -> int:
     """List the tools there are: their kind, where they come from, and their parameters.
 
-    Tools of installed packages are always listed.
+    Tools of installed packages, and scripts of the skills in .agents/skills, in ~/.agents/skills and of Narratoria are
+    always listed; with --story, only those skills that the story uses.
     """
     listing = Listing()
     try:
@@ -99,7 +119,9 @@ def tools(folders: Sequence[Path], story: str | None, mcp_files: tuple[Path, ...
     added = read_servers(mcp_files)
     servers = [] if added is None else [added]
     if story is not None:
-        servers.insert(0, listing.add_story(story))
+        servers.insert(0, listing.add_story(story, skill_folders))
+    else:
+        listing.add_skills(known_skills(skill_folders))
     asyncio.run(_ask(listing, joined(servers)))
     if as_json:
         documents = [document(tool) for tool in listing.registry]
@@ -147,7 +169,7 @@ def _show(listing: Listing, *, nothing_asked: bool) -> None:
     place = ""
     for tool in listing.registry:
         made = document(tool)
-        folder = made["from"] if tool.kind.foreign or tool.origin is None else str(Path(made["from"]).parent)
+        folder = str(tool.origin.parent) if isinstance(tool.origin, Path) else made["from"]
         if folder != place:
             place = folder
             out.print(styled((place, "bold magenta")))
@@ -165,7 +187,11 @@ def _show(listing: Listing, *, nothing_asked: bool) -> None:
     for line in listing.problems:
         err.print(styled((line, "yellow")))
     if not len(listing.registry) and nothing_asked:
-        err.print(styled(("no tools; name some with --tools DIR, --story STORY or --mcp FILE", "yellow")))
+        err.print(
+            styled(
+                ("no tools; name some with --tools DIR, --story STORY, --mcp FILE or --skills DIR", "yellow")
+            )
+        )
 
 
 def _parameters(tool: AnyTool) -> str:

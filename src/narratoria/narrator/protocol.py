@@ -11,6 +11,7 @@ import msgspec
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, Notice
 from narratoria.run.plan import ExecutionResult, PlanDocument, PlanMetadata, PlannedCall
+from narratoria.skills.skill import Skill
 from narratoria.tools.tool import Tool
 
 
@@ -59,6 +60,7 @@ class NarratorRequest:
     state: Mapping[str, Any] = field(default_factory=dict)
     history: Sequence[PastTurn] = ()
     tools: Sequence[ToolCard] = ()
+    skills: Sequence[Skill] = ()  # those at hand: what they are for, and their instructions
     disabled_skills: frozenset[str] = frozenset()
     attempt: int = 1
     generations: int = 1  # attempts the turn has; with one, a chain does not wait for a better answer

@@ -24,11 +24,13 @@ from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.resume import open_turn
 from narratoria.play.story import Story, library_story, open_story, story_folders
 from narratoria.play.story_servers import StoryServers
+from narratoria.play.story_skills import story_skills
 from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, TurnSettings, take_turn
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
+from narratoria.skills.skill_library import SkillLibrary
 from narratoria.store.fold import fold_turn
 from narratoria.store.journal import Journal
 from narratoria.store.store import SessionMeta
@@ -46,11 +48,13 @@ class Game:
         narrators: Sequence[str] | None = None,
         generation_timeout: float | None = None,
         servers: ServerFile | None = None,
+        skills: Sequence[Path] = (),
     ) -> None:
         self.story = story
         self.session = session
         session.trust(story.permissions)
-        self.registry = story_registry(story)
+        self.skills = story_skills(story, skills)
+        self.registry = story_registry(story, self.skills)
         self._servers = StoryServers(story, self.registry, servers)
         if generation_timeout is None:
             generation_timeout = granted_time()
@@ -60,6 +64,7 @@ class Game:
             premise=story.premise, generation_timeout=generation_timeout, takes_choice=same_request
         )
         self.unused_lore = check_lore(story)
+        self._told_of_skills = frozenset[str]()
         self._chronicle = Chronicle()
         self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
         self._ledger: Ledger | None = None
@@ -97,7 +102,7 @@ class Game:
             )
         session.turn = 0
         session.record(TurnStarted(turn=0, prompt="", origin="opening"))
-        for complaint in self.unused_lore:
+        for complaint in (*self.unused_lore, *self._news_of_skills()):
             session.notice(Notice(level="warn", message=complaint))
         session.record(Narration(text=opening.narrative, narrator="opening"))
         session.record(Choices(choices=list(opening.choices)))
@@ -134,9 +139,21 @@ class Game:
         """End what the game started: MCP servers. It can be played on, and they start again."""
         await self._servers.close()
 
+    def _news_of_skills(self) -> list[str]:
+        """Return the problems of skills that were not told yet."""
+        told, self._told_of_skills = self._told_of_skills, frozenset(self.skills.problems)
+        return [problem for problem in self.skills.problems if problem not in told]
+
+    def _look_at_skills(self) -> None:
+        """Pick up skills that changed since the last turn."""
+        self.skills.refresh()
+        for problem in self._news_of_skills():
+            self.session.notice(Notice(level="warn", message=problem))
+
     async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
         session, memory = self.session, self._recollection
         await self.equipped()
+        self._look_at_skills()
         ledger = await self._annals()
         memories = await memory.recall(text, session.snapshot()) if memory.wanted else ()
         return await take_turn(
@@ -146,7 +163,13 @@ class Game:
             registry=self.registry,
             executor=self.executor,
             origin=origin,
-            settings=replace(self.settings, story=self.story.id, memories=memories, recall=memory.remind),
+            settings=replace(
+                self.settings,
+                story=self.story.id,
+                memories=memories,
+                recall=memory.remind,
+                skills=tuple(self.skills.skills),
+            ),
             resume=resume,
         )
 
@@ -234,8 +257,8 @@ class Game:
         return ending_of(self.session.state)
 
 
-def story_registry(story: Story) -> ToolRegistry:
-    """The story's tools, each made from its executable and manifest."""
+def story_registry(story: Story, skills: SkillLibrary | None = None) -> ToolRegistry:
+    """The story's tools, each made from its executable and manifest, and the scripts of its skills."""
     registry = ToolRegistry()
     for one in story.tools:
         try:
@@ -244,6 +267,7 @@ def story_registry(story: Story) -> ToolRegistry:
             raise
         except NarratoriaError as error:
             raise StoryInvalid(f"{one.path}: {error}") from error
+    (skills or story_skills(story)).follow(registry)
     return registry
 
 

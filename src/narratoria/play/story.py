@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -79,7 +80,9 @@ class Story:
     free_tools: tuple[str, ...] = ()  # what a narrator may call although rules call it too
     lore: Mapping[str, str] = field(default_factory=dict)
     unread_lore: tuple[str, ...] = ()  # files of `lore/` that are no text, and why
-    skills: Mapping[str, str] = field(default_factory=dict)  # guidance for a model, by skill
+    skills: Mapping[str, JsonObject] = field(
+        default_factory=dict
+    )  # skills it uses beside its own: their settings
     servers: ServerFile = field(default_factory=ServerFile)  # MCP servers, whose tools are the story's too
 
     @classmethod
@@ -95,6 +98,10 @@ class Story:
         rules = _rules(root, tools, needed="rules" in narrators)
         lore, unread = _texts(root / "lore")
         servers = reader.servers()
+        skills = reader.skills()
+        _check_guides(
+            root / "skills", {str(tool.manifest.get("skill") or tool.name) for tool in tools}, skills
+        )
         return cls(
             root=root,
             id=reader.id(),
@@ -111,10 +118,10 @@ class Story:
             state=reader.state(),
             permissions=reader.strings("permissions"),
             tools=tools,
-            free_tools=reader.free_tools({tool.name for tool in tools}, servers),
+            free_tools=reader.free_tools({tool.name for tool in tools}, servers.names | skills.keys()),
             lore=lore,
             unread_lore=tuple(unread),
-            skills=_skills(root / "skills", tools),
+            skills=skills,
             servers=servers,
         )
 
@@ -201,7 +208,7 @@ def library_story(name: str) -> Story:
 
 _KEYS: Final = (
     "id", "title", "author", "premise", "note", "language", "narrator", "permissions", "opening", "cover",
-    "state", "refusal", "free_tools", "mcp",
+    "state", "refusal", "free_tools", "mcp", "skills",
 )  # fmt: skip
 
 
@@ -262,11 +269,23 @@ class _StoryFile:
         except ServersInvalid as error:
             raise self.fail("mcp", str(error)) from None
 
-    def free_tools(self, known: set[str], servers: ServerFile) -> tuple[str, ...]:
+    def skills(self) -> dict[str, JsonObject]:
+        """Return the skills the story names, each with its settings: a list of names, or a table for each."""
+        given = self.data.get("skills", [])
+        if isinstance(given, list):
+            return {name: {} for name in self.strings("skills")}
+        if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
+            raise self.fail(
+                "skills", "expected a list of names, or a table of settings for each: [skills.NAME]"
+            )
+        return {name: _json_state(one, self, f"skills.{name}") for name, one in given.items()}
+
+    def free_tools(self, known: set[str], prefixes: AbstractSet[str]) -> tuple[str, ...]:
         names = self.strings("free_tools")
+        own = {path.name for path in (self.path.parent / "skills").glob("*/")}
         for name in names:
-            server, dot, _ = name.partition(".")
-            if name not in known and not (dot and server in servers.names):
+            prefix, dot, _ = name.partition(".")
+            if name not in known and not (dot and prefix in prefixes | own):
                 raise self.fail("free_tools", f"tools/{name} does not exist; name a tool of the tools folder")
         return names
 
@@ -397,18 +416,15 @@ def _manifest(path: Path) -> JsonObject:
     return data
 
 
-def _skills(folder: Path, tools: Sequence[StoryTool]) -> dict[str, str]:
-    """Return the instructions of the skills: `skills/NAME.md`, for tools whose manifest names that skill, or the tool
-    NAME.
-    """
-    known = {str(tool.manifest.get("skill") or tool.name) for tool in tools}
+def _check_guides(folder: Path, of_tools: set[str], named: Mapping[str, JsonObject]) -> None:
+    """Refuse a guide, `skills/NAME.md`, about a skill that is none: neither of a tool, nor named, nor beside it."""
+    known = of_tools | named.keys() | {path.parent.name for path in folder.glob("*/SKILL.md")}
     found, unread = _texts(folder)
     if unread:
         raise StoryInvalid(f"{folder}: {unread[0]}")
     for name in sorted(found.keys() - known):
         there = ", ".join(sorted(known)) or "none"
         raise StoryInvalid(f"{folder / name}.md: no tool belongs to the skill {name!r}; there are: {there}")
-    return found
 
 
 def _texts(folder: Path) -> tuple[dict[str, str], list[str]]:

@@ -49,6 +49,7 @@ from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanM
 from narratoria.run.plan_executor import MAX_GENERATIONS, PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
+from narratoria.skills.skill import Skill
 
 GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
@@ -83,6 +84,7 @@ class TurnSettings:
     disabled_skills: frozenset[str] = frozenset()
     story: str = ""  # its name in telemetry
     premise: str = ""
+    skills: Sequence[Skill] = ()  # whose instructions narrators may read
     memories: Sequence[str] = ()
     recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
     takes_choice: Callable[[str, str], bool] = same_words  # tells if a prompt is that choice, taken
@@ -270,6 +272,7 @@ class _Turn:
             state=self.session.state,
             history=[PastTurn(*turn) for turn in self.session.past],
             tools=[card(tool) for tool in self.executor.registry if self.skills.offers(tool)],
+            skills=[one for one in self.settings.skills if one.name not in self.skills.withheld],
             disabled_skills=self.skills.withheld,
             attempt=attempt,
             generations=self.settings.generations,

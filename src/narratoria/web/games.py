@@ -7,6 +7,7 @@ import contextlib
 import tempfile
 import zipfile
 from collections.abc import Awaitable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
@@ -58,12 +59,14 @@ class Games:
         extra: Sequence[Story] = (),
         patience: float = PATIENCE_SECONDS,
         servers: ServerFile | None = None,
+        skills: Sequence[Path] = (),
     ) -> None:
         self.store = store
         self.shelf = Shelf(store, extra)
         self._narrators = narrators
         self._patience = patience
         self._servers = servers  # MCP servers that every game gets
+        self._skills = tuple(skills)  # folders of skills that every game gets
         self._seats: dict[str, Seat] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
@@ -182,7 +185,7 @@ class Games:
         )
 
     def _game(self, story: Story, session: Session) -> Game:
-        return Game(story, session, narrators=self._narrators, servers=self._servers)
+        return Game(story, session, narrators=self._narrators, servers=self._servers, skills=self._skills)
 
     def _seat(self, game: Game, journal: Journal) -> Seat:
         session = game.session

@@ -46,9 +46,10 @@ def serve(
     port: int | None = None,
     browser: bool = True,
     servers: ServerFile | None = None,
+    skills: Sequence[Path] = (),
 ) -> int:
     """Serve until interrupted. Opens on `session_id`, on a new game of `story`, or where the player was last."""
-    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser, servers))
+    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser, servers, skills))
 
 
 async def _serve(
@@ -59,11 +60,14 @@ async def _serve(
     port: int | None,
     browser: bool,
     servers: ServerFile | None,
+    skills: Sequence[Path],
 ) -> int:
     tale = await asyncio.to_thread(open_story, story) if story else None
     store = await asyncio.to_thread(default_store)
     try:
-        games = Games(store, narrators=narrators or None, extra=[tale] if tale else [], servers=servers)
+        games = Games(
+            store, narrators=narrators or None, extra=[tale] if tale else [], servers=servers, skills=skills
+        )
         server = Server(games, data_home(), host=host, port=port)
         listener = server.bind()
         path = await first_page(store, tale, session_id, games)

@@ -45,12 +45,14 @@ def process_tool(
     checks: Mapping[str, Any] | None = None,
     env: Iterable[str] = (),
     cwd: str | Path | None = None,
+    kind: ToolKind = PROCESS,
 ) -> Tool[Any, JsonObject]:
     """Make a tool from an executable and the manifest beside it.
 
     `limits` are the defaults; the manifest's own caps take precedence. `checks` holds, by id, the functions behind
     the manifest's `custom` preconditions. `env` adds variables to those the manifest names (`NAME`, or `NAME=VALUE`).
     `cwd` is the folder it runs in, and from which the paths of its assets are read; by default that of this process.
+    `kind` is for kinds that are made of executables, such as the scripts of a skill.
     Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
@@ -66,14 +68,14 @@ def process_tool(
     return tool_from_manifest(
         manifest,
         process.run,
-        kind=PROCESS,
+        kind=kind,
         checks=checks,
         origin=path.resolve(),
-        bind=lambda effect: _bound(effect, process),
+        bind=lambda effect: _bound(effect, process, kind),
     )
 
 
-def _bound(effect: Effect, process: _Process) -> Effect:
+def _bound(effect: Effect, process: _Process, kind: ToolKind) -> Effect:
     """An effect whose rollback is an operation of the same executable gets a tool that runs it."""
     rollback, manifest = effect.rollback, process.manifest
     if not isinstance(rollback, Compensation) or rollback.operation is None:
@@ -86,7 +88,7 @@ def _bound(effect: Effect, process: _Process) -> Effect:
         parameters={"type": "object", "additionalProperties": True},
         preconditions=permissions_of(manifest),
         timeout=manifest.timeout,
-        kind=PROCESS,
+        kind=kind,
     )
     return replace(effect, rollback=Compensation(tool=tool, input=rollback.input))
 

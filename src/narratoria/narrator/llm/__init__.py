@@ -26,7 +26,6 @@ def missing(story: Story, environment: Mapping[str, str]) -> str:
 
 def make(cast: Cast) -> LLMNarrator:
     from narratoria.narrator.llm.llm_narrator import LLMNarrator
-    from narratoria.narrator.llm.prompting import Prompting
 
     withheld = Withheld.by(cast.story, beside_rules=cast.reads_rules)
-    return LLMNarrator.from_environment(prompting=Prompting(skills=cast.story.skills), withheld=withheld)
+    return LLMNarrator.from_environment(withheld=withheld)

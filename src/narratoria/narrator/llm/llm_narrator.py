@@ -39,6 +39,7 @@ from narratoria.narrator.llm.plan_reply import (
 )
 from narratoria.narrator.llm.prompting import Prompting
 from narratoria.narrator.llm.shortening import Shortening
+from narratoria.narrator.llm.skill_guidance import MOST_READ, READINGS, asked_to_read, told
 from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.narrator.withheld_tools import Withheld
 from narratoria.run.plan import PlanDocument
@@ -86,6 +87,7 @@ class LLMNarrator:
             "",
             (),
         )  # the last prompt, and what was wrong with the answer
+        self._read: list[str] = []  # skills, and pages of them, that the model asked for
         self._form = 0
         self._smaller = 0
         self._shrunk = False  # the last overflow left something to take away
@@ -138,10 +140,7 @@ class LLMNarrator:
         if request.attempt == 1:
             self._problems = ("", ())
             self._stumbles = 0
-        schema = None
-        if self._form < 2:
-            schema = reply_schema(request.tools, typed=self._form == 0, longest=self.max_narrative)
-        reply = await self._ask(request, self._messages(request), schema)
+        reply = await self._reply(request)
         try:
             plan, choices = plan_of(reply.text, request, self.max_narrative)
             self.withheld.check(plan)
@@ -154,6 +153,27 @@ class LLMNarrator:
         self._problems = ("", ())
         self.last_choices = choices
         return plan
+
+    async def _reply(self, request: NarratorRequest) -> ModelReply:
+        """Ask for a plan. A model that wants to read of a skill first is given it, and asked again."""
+        for reading in range(READINGS + 1):
+            closed = told(request, request.tools, self._read).closed if reading < READINGS else ()
+            schema = None
+            if self._form < 2:
+                schema = reply_schema(
+                    request.tools,
+                    typed=self._form == 0,
+                    longest=self.max_narrative,
+                    readable=[name for name, _ in closed],
+                )
+            reply = await self._ask(request, self._messages(request, may_read=bool(closed)), schema)
+            wanted = asked_to_read(reply.text, closed)
+            if not wanted:
+                break
+            request.unsay()
+            request.note(f"it reads {', '.join(wanted)}")
+            self._read = list(dict.fromkeys([*self._read, *wanted]))[-MOST_READ:]
+        return reply
 
     def learns_from(self, error: BaseException) -> bool:
         """True for what the next attempt can do better: by the problems it is told, a smaller prompt, a looser form.
@@ -184,10 +204,14 @@ class LLMNarrator:
         reply = await self._ask(request, self._messages(request, said), schema)
         return narrative_of(reply.text, self.max_narrative, request.note)
 
-    def _messages(self, request: NarratorRequest, problems: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def _messages(
+        self, request: NarratorRequest, problems: Sequence[str] = (), *, may_read: bool = False
+    ) -> list[dict[str, Any]]:
         prompt, known = self._problems
-        told = dict.fromkeys([*(known if prompt == request.prompt else ()), *request.problems])
-        return self.prompting.messages(request, problems=[*told, *problems], smaller=self._smaller)
+        said = dict.fromkeys([*(known if prompt == request.prompt else ()), *request.problems])
+        return self.prompting.messages(
+            request, problems=[*said, *problems], smaller=self._smaller, read=self._read, may_read=may_read
+        )
 
     async def _ask(
         self, request: NarratorRequest, messages: list[dict[str, Any]], schema: dict[str, Any] | None

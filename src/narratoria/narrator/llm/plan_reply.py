@@ -17,6 +17,7 @@ from narratoria.agent.adapters.answers import json_in
 from narratoria.errors import ArgumentsInvalid, PlanRejected, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.narrator.llm.shortening import shortened
+from narratoria.narrator.llm.skill_guidance import CONSULT
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.tools import schema
@@ -38,9 +39,16 @@ _ORDERS: Final = ("one_by_one", "together")
 
 
 def reply_schema(
-    cards: Sequence[ToolCard], *, typed: bool = True, longest: int = MAX_NARRATIVE
+    cards: Sequence[ToolCard],
+    *,
+    typed: bool = True,
+    longest: int = MAX_NARRATIVE,
+    readable: Sequence[str] = (),
 ) -> JsonObject:
-    """The schema of a reply. Every text and every list has an end, or a small model writes for ever."""
+    """The schema of a reply. Every text and every list has an end, or a small model writes for ever.
+
+    `readable` names the skills and pages that the model may ask to read first.
+    """
     calls: JsonObject = {"type": "array", "maxItems": MAX_CALLS if cards else 0}
     if cards:
         spelled = typed and len(cards) <= _MAX_TYPED
@@ -59,6 +67,9 @@ def reply_schema(
             "items": {"type": "string", "maxLength": _MAX_CHOICE},
         },
     }
+    if readable:
+        names: JsonObject = {"type": "string", "enum": list(readable)}
+        properties = {CONSULT: {"type": "array", "maxItems": 2, "items": names}, **properties}
     return {
         "type": "object",
         "properties": properties,

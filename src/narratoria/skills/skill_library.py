@@ -1,0 +1,225 @@
+"""The skills there are: where they are looked for, which are used, and why others are not.
+
+Of two with one name, that of the earlier place is used: a story's own, those a person names, those of the project
+(`.agents/skills`), of the person (`~/.agents/skills`), and last ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from narratoria.events import JsonObject
+from narratoria.skills.script_tools import script_tools
+from narratoria.skills.skill import Skill, SkillInvalid, guide, read_skill, skill_file
+from narratoria.tools.tool import Tool
+
+CORE: Final = Path(__file__).parent / "core"
+"""The skills that come with Narratoria."""
+MOST_SKILLS: Final = 1_000
+AGENTS: Final = Path(".agents", "skills")
+
+AnyTool = Tool[Any, Any]
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+class Catalogue(Protocol):
+    """The part of a registry that is kept in step with the skills."""
+
+    tools: dict[str, AnyTool]
+
+    def register(self, tool: AnyTool) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder of skills, or one skill."""
+
+    folder: Path
+    label: str
+    only: frozenset[str] | None = None
+    """The only skills to take, by name; None takes all."""
+    asked: bool = False
+    """True where a person or an author named the folder: a skill that is invalid there is their problem."""
+    guides: bool = False
+    """True where single files `NAME.md` are guides, as in a story."""
+
+
+def found_places(only: Collection[str] | None = None) -> list[Place]:
+    """Return the places that are looked at without being named: the project's, the person's and ours."""
+    names = None if only is None else frozenset(only)
+    places = [(Path.cwd() / AGENTS, "project"), (Path.home() / AGENTS, "user"), (CORE, "narratoria")]
+    return [Place(folder, label, names) for folder, label in places]
+
+
+def given_places(folders: Iterable[Path]) -> list[Place]:
+    """Return the places that a person named with `--skills`."""
+    return [Place(folder, "--skills", asked=True) for folder in folders]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One skill, as it was when it was last read."""
+
+    signature: Signature
+    place: Place
+    skill: Skill | None = None
+    tools: list[AnyTool] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class SkillLibrary:
+    """The skills of some places. `refresh` reads what changed; `follow` keeps a registry in step."""
+
+    def __init__(self, places: Sequence[Place], *, wanted: Mapping[str, JsonObject] | None = None) -> None:
+        self.places = tuple(places)
+        self.wanted = dict(wanted or {})
+        """Skills that must be there, by name, with settings for them."""
+        self.skills: list[Skill] = []
+        self.problems: list[str] = []
+        """Skills and scripts that cannot be used, where somebody asked for them."""
+        self.notes: list[str] = []
+        """Other skills that were skipped, and names that were mapped."""
+        self._entries: dict[Path, _Entry] = {}
+        self._registries: list[Catalogue] = []
+        self._tools: list[AnyTool] = []
+        self._fresh = True
+        self.refresh()
+
+    def __iter__(self) -> Iterator[AnyTool]:
+        return iter(self._tools)
+
+    @property
+    def tools(self) -> list[AnyTool]:
+        return list(self._tools)
+
+    def get(self, name: str) -> Skill | None:
+        """Return the skill of that name."""
+        return next((skill for skill in self.skills if skill.name == name), None)
+
+    def place_of(self, skill: Skill) -> Place | None:
+        """Return where a skill was found."""
+        return next((one.place for one in self._entries.values() if one.skill is skill), None)
+
+    def refresh(self) -> bool:
+        """Look again. A skill that did not change stays the same object, its tools too. Return True for a change."""
+        before, entries = self._entries, dict[Path, _Entry]()
+        for place in self.places:
+            for path in _candidates(place):
+                if path not in entries and len(entries) < MOST_SKILLS:
+                    signature = _signature(path)
+                    known = before.get(path)
+                    same = known is not None and known.signature == signature and known.place == place
+                    entries[path] = known if known is not None and same else _read(path, place, signature)
+        changed = self._fresh or _differs(before, entries)
+        self._entries, self._fresh = entries, False
+        if changed:
+            self._settle()
+        return changed
+
+    def follow(self, registry: Catalogue) -> None:
+        """Register the tools, now and whenever the skills change. A name that is taken stays with its owner."""
+        self._registries.append(registry)
+        self._update(registry, ())
+
+    def _settle(self) -> None:
+        """Choose the skills that count, and tell the registries."""
+        old = self._tools
+        self.skills, self._tools, self.problems, self.notes = [], [], [], []
+        taken: dict[str, _Entry] = {}
+        for path, entry in self._entries.items():
+            (self.problems if entry.place.asked else self.notes).extend(entry.problems)
+            if entry.skill is None:
+                self.notes += entry.notes
+                continue
+            kept_as = f"{entry.skill.name}.md" if entry.skill.is_guide else entry.skill.name
+            first = taken.setdefault(kept_as, entry)
+            if first is not entry:
+                there = first.skill.root if first.skill else None
+                self.notes.append(f"{path}: skipped: {there} has the same name {entry.skill.name!r}")
+                continue
+            self.notes += entry.notes
+            self.skills.append(entry.skill)
+            self._tools += entry.tools
+        for name in self.wanted.keys() - {skill.name for skill in self.skills}:
+            looked = ", ".join(str(place.folder) for place in self.places)
+            self.problems.append(
+                f"there is no skill {name!r} in any of {looked}; put its folder into one of them"
+            )
+        for registry in self._registries:
+            self._update(registry, old)
+
+    def _update(self, registry: Catalogue, before: Collection[AnyTool]) -> None:
+        for old in before:
+            if old not in self._tools and registry.tools.get(old.name) is old:
+                del registry.tools[old.name]
+        for new in self._tools:
+            there = registry.tools.get(new.name)
+            if there is None:
+                registry.register(new)
+            elif there is not new:
+                self.notes.append(f"{new.name}: another tool has this name; that of {new.origin} is left out")
+
+
+def _differs(before: dict[Path, _Entry], after: dict[Path, _Entry]) -> bool:
+    return list(before) != list(after) or any(before[path] is not one for path, one in after.items())
+
+
+def _candidates(place: Place) -> list[Path]:
+    """Return the folders that may be skills, and the guides, by name."""
+    if skill_file(place.folder) is not None:
+        return [place.folder]
+    try:
+        names = sorted(os.listdir(place.folder))  # noqa: PTH208 - names are enough
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        path = place.folder / name
+        if name.startswith((".", "_")):
+            continue
+        if place.guides and path.suffix == ".md" and path.is_file():
+            found.append(path)
+        elif not path.is_dir() or (place.only is not None and name not in place.only):
+            continue
+        elif place.asked or skill_file(path) is not None:
+            found.append(path)
+    return found
+
+
+def _signature(path: Path) -> Signature:
+    """Return what tells if a skill changed: the files that were read or can be run, and their times."""
+    if path.suffix == ".md" and path.is_file():
+        return _stat([path])
+    parts = [path / "SKILL.md", path / "skill.md", path / "settings.schema.json"]
+    for pattern in ("scripts/*", "references/**/*"):
+        parts += sorted(one for one in path.glob(pattern) if not one.name.startswith(("_", ".")))
+    return _stat(parts)
+
+
+def _stat(paths: Iterable[Path]) -> Signature:
+    found = []
+    for path in paths:
+        try:
+            one = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), one.st_mtime_ns, one.st_size, one.st_mode))
+    return tuple(found)
+
+
+def _read(path: Path, place: Place, signature: Signature) -> _Entry:
+    entry = _Entry(signature, place)
+    try:
+        entry.skill = guide(path) if path.is_file() else read_skill(path)
+    except SkillInvalid as error:
+        # A folder among skills need not be one.
+        (entry.notes if skill_file(path) is None else entry.problems).append(f"skipped: {error}")
+        return entry
+    scripts = script_tools(entry.skill)
+    entry.tools, entry.problems, entry.notes = scripts.tools, scripts.problems, scripts.notes
+    return entry
