@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ DONE = '{"version":"0","type":"done","ok":true}'
 
 
 def start(workshop: Any, *arguments: object) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    """The server; one that does not answer is killed, so that nobody waits for it."""
+    server = subprocess.Popen(
         workshop.command(*arguments),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -25,6 +27,10 @@ def start(workshop: Any, *arguments: object) -> subprocess.Popen[bytes]:
         env=workshop.env,
         cwd=workshop.folder,
     )
+    limit = threading.Timer(90, server.kill)
+    limit.daemon = True
+    limit.start()
+    return server
 
 
 def say(server: subprocess.Popen[bytes], method: str, number: int | None = None, **params: Any) -> None:
@@ -44,13 +50,13 @@ def hear(server: subprocess.Popen[bytes], number: int) -> dict[str, Any]:
             return dict(message)
 
 
-def greet(server: subprocess.Popen[bytes]) -> None:
+def greet(server: subprocess.Popen[bytes], **capabilities: Any) -> None:
     say(
         server,
         "initialize",
         0,
         protocolVersion="2025-11-25",
-        capabilities={},
+        capabilities=capabilities,
         clientInfo={"name": "test", "version": "1"},
     )
     assert hear(server, 0)["result"]["protocolVersion"] == "2025-11-25"
@@ -110,6 +116,39 @@ def test_what_was_answered_survives_a_kill_and_what_was_cut_short_leaves_nothing
     assert state(server, 3) == {}
     server.communicate(timeout=20)
     assert server.returncode == 0
+
+
+def test_a_line_that_is_no_message_is_answered_and_the_client_does_not_wait(workshop):
+    workshop.tool("anvil", DONE)
+    server = start(workshop)
+    greet(server)
+    say(server, "tools/call", 1, name="anvil", arguments={"text": "\ud800"})
+    assert hear(server, 1)["error"]["code"] == -32600
+    for line in (b"no json", b"[" * 100_000, b"\xff\xfe", b"[]"):
+        server.stdin.write(line + b"\n")
+        server.stdin.flush()
+        answer = json.loads(server.stdout.readline())
+        assert answer["id"] is None
+        assert answer["error"]["code"] in (-32700, -32600)
+    say(server, "tools/call", 2, name="anvil", arguments={})
+    assert hear(server, 2)["result"]["isError"] is False
+    _, err = server.communicate(timeout=20)
+    assert b"a line of the MCP client was refused: this line is not JSON: no json" in err
+
+
+def test_a_client_that_fails_to_ask_the_person_gets_the_choices_as_text(workshop):
+    choice = '{"version":"0","type":"ui_event","event":"narrative_choice","payload":{"choices":["Open"]}}'
+    workshop.tool("door", choice, DONE)
+    server = start(workshop)
+    greet(server, elicitation={})
+    say(server, "tools/call", 1, name="door", arguments={})
+    asked = json.loads(server.stdout.readline())
+    assert asked["method"] == "elicitation/create"
+    failed = {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32603, "message": "no window"}}
+    server.stdin.write(json.dumps(failed).encode() + b"\n")
+    server.stdin.flush()
+    assert hear(server, 1)["result"]["content"][-1]["text"] == "Choices: Open"
+    server.communicate(timeout=20)
 
 
 def test_a_silent_client_does_not_keep_the_server_from_ending(workshop):

@@ -8,6 +8,8 @@ server ends at once when it is asked to, also while its client is silent.
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
 import select
 import sys
@@ -26,11 +28,15 @@ from narratoria.mcp_server.tool_server import ToolServer
 
 PIECE: Final = 64 * 1024
 LONGEST_LINE: Final = 64 * 1024 * 1024
-"""Bytes of one message; a client that sends more is not understood, and is told so."""
+"""Bytes of one message; a longer one is refused."""
 LAST_SECONDS: Final = 5.0
 """Seconds a client may take to read the last answer."""
 AHEAD: Final = 64
 """Messages that are read before they are asked for."""
+
+SHOWN: Final = 200  # bytes of a refused line
+
+logger = logging.getLogger("narratoria")
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 
@@ -51,7 +57,7 @@ async def serve_stdio(server: ToolServer) -> None:
                 finally:
                     written.set()
 
-            group.start_soon(_read, source, incoming)
+            group.start_soon(_read, source, incoming, write_stream.clone())
             group.start_soon(write)
             await server.protocol.run(
                 read_stream, write_stream, server.protocol.create_initialization_options()
@@ -104,7 +110,7 @@ class _Lines:
                 if length <= LONGEST_LINE:
                     begun.append(piece)
                 else:
-                    begun = begun[:1]  # half a message is no JSON, and is answered as such
+                    begun = begun[:1]  # what is left of it is no JSON, and is refused as such
                 continue
             *lines, rest = b"".join((*begun, piece)).split(b"\n")
             begun, length = [rest], len(rest)
@@ -129,23 +135,43 @@ class _Lines:
         return lines
 
 
-async def _read(source: int, incoming: Incoming) -> None:
+async def _read(source: int, incoming: Incoming, refusals: MemoryObjectSendStream[SessionMessage]) -> None:
     lines = _Lines(source)
     parse: Any = types.jsonrpc_message_adapter.validate_json
-    async with incoming:
+    async with incoming, refusals:
         while (some := await lines.next()) is not None:
             for line in some:
                 if not line.strip():
                     continue
-                message: SessionMessage | Exception
+                to: MemoryObjectSendStream[Any] = incoming
                 try:
-                    message = SessionMessage(parse(line, by_name=False))
-                except (ValidationError, ValueError) as error:
-                    message = error
+                    message = parse(line, by_name=False)
+                except (ValidationError, ValueError):
+                    message, to = refusal(line), refusals
                 try:
-                    await incoming.send(message)
+                    await to.send(SessionMessage(message))
                 except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                     return
+
+
+def refusal(line: bytes) -> types.JSONRPCError:
+    """The answer to a line that is no message. The library drops such lines, and a client that asked something waits
+    for ever; so the id of the request is looked for.
+    """
+    try:
+        data: Any = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        data, code, told = None, types.PARSE_ERROR, "this line is not JSON"
+    else:
+        code, told = (
+            types.INVALID_REQUEST,
+            "this line is no message of JSON-RPC 2.0, or has text that is not Unicode",
+        )
+    shown = line[:SHOWN].decode("utf-8", "backslashreplace")
+    logger.warning("a line of the MCP client was refused: %s: %s", told, shown)
+    number = data.get("id") if isinstance(data, dict) else None
+    asked = number if isinstance(number, str | int) and not isinstance(number, bool) else None
+    return types.JSONRPCError(jsonrpc="2.0", id=asked, error=types.ErrorData(code=code, message=told))
 
 
 async def _write(sink: int, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
