@@ -29,14 +29,21 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     "llm": Extra("narrators that are language models", ("openai",)),
     "mcp": Extra("MCP servers as tools, and our tools as an MCP server", ("mcp",)),
     "postgres": Extra("sessions in PostgreSQL", ("psycopg",)),
-    "otel": Extra("OpenTelemetry spans", ("opentelemetry",)),
+    "otel": Extra("OpenTelemetry spans and metrics", ("opentelemetry.sdk",)),
     "browser": Extra("the web_scrape tool", ("playwright",)),
 }
 
 
 def absent(extra: str) -> list[str]:
     """Return the modules of an extra that are not installed. Nothing is loaded to find out."""
-    return [module for module in EXTRAS[extra].modules if find_spec(module) is None]
+    return [module for module in EXTRAS[extra].modules if not _found(module)]
+
+
+def _found(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False
 
 
 def install_command(extra: str) -> str:

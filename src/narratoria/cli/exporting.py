@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import click
 
+from narratoria.extras import install_command
+
 ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
 SIGNALS: Final = ("TRACES", "METRICS")
 EXPORTERS: Final = ("otlp", "console", "none")
@@ -52,8 +54,8 @@ def set_up(env: Mapping[str, str] = os.environ) -> None:
         _start(exporters, env)
     except ImportError as error:
         _complain(
-            f"{error.name or error} is not installed, so nothing is sent; run: pip install 'narratoria[otel]', or "
-            f"unset {', '.join(_variables(env))}"
+            f"{error.name or error} is not installed, so nothing is sent; run: {install_command('otel')}, or unset "
+            f"{', '.join(_variables(env))}"
         )
 
 
