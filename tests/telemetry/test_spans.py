@@ -302,9 +302,7 @@ async def test_a_turn_is_one_trace_over_narrator_plan_and_call(seen, registry):
 async def test_a_turn_that_falls_back_to_the_template_counts_as_failed(seen, registry):
     await take_turn(Session(), "speak", narrator=Planner(), registry=registry)
     assert seen["invoke_agent"].attributes["error.type"] == "FALLBACK"
-    assert {span.attributes["error.type"] for span in seen.spans if span.name == "plan planner"} == {
-        "NarratorFailed"
-    }
+    assert {span.attributes["error.type"] for span in seen.spans if span.name == "plan"} == {"NarratorFailed"}
 
 
 # --- models -----------------------------------------------------------------------------------------------

@@ -216,8 +216,9 @@ class _Turn:
         rejected: str | None = None
         earlier.problems = ()
         try:
-            with telemetry.generation(self.narrator.name, attempt):
+            with telemetry.generation(attempt) as span:
                 plan = as_written(await ask(self.narrator, request, self.settings.generation_timeout))
+                span.made_by(self.narrator.name)
             plan = msgspec.structs.replace(
                 plan,
                 request_id=earlier.own_id(plan.request_id, attempt),

@@ -1,17 +1,16 @@
 """OpenTelemetry: spans and metrics of requests, turns, plans, calls, processes and models.
 
-The names are those of the semantic conventions for generative AI, and stand here alone. Each function returns an
+The names are those of the semantic conventions for generative AI; they stand in `names`. Each function returns an
 operation for a `with` block: its span is current while the block runs, and its duration is measured. Nothing is
 imported or made before the program has loaded the OpenTelemetry SDK: till then a call pays for `SDK in sys.modules`.
 """
-# github.com/open-telemetry/semantic-conventions-genai; the token metric is that of the last release before it.
 
 from __future__ import annotations
 
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from time import perf_counter
 from types import TracebackType
@@ -19,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+
+from narratoria.telemetry.names import ATTRIBUTES, HISTOGRAMS, RETRIES
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -34,76 +35,7 @@ CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 MAX_CONTENT: Final = 16_384  # characters of one argument list, result or message list
 OTHER: Final = "_OTHER"
 
-ATTRIBUTES: Final[Mapping[str, str]] = {
-    "operation": "gen_ai.operation.name",
-    "agent": "gen_ai.agent.name",
-    "conversation": "gen_ai.conversation.id",
-    "tool": "gen_ai.tool.name",
-    "tool_type": "gen_ai.tool.type",
-    "call": "gen_ai.tool.call.id",
-    "arguments": "gen_ai.tool.call.arguments",
-    "result": "gen_ai.tool.call.result",
-    "provider": "gen_ai.provider.name",
-    "model": "gen_ai.request.model",
-    "max_tokens": "gen_ai.request.max_tokens",
-    "answered_by": "gen_ai.response.model",
-    "finish_reasons": "gen_ai.response.finish_reasons",
-    "input_tokens": "gen_ai.usage.input_tokens",
-    "output_tokens": "gen_ai.usage.output_tokens",
-    "token_type": "gen_ai.token.type",
-    "input_messages": "gen_ai.input.messages",
-    "output_messages": "gen_ai.output.messages",
-    "error": "error.type",
-    "method": "http.request.method",
-    "path": "url.path",
-    "scheme": "url.scheme",
-    "route": "http.route",
-    "status": "http.response.status_code",
-    "server": "server.address",
-    "port": "server.port",
-    "executable": "process.executable.name",
-    "executable_path": "process.executable.path",
-    "pid": "process.pid",
-    "exit_code": "process.exit.code",
-    "signal": "narratoria.process.signal",
-    "kind": "narratoria.tool.kind",
-    "asked": "narratoria.tool.asked",
-    "attempt": "narratoria.attempt",
-    "attempts": "narratoria.call.attempts",
-    "delay": "narratoria.call.retry_delay",
-    "plan": "narratoria.plan.id",
-    "calls": "narratoria.plan.calls",
-    "failed_calls": "narratoria.plan.failed_calls",
-    "turn": "narratoria.turn",
-    "outcome": "narratoria.turn.outcome",
-    "narrator": "narratoria.narrator",
-}
-"""Our short name → the attribute's."""
-
-_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-_LONG: Final = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
-_WORKFLOW: Final = (0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600)
-_HTTP: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
-_TOKENS: Final = tuple(4**power for power in range(14))
-
-HISTOGRAMS: Final[Mapping[str, tuple[str, str, Sequence[float]]]] = {
-    "gen_ai.execute_tool.duration": ("s", "Duration of a tool call, with its retries.", _SECONDS),
-    "gen_ai.invoke_agent.duration": ("s", "Duration of a turn, or of an evaluation of a prompt.", _LONG),
-    "gen_ai.workflow.duration": ("s", "Duration of the execution of a plan.", _WORKFLOW),
-    "gen_ai.client.operation.duration": ("s", "Duration of a request to a model.", _SECONDS),
-    "gen_ai.client.token.usage": ("{token}", "Tokens of a request to a model.", _TOKENS),
-    "http.server.request.duration": ("s", "Duration of an HTTP request.", _HTTP),
-}
-"""Name → unit, description, boundaries of the buckets."""
-RETRIES: Final = "narratoria.call.retries"
-
-# What runs outside this process is an extension.
-_TOOL_TYPES: Final = {
-    "function": "function",
-    "composition": "function",
-    "process": "extension",
-    "mcp": "extension",
-}
+_FUNCTIONS: Final = frozenset({"function", "composition"})  # other kinds run elsewhere: extensions
 _CODE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}|[1-5][0-9]{2}")
 _TRUE: Final = frozenset({"1", "true", "span_only", "span_and_event"})
 _captures: bool | None = None
@@ -149,6 +81,9 @@ class Operation:
 
     def rename(self, name: str) -> None:
         """Give the span another name."""
+
+    def made_by(self, agent: str) -> None:
+        """Name the agent at the end of the span's name, and in its attributes."""
 
     def keep(self, **values: Any) -> None:
         """Set attributes that hold content, as JSON, where that is allowed."""
@@ -219,6 +154,10 @@ class _Live(Operation):
         if self._span is not None:
             self._span.update_name(name)
 
+    def made_by(self, agent: str) -> None:
+        self.rename(f"{self._name} {agent}")
+        self.note(agent=agent)
+
     def keep(self, **values: Any) -> None:
         if self._span is not None and self._span.is_recording() and captures():
             self.note(**{name: _as_json(value) for name, value in values.items() if value is not None})
@@ -286,11 +225,9 @@ def _agent(name: str, session: str, **values: Any) -> Operation:
     )  # fmt: skip
 
 
-def generation(narrator: str, attempt: int) -> Operation:
-    """A narrator making a plan."""
-    if SDK not in sys.modules:
-        return OFF
-    return _Live(f"plan {narrator}", operation="plan", agent=narrator, attempt=attempt)
+def generation(attempt: int) -> Operation:
+    """The making of a plan. Who of several narrators made it is known, and told, at the end."""
+    return _Live("plan", operation="plan", attempt=attempt) if SDK in sys.modules else OFF
 
 
 def plan(name: str, calls: int) -> Operation:
@@ -307,7 +244,7 @@ def tool_call(tool: str | None, asked: str, call: str, kind: str) -> Operation:
     return _Live(
         f"execute_tool {tool or ''}".rstrip(), "gen_ai.execute_tool.duration", ("tool", "tool_type"),
         operation="execute_tool", tool=tool or OTHER, asked=None if tool else asked[:200], call=call,
-        kind=kind or None, tool_type=_TOOL_TYPES.get(kind),
+        kind=kind or None, tool_type="function" if kind in _FUNCTIONS else "extension" if kind else None,
     )  # fmt: skip
 
 
