@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "run": ("narratoria.cli.plans", "run"),
     "schema": ("narratoria.cli.schema", "schema"),
     "sessions": ("narratoria.cli.sessions", "sessions"),
+    "skills": ("narratoria.cli.skills", "skills"),
     "tools": ("narratoria.cli.tools", "tools"),
 }
 

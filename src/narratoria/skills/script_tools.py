@@ -21,6 +21,7 @@ from narratoria.kinds.manifest import SUFFIX, Manifest, has_manifest, manifest_p
 from narratoria.kinds.mcp.foreign_names import our_name, our_names
 from narratoria.kinds.process.launch import INTERPRETERS, command_for
 from narratoria.kinds.process.process_tool import process_tool
+from narratoria.kinds.process.surroundings import Surround
 from narratoria.skills import plain_script
 from narratoria.skills.skill import Skill
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
@@ -64,7 +65,7 @@ def script_files(skill: Skill) -> Iterator[Path]:
             yield path
 
 
-def script_tools(skill: Skill) -> Scripts:
+def script_tools(skill: Skill, surround: Surround | None = None) -> Scripts:
     """Make tools of a skill's scripts. A script that cannot be used is a problem and hides no other."""
     found = Scripts()
     files = {_label(path): path for path in script_files(skill)}
@@ -72,7 +73,7 @@ def script_tools(skill: Skill) -> Scripts:
     for label, ours in our_names(list(files)).items():
         path, name = files[label], f"{prefix}.{ours}"
         try:
-            found.tools.append(_tool(skill, path, name))
+            found.tools.append(_tool(skill, path, name, surround))
         except NarratoriaError as error:
             found.problems.append(f"{name}: {error}")
             continue
@@ -88,7 +89,7 @@ def _label(path: Path) -> str:
     return path.name if twins else path.stem
 
 
-def _tool(skill: Skill, path: Path, name: str) -> AnyTool:
+def _tool(skill: Skill, path: Path, name: str, surround: Surround | None) -> AnyTool:
     env = [
         f"NARRATORIA_SKILL={skill.name}",
         f"NARRATORIA_SKILL_ROOT={skill.root}",
@@ -96,7 +97,7 @@ def _tool(skill: Skill, path: Path, name: str) -> AnyTool:
     ]
     if has_manifest(path):
         manifest = msgspec.structs.replace(read_manifest(manifest_path(path)), name=name, skill=skill.name)
-        return process_tool(path, manifest=manifest, env=env, kind=SCRIPT)
+        return process_tool(path, manifest=manifest, env=env, kind=SCRIPT, surround=surround)
     described = Manifest(
         name=name,
         description=f"Runs {path.name} of the skill {skill.name}. {skill.description}",
@@ -109,6 +110,7 @@ def _tool(skill: Skill, path: Path, name: str) -> AnyTool:
         manifest=described,
         env=[*env, f"{plain_script.COMMAND}={command}"],
         kind=SCRIPT,
+        surround=surround,
     )
     return Tool(
         name,

@@ -44,6 +44,8 @@ class Skill:
     allowed_tools: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     """Files under `references/`, by their paths from the skill's folder."""
+    home: str = ""
+    """The name of its folder for settings and data; that of the skill if empty."""
 
     @property
     def is_guide(self) -> bool:

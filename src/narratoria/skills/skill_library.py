@@ -6,15 +6,17 @@ Of two with one name, that of the earlier place is used: a story's own, those a 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from narratoria.events import JsonObject
 from narratoria.skills.script_tools import script_tools
 from narratoria.skills.skill import Skill, SkillInvalid, guide, read_skill, skill_file
+from narratoria.skills.skill_settings import SkillSettings
 from narratoria.tools.tool import Tool
 
 CORE: Final = Path(__file__).parent / "core"
@@ -44,6 +46,8 @@ class Place:
     """The only skills to take, by name; None takes all."""
     asked: bool = False
     """True where a person or an author named the folder: a skill that is invalid there is their problem."""
+    own: bool = False
+    """True for the skills of the person and of Narratoria, which are known by their names alone."""
     guides: bool = False
     """True where single files `NAME.md` are guides, as in a story."""
 
@@ -52,7 +56,7 @@ def found_places(only: Collection[str] | None = None) -> list[Place]:
     """Return the places that are looked at without being named: the project's, the person's and ours."""
     names = None if only is None else frozenset(only)
     places = [(Path.cwd() / AGENTS, "project"), (Path.home() / AGENTS, "user"), (CORE, "narratoria")]
-    return [Place(folder, label, names) for folder, label in places]
+    return [Place(folder, label, names, own=label != "project") for folder, label in places]
 
 
 def given_places(folders: Iterable[Path]) -> list[Place]:
@@ -67,6 +71,7 @@ class _Entry:
     signature: Signature
     place: Place
     skill: Skill | None = None
+    settings: SkillSettings | None = None
     tools: list[AnyTool] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -101,6 +106,10 @@ class SkillLibrary:
         """Return the skill of that name."""
         return next((skill for skill in self.skills if skill.name == name), None)
 
+    def settings_of(self, skill: Skill) -> SkillSettings | None:
+        """Return the settings of a skill; None for a guide."""
+        return next((one.settings for one in self._entries.values() if one.skill is skill), None)
+
     def place_of(self, skill: Skill) -> Place | None:
         """Return where a skill was found."""
         return next((one.place for one in self._entries.values() if one.skill is skill), None)
@@ -114,7 +123,9 @@ class SkillLibrary:
                     signature = _signature(path)
                     known = before.get(path)
                     same = known is not None and known.signature == signature and known.place == place
-                    entries[path] = known if known is not None and same else _read(path, place, signature)
+                    entries[path] = (
+                        known if known is not None and same else _read(path, place, signature, self.wanted)
+                    )
         changed = self._fresh or _differs(before, entries)
         self._entries, self._fresh = entries, False
         if changed:
@@ -165,6 +176,15 @@ class SkillLibrary:
                 self.notes.append(f"{new.name}: another tool has this name; that of {new.origin} is left out")
 
 
+def _home(skill: Skill, place: Place) -> str:
+    """Return the name of a skill's folder for settings and data. One that came with a story or a project does not get
+    the settings, and the secrets, of the person's own skill of the same name.
+    """
+    if place.own:
+        return skill.name
+    return f"{skill.name}-{hashlib.sha256(os.fsencode(skill.root or '')).hexdigest()[:8]}"
+
+
 def _differs(before: dict[Path, _Entry], after: dict[Path, _Entry]) -> bool:
     return list(before) != list(after) or any(before[path] is not one for path, one in after.items())
 
@@ -212,14 +232,21 @@ def _stat(paths: Iterable[Path]) -> Signature:
     return tuple(found)
 
 
-def _read(path: Path, place: Place, signature: Signature) -> _Entry:
+def _read(path: Path, place: Place, signature: Signature, given: Mapping[str, JsonObject]) -> _Entry:
+    """Read a skill; `given` are settings of a story, by the names of skills."""
     entry = _Entry(signature, place)
     try:
-        entry.skill = guide(path) if path.is_file() else read_skill(path)
+        if path.is_file():
+            entry.skill = guide(path)
+            return entry
+        skill = read_skill(path)
+        skill = replace(skill, home=_home(skill, place))
+        entry.settings = SkillSettings.of(skill, given.get(skill.name))
+        entry.skill = skill
     except SkillInvalid as error:
         # A folder among skills need not be one.
         (entry.notes if skill_file(path) is None else entry.problems).append(f"skipped: {error}")
         return entry
-    scripts = script_tools(entry.skill)
+    scripts = script_tools(skill, entry.settings.surroundings)
     entry.tools, entry.problems, entry.notes = scripts.tools, scripts.problems, scripts.notes
     return entry

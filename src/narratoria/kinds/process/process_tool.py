@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -26,6 +27,7 @@ from narratoria.kinds.process.launch import LaunchRefused, command_for
 from narratoria.kinds.process.line_faults import escaped, printable
 from narratoria.kinds.process.ndjson import Limits
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
+from narratoria.kinds.process.surroundings import Surround, Surroundings
 from narratoria.session import Session
 from narratoria.state import plain
 from narratoria.tools.contract import Compensation, Effect
@@ -46,13 +48,15 @@ def process_tool(
     env: Iterable[str] = (),
     cwd: str | Path | None = None,
     kind: ToolKind = PROCESS,
+    surround: Surround | None = None,
 ) -> Tool[Any, JsonObject]:
     """Make a tool from an executable and the manifest beside it.
 
     `limits` are the defaults; the manifest's own caps take precedence. `checks` holds, by id, the functions behind
     the manifest's `custom` preconditions. `env` adds variables to those the manifest names (`NAME`, or `NAME=VALUE`).
     `cwd` is the folder it runs in, and from which the paths of its assets are read; by default that of this process.
-    `kind` is for kinds that are made of executables, such as the scripts of a skill.
+    `kind` and `surround` are for kinds that are made of executables, such as the scripts of a skill; `surround` is
+    called before each call for more variables, and for the secrets in them, which are taken out of what it writes.
     Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
@@ -64,6 +68,7 @@ def process_tool(
         limits.with_manifest(manifest.limits),
         named([*manifest.env, *env]),
         None if cwd is None else Path(cwd).absolute(),
+        surround,
     )
     return tool_from_manifest(
         manifest,
@@ -102,10 +107,22 @@ class _Process:
     limits: Limits
     asked: Named
     cwd: Path | None
+    surround: Surround | None = None
     _told: WeakSet[Session] = field(default_factory=WeakSet, init=False)
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
-        conversation = _Conversation(context, self.cwd or _here())
+        if self.surround is None:
+            return await self._run(params, context, _Conversation(context, self.cwd or _here()))
+        surroundings = self.surround()
+        discreet = _Discreet(context, self.cwd or _here(), surroundings)
+        try:
+            return await self._run(params, context, discreet)
+        except ToolFailure as failure:
+            raise surroundings.failure(failure) from None
+
+    async def _run(
+        self, params: JsonObject, context: ToolContext, conversation: _Conversation
+    ) -> ToolResult[JsonObject]:
         env = environment(self.asked)
         if self.asked.names:
             self._tell_unset(context)
@@ -113,14 +130,14 @@ class _Process:
             own = dict.fromkeys((b"TMPDIR", b"TEMP", b"TMP"), os.fsencode(scratch))
             try:
                 outcome = await self._launched(
-                    env | own,
+                    {**env, **conversation.env, **own},
                     self.request(params, context),
                     conversation,
                     context.time_limit,
                 )
             except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
                 raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
-        return self.judge(outcome, conversation, context)
+        return self.judge(conversation.settled(outcome), conversation, context)
 
     async def _launched(
         self, env: dict[bytes, bytes], request: bytes, conversation: _Conversation, timeout: float | None
@@ -244,6 +261,9 @@ async def _scratch_folder() -> AsyncIterator[str]:
 class _Conversation:
     """The output of a process so far, passed on as it arrives."""
 
+    env: Mapping[bytes, bytes] = MappingProxyType({})
+    """Variables of this call alone."""
+
     def __init__(self, context: ToolContext, folder: Path | None) -> None:
         self.context = context
         self.folder = folder
@@ -259,6 +279,10 @@ class _Conversation:
         self.context.emit_all(events)
         return self.context.session.drain() if self.context.session.congested else None
 
+    def settled(self, outcome: ProcessOutcome) -> ProcessOutcome:
+        """Return the ending of the process as it may be told."""
+        return outcome
+
     async def _with_assets(self, events: list[ToolEvent], first: int) -> None:
         """Hand over events with assets: files are copied in a thread, in the order of the events."""
         draft, call_id = self.context.session, self.context.call_id
@@ -273,6 +297,21 @@ class _Conversation:
                 waiting = self.hear([event])
                 if waiting is not None:
                     await waiting
+
+
+class _Discreet(_Conversation):
+    """The output of a process that was given secrets, without them."""
+
+    def __init__(self, context: ToolContext, folder: Path | None, surroundings: Surroundings) -> None:
+        super().__init__(context, folder)
+        self.surroundings = surroundings
+        self.env = surroundings.env
+
+    def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
+        return super().hear(self.surroundings.events(events))
+
+    def settled(self, outcome: ProcessOutcome) -> ProcessOutcome:
+        return self.surroundings.outcome(outcome)
 
 
 def _exit_text(name: str, outcome: ProcessOutcome, error: ToolErrorEvent | None) -> str:
