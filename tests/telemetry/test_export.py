@@ -5,13 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -107,6 +111,52 @@ def test_a_collector_gets_one_trace_and_the_metrics_of_a_command(collector, tmp_
     assert metrics == {"gen_ai.execute_tool.duration", "gen_ai.workflow.duration"}
 
 
+def test_a_collector_gets_a_turn_of_the_page_in_the_trace_of_its_request(collector, tmp_path):
+    """`narratoria play`, a prompt over HTTP, and the spans down to the process of a tool."""
+    httpx = pytest.importorskip("httpx")
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    env = {**os.environ, "NARRATORIA_HOME": str(tmp_path), "OTEL_BSP_SCHEDULE_DELAY": "50"}
+    env |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address, "OTEL_METRICS_EXPORTER": "none"}
+    command = [sys.executable, "-m", "narratoria", "play", "torch", "--narrator", "rules"]
+    command += ["--no-browser", "--port", "0"]
+
+    def spans() -> dict[str, Any]:
+        """Those of the trace of the request; covers are drawn at the same time, by tools too."""
+        sent = [
+            span
+            for body in collector.bodies("/v1/traces")
+            for one in ExportTraceServiceRequest.FromString(body).resource_spans
+            for scope in one.scope_spans
+            for span in scope.spans
+        ]
+        traces = {span.trace_id for span in sent if span.name == "POST /sessions/{id}/prompt"}
+        return {span.name: span for span in sent if span.trace_id in traces}
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, cwd=tmp_path) as server:
+        try:
+            address = next(word for line in server.stdout for word in line.split() if word.startswith("http"))
+            token = parse_qs(urlsplit(address).query)["token"][0]
+            base = f"http://{urlsplit(address).netloc}"
+            with httpx.Client(base_url=base, headers={"Authorization": f"Bearer {token}"}) as client:
+                session = client.post("/sessions", json={"story": "torch"}).json()["id"]
+                client.post(f"/sessions/{session}/prompt", json={"prompt": "light the torch"})
+                until = time.monotonic() + 30
+                while "invoke_agent torch" not in spans() and time.monotonic() < until:
+                    time.sleep(0.05)
+        finally:
+            server.terminate()
+    found = spans()
+    ways = [
+        "POST /sessions/{id}/prompt",
+        "invoke_agent torch",
+        "invoke_workflow",
+        "execute_tool torch-lighter",
+    ]
+    for above, below in pairwise([*ways, "torch-lighter"]):
+        assert found[below].parent_span_id == found[above].span_id, (above, below, [*found])
+
+
 def test_a_collector_that_is_not_there_costs_one_line_and_seconds(tmp_path):
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
     begun = time.monotonic()
@@ -160,3 +210,16 @@ def test_an_unknown_exporter_and_a_missing_package_are_told_in_one_line(tmp_path
     assert ran.returncode == 0
     (line,) = ran.stderr.splitlines()
     assert "pip install 'narratoria[otel]'" in line and "unset OTEL_EXPORTER_OTLP_ENDPOINT" in line
+
+
+def test_every_logger_of_ours_is_on_the_page():
+    """Its name, and that of every attribute and metric."""
+    from narratoria.telemetry.names import ATTRIBUTES, HISTOGRAMS, RETRIES
+
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "telemetry.md").read_text(encoding="utf-8")
+    sources = [path.read_text(encoding="utf-8") for path in (root / "src" / "narratoria").rglob("*.py")]
+    loggers = {name for text in sources for name in re.findall(r'getLogger\("([a-z_.]+)"\)', text)}
+    assert "narratoria" in loggers
+    names = {*loggers, *ATTRIBUTES.values(), *HISTOGRAMS, RETRIES}
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
