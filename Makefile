@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TEST_BIN := $(abspath $(TEST_VENV))/bin
 PYTEST_ARGS ?=
 
-.PHONY: setup play test test-slow bench dist contracts constraints clean
+.PHONY: setup play test test-slow bench dist docs contracts constraints clean
 
 setup: $(VENV)/.ready ## a virtual environment with the package and every default extra
 
@@ -48,6 +48,13 @@ dist: ## dist/: the wheel and the source archive, each installed in an empty env
 	build/dist-venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	build/dist-venv/bin/python -m pip install --quiet --constraint constraints.txt --group dist
 	scripts/dist.sh $(abspath build/dist-venv)/bin
+
+docs: setup ## build/site: the documentation, offline and searchable; a broken link is an error
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs '.[mcp]'
+	$(BIN)/python scripts/make_site.py
+	$(BIN)/zensical build --clean --strict
+	@echo "to read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8400, then http://127.0.0.1:8400"
 
 contracts: setup ## write contracts/ from the types
 	$(BIN)/python -m narratoria.wire_schemas contracts

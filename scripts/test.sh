@@ -7,7 +7,7 @@ root=$(pwd)
 copy=build/test-tree
 rm -rf "$copy"
 mkdir -p "$copy" build/screens
-cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE pyproject.toml "$copy/"
+cp -r tests docs examples stories contracts evals scripts README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE pyproject.toml zensical.toml "$copy/"
 cd "$copy"
 # Three workers for two cores, since one often waits for a process or a deadline. Neighbours stay with one worker and share
 # its browser, its servers and its models.

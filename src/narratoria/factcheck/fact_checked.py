@@ -46,15 +46,20 @@ class FactChecked:
 
     @property
     def name(self) -> str:
+        """The name of the narrator inside."""
         return self._narrator.name
 
     def declare(self, speaker: str = "") -> Declaration:
+        """Return what the narrator inside declares of itself."""
         return declaration_of(self._narrator, speaker)
 
     def learns_from(self, error: BaseException) -> bool:
+        """Tell if the narrator inside wants to hear of an error."""
         return isinstance(self._narrator, Learner) and self._narrator.learns_from(error)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
+        """Return the plan of the narrator inside."""
+
         def objections(plan: PlanDocument) -> list[str]:
             return contradictions(judged(plan.narrative or "", request.state))
 

@@ -69,6 +69,7 @@ class ChromiumBrowser:
         self._playwright: Any = None
 
     def check(self) -> None:
+        """Raise `BrowserMissingError`, with what to install, if there is no browser."""
         if absent("browser"):
             raise BrowserMissingError(f"a browser {needed('browser')}")
         self._find()
@@ -85,6 +86,7 @@ class ChromiumBrowser:
         return found
 
     async def read(self, url: str, *, selector: str | None = None, wait: float = 0.0) -> PageContent:
+        """Open a page and return its text."""
         self.check()
         return await self._in_thread(lambda: self._read(url, selector, wait))
 

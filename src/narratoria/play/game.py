@@ -246,6 +246,7 @@ class Game:
 
     @property
     def busy(self) -> bool:
+        """True while a turn runs."""
         return bool(self._turns)
 
     def cancel(self) -> bool:
@@ -254,6 +255,7 @@ class Game:
 
     @property
     def ending(self) -> tuple[str, str] | None:
+        """The story's ending, once there is one."""
         return ending_of(self.session.state)
 
 

@@ -83,6 +83,7 @@ class ToolExecutor:
         self._bounded = scope.deadline is not None or scope.budget_tracker is not None
 
     def has_tool(self, name: str) -> bool:
+        """Tell if the registry has a tool of that name."""
         return self.registry.has(name)
 
     def context(

@@ -144,9 +144,11 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
             raise PlanRejected(problems, plan_id=self.request_id, plan=legible)
 
     def to_json(self) -> bytes:
+        """Return the plan as JSON text, in the form of the contract."""
         return msgspec.json.encode(self)
 
     def to_data(self) -> JsonObject:
+        """Return the plan as plain JSON data, in the form of the contract."""
         data: JsonObject = msgspec.to_builtins(self)
         return data
 
@@ -196,6 +198,7 @@ class ExecutionResult(_Wire, frozen=True, kw_only=True):
     can_replan: bool = False
 
     def result_of(self, tool_id: str) -> CallResult:
+        """Return the result of a call by its toolId; raise `KeyError` if the plan has none."""
         for result in self.tool_results:
             if result.tool_id == tool_id:
                 return result

@@ -31,6 +31,7 @@ class ToolRegistry:
         self.register_all(tools)
 
     def register(self, tool: Tool[Any, Any]) -> None:
+        """Add a tool; a second one of its name is refused."""
         if not isinstance(tool, Tool):
             raise ToolValidationError(
                 f"not a tool: {tool!r}; decorate the function with @tool, or make a Tool(…)"
@@ -42,6 +43,7 @@ class ToolRegistry:
         self.tools[tool.name] = tool
 
     def register_all(self, tools: Iterable[Tool[Any, Any]]) -> None:
+        """Add several tools."""
         for one in tools:
             self.register(one)
 
@@ -60,9 +62,11 @@ class ToolRegistry:
         return tuple(added)
 
     def unregister(self, name: str) -> None:
+        """Remove a tool by its name."""
         self.tools.pop(fold_name(name), None)
 
     def get(self, name: str) -> Tool[Any, Any] | None:
+        """Return a tool by its name, or None."""
         return self.tools.get(name) or self.tools.get(fold_name(name))
 
     def find_part(self, name: str) -> Tool[Any, Any] | None:
@@ -81,9 +85,11 @@ class ToolRegistry:
         return found[0] if len(found) == 1 else None
 
     def has(self, name: str) -> bool:
+        """Tell if there is a tool of that name."""
         return self.get(name) is not None
 
     def list(self) -> ToolList:
+        """Return all tools, in the order they were added."""
         return [*self.tools.values()]
 
     def search(self, pattern: str) -> ToolList:

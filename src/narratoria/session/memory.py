@@ -70,6 +70,7 @@ class Memory:
         return default if entry is None else state.plain(entry.value)
 
     def has(self, scope: str, key: str) -> bool:
+        """Tell if a scope has a key."""
         return self._live(scope, key) is not None
 
     def keys(self, scope: str) -> list[str]:

@@ -65,6 +65,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def last(self) -> int:
+        """The number of the last event in it."""
         return self.seq
 
 
@@ -224,6 +225,7 @@ class Session:
         return any(sink.full for sink in self._sinks)
 
     async def drain(self) -> None:
+        """Wait until every subscriber has got what was dispatched."""
         for sink in self._sinks:
             if sink.full:
                 await sink.wait()
@@ -234,15 +236,18 @@ class Session:
         self.record(notice)
 
     def beat(self, call_id: str) -> None:
+        """Record that a call is alive."""
         self.beats[call_id] = time.monotonic()
 
     # --- reading -----------------------------------------------------------------------------------------
 
     @property
     def permissions(self) -> frozenset[str]:
+        """The permissions that are granted."""
         return self._granted
 
     def has_permission(self, permission: str) -> bool:
+        """Tell if a permission is granted."""
         return permission in self._granted
 
     @property
@@ -275,18 +280,23 @@ class Session:
         self.slices.register(event_type, reducer, slice_type or event_type)
 
     def patch(self, patch: JsonObject) -> None:
+        """Merge a patch into the state, outside any call."""
         self.commit("", [PatchMade(dump(patch))])
 
     def dispatch(self, event: Any) -> None:
+        """Hand an event to the reducers and subscribers."""
         self.commit("", [Dispatched(event)])
 
     def grant(self, *permissions: str) -> None:
+        """Grant permissions."""
         self.commit("", [PermissionSet(permission, True) for permission in permissions])
 
     def revoke(self, *permissions: str) -> None:
+        """Take permissions back."""
         self.commit("", [PermissionSet(permission, False) for permission in permissions])
 
     def draft(self) -> Draft:
+        """Return a draft of the session: what is changed there is kept only by its commit."""
         return Draft.of(self)
 
     # --- committing ----------------------------------------------------------------------------------------

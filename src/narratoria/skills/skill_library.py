@@ -100,6 +100,7 @@ class SkillLibrary:
 
     @property
     def tools(self) -> list[AnyTool]:
+        """The tools of the skills, by the name of each skill."""
         return list(self._tools)
 
     def get(self, name: str) -> Skill | None:

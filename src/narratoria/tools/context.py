@@ -111,30 +111,37 @@ class ToolContext(msgspec.Struct, eq=False):
 
     @property
     def deadline(self) -> Deadline | None:
+        """The time at which the call must have ended."""
         return self.scope.deadline
 
     @property
     def budget_tracker(self) -> BudgetTracker | None:
+        """The budget of the call, and the part that is left."""
         return self.scope.budget_tracker
 
     @property
     def config(self) -> ToolConfig:
+        """The call's own settings."""
         return ToolConfig(self.scope.config, self.tool.name)
 
     @property
     def session_id(self) -> str:
+        """The id of the session."""
         return self.session.id
 
     @property
     def loop_id(self) -> str:
+        """The id of the agent loop, if there is one."""
         return self.scope.loop_id
 
     @property
     def agent_id(self) -> str:
+        """The id of the agent, if there is one."""
         return self.scope.agent_id
 
     @property
     def resources(self) -> ResourceContext:
+        """The resources of the session: filesystem, clock and those of the program."""
         return self.session.resources
 
     @property
@@ -145,6 +152,7 @@ class ToolContext(msgspec.Struct, eq=False):
 
     @property
     def memory(self) -> Memory:
+        """The memory of the session, in the draft of this call."""
         return self.session.memory
 
     def beat(self) -> None:
@@ -192,6 +200,7 @@ class ToolContext(msgspec.Struct, eq=False):
             self.session.emit_all(self.call_id, events)
 
     def log(self, message: str, level: LogLevel = "info", **fields: Any) -> None:
+        """Write a `log` event; `progress=0.5` moves the progress bar."""
         self.emit(Log(version=PROTOCOL_VERSION, level=level, message=message, fields=fields or None))
 
     def patch(self, patch: JsonObject) -> None:
@@ -210,6 +219,7 @@ class ToolContext(msgspec.Struct, eq=False):
         asset_id: str | None = None,
         metadata: JsonObject | None = None,
     ) -> None:
+        """Keep a file as an asset of the call, and show it."""
         self.emit(
             Asset(
                 version=PROTOCOL_VERSION,
@@ -222,6 +232,7 @@ class ToolContext(msgspec.Struct, eq=False):
         )
 
     def ui(self, event: str, payload: JsonObject | None = None) -> None:
+        """Write a `ui_event` for the client."""
         self.emit(UiEvent(version=PROTOCOL_VERSION, event=event, payload=payload))
 
     def choices(self, *choices: str) -> None:

@@ -49,6 +49,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float, clock: Clock = time.monotonic) -> Deadline:
+        """Return the deadline that many seconds from now."""
         return cls(clock() + seconds, clock)
 
     def remaining(self) -> float:
@@ -57,6 +58,7 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
+        """True once the time is over."""
         return self.clock() >= self.at
 
     def check(self, what: str = "the call") -> None:
@@ -169,6 +171,7 @@ class BudgetTracker:
 
     @property
     def used(self) -> Usage:
+        """The part that is spent."""
         with self._lock:
             return Usage(
                 calls=self._calls,

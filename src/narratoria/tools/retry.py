@@ -139,6 +139,7 @@ class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
         return max(0.0, base + base * share)
 
     def longest(self, attempt: int) -> float:
+        """Return the longest delay there may be before an attempt."""
         return self.base.longest(attempt) * (1 + self.jitter)
 
 
@@ -250,6 +251,7 @@ class RetryPolicies:
 
     @staticmethod
     def CUSTOM(policy: RetryPolicy) -> RetryPolicy:  # noqa: N802 - 004's name
+        """Return the policy itself: the name of the specifications for one of your own."""
         return policy
 
 

@@ -122,6 +122,7 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
 
     @classmethod
     def ok(cls, value: R, message: str = "", *, exclude_value_from_context: bool = False) -> ToolResult[R]:
+        """Make a successful result."""
         return cls(message, value, True, exclude_value_from_context)
 
     @classmethod

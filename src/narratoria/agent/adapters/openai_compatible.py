@@ -134,9 +134,11 @@ class OpenAIAdapter:
 
     @property
     def name(self) -> str:
+        """The adapter's name in traces."""
         return f"{self.model or 'the only model'} at {self.address}"
 
     async def aclose(self) -> None:
+        """Close the connections."""
         await self._client.close()
 
     async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = _unheard) -> ModelReply:

@@ -19,6 +19,7 @@ class PromptOverrides(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
     @classmethod
     def from_json(cls, text: str | bytes) -> PromptOverrides:
+        """Read overrides from JSON text."""
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.DecodeError as problem:

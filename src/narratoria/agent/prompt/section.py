@@ -25,6 +25,8 @@ KEY_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class SectionVisibility(Enum):
+    """The part of a section that is shown: the whole text, or its summary."""
+
     FULL = "full"
     SUMMARY = "summary"
 
@@ -146,10 +148,12 @@ class MarkdownSection(Section[P]):
         self.template = Template(template, where=f"section {self.key}: template")
 
     def check(self, fields: frozenset[str], *, where: str) -> None:
+        """Refuse a template that names a field the parameters do not have."""
         super().check(fields, where=where)
         self.template.check(fields, where=f"{where}: template")
 
     def body(self, values: dict[str, Any]) -> str:
+        """Return the text with the values filled in."""
         return self.template.render(values)
 
 

@@ -117,6 +117,7 @@ class McpServers:
 
     @property
     def tools(self) -> list[AnyTool]:
+        """The tools of the servers, by the order of the file."""
         return [tool for source in self._sources.values() for tool in source.tools]
 
     @property

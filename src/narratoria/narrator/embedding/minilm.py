@@ -209,6 +209,7 @@ class CachedEmbedder:
         return CachedEmbedder(self._embedder.tuned(), self._file.parent, f"{self._file.stem}-{digest}")
 
     def embed(self, texts: Sequence[str], *, keep: bool = True) -> Vectors:
+        """Return a vector for each text, from the cache where it is there."""
         keys = [hashlib.blake2b(text.encode(), digest_size=16).digest() for text in texts]
         self._recall([key for key in dict.fromkeys(keys) if key not in self._memory])
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._memory}
@@ -226,6 +227,7 @@ class CachedEmbedder:
         return np.stack([self._memory[key] if key in self._memory else fresh[key] for key in keys])
 
     def knows_word(self, word: str) -> bool:
+        """Tell if a word is in the model's vocabulary."""
         return self._embedder.knows_word(word)
 
     def _recall(self, keys: list[bytes]) -> None:

@@ -126,9 +126,11 @@ class LLMNarrator:
 
     @property
     def name(self) -> str:
+        """The name of the narrator: `llm`."""
         return self._name
 
     def declare(self, speaker: str = "") -> Declaration:
+        """Return what the narrator declares of itself."""
         return Declaration(reads_memories=True, choices=self.last_choices)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:

@@ -44,9 +44,11 @@ class LocalNarrator:
 
     @property
     def name(self) -> str:
+        """The name of the narrator: `local`."""
         return self._name
 
     def declare(self, speaker: str = "") -> Declaration:
+        """Return what the narrator declares of itself."""
         return Declaration(lists_calls="always")
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
@@ -54,6 +56,7 @@ class LocalNarrator:
         return await asyncio.to_thread(self.plan_now, request)
 
     def plan_now(self, request: NarratorRequest) -> PlanDocument:
+        """Return the plan for a request, without a thread of its own."""
         written = quoted_after_colon(request.prompt[:MAX_PROMPT])
         if written is not None:
             quoting = replace(request, prompt=written[0])

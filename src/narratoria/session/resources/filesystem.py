@@ -37,16 +37,45 @@ class Filesystem(Protocol):
 
     # 002, "Resource Access".
 
-    def read_text(self, path: str, encoding: str = "utf-8") -> str: ...
-    def read_bytes(self, path: str) -> bytes: ...
-    def write_text(self, path: str, text: str, encoding: str = "utf-8") -> None: ...
-    def write_bytes(self, path: str, data: bytes) -> None: ...
-    def exists(self, path: str) -> bool: ...
-    def is_dir(self, path: str) -> bool: ...
-    def delete(self, path: str) -> None: ...
-    def list(self, path: str = ".") -> Names: ...
-    def glob(self, pattern: str) -> Names: ...
-    def mkdir(self, path: str) -> None: ...
+    def read_text(self, path: str, encoding: str = "utf-8") -> str:
+        """Read a file as text."""
+        ...
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a file."""
+        ...
+
+    def write_text(self, path: str, text: str, encoding: str = "utf-8") -> None:
+        """Write a file as text."""
+        ...
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Tell if there is a file or folder."""
+        ...
+
+    def is_dir(self, path: str) -> bool:
+        """Tell if there is a folder."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or an empty folder."""
+        ...
+
+    def list(self, path: str = ".") -> Names:
+        """List the names in a folder."""
+        ...
+
+    def glob(self, pattern: str) -> Names:
+        """List the paths that match a pattern."""
+        ...
+
+    def mkdir(self, path: str) -> None:
+        """Make a folder."""
+        ...
 
 
 class _Texts:
@@ -94,22 +123,28 @@ class HostFilesystem(_Texts):
 
     @property
     def root(self) -> Path:
+        """The folder on the host."""
         return self._folder.root
 
     def read_bytes(self, path: str) -> bytes:
+        """Read a file."""
         return self._folder.read(parts_of(path))
 
     def exists(self, path: str) -> bool:
+        """Tell if there is a file or folder."""
         return self._folder.look(parts_of(path)) is not None
 
     def is_dir(self, path: str) -> bool:
+        """Tell if there is a folder."""
         found = self._folder.look(parts_of(path))
         return found is not None and stat.S_ISDIR(found.st_mode)
 
     def list(self, path: str = ".") -> Names:
+        """List the names in a folder."""
         return self._folder.names(parts_of(path))
 
     def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file."""
         self._put(path, data, None)
 
     def _put(self, path: str, content: bytes | None, mode: int | None) -> None:
@@ -182,6 +217,7 @@ class HostFilesystem(_Texts):
             self._writes.clear()
 
     def draft(self) -> HostFilesystem:
+        """Return a draft: its changes are made real by `commit`."""
         child = HostFilesystem.__new__(HostFilesystem)
         child._folder = self._folder
         child._history = self._history
@@ -204,6 +240,7 @@ class HostFilesystem(_Texts):
             )
 
     def commit(self) -> None:
+        """Make the changes of the draft real."""
         with self._history.lock:
             writes, self._writes = self._writes, []
             self._over = self._parent is not None
@@ -213,6 +250,7 @@ class HostFilesystem(_Texts):
                 self._history.hand_over(writes, self._parent, self._parent._writes)
 
     def discard(self) -> Sequence[str]:
+        """Drop the changes of the draft."""
         with self._history.lock:
             writes, self._writes = self._writes, []
             self._over = self._parent is not None
@@ -235,6 +273,7 @@ class MemoryFilesystem(_Texts):
             self.write_bytes(path, content.encode() if isinstance(content, str) else content)
 
     def read_bytes(self, path: str) -> bytes:
+        """Read a file."""
         node = self._node("/".join(parts_of(path)))
         if isinstance(node, bytes):
             return node
@@ -243,12 +282,15 @@ class MemoryFilesystem(_Texts):
         raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
 
     def exists(self, path: str) -> bool:
+        """Tell if there is a file or folder."""
         return self._node("/".join(parts_of(path))) is not _GONE
 
     def is_dir(self, path: str) -> bool:
+        """Tell if there is a folder."""
         return self._node("/".join(parts_of(path))) is _DIRECTORY
 
     def list(self, path: str = ".") -> Names:
+        """List the names in a folder."""
         parts = parts_of(path)
         node = self._node("/".join(parts))
         if node is _GONE:
@@ -267,6 +309,7 @@ class MemoryFilesystem(_Texts):
         )
 
     def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file."""
         parts = _inside(path)
         if self.is_dir(path):
             raise IsADirectoryError(errno.EISDIR, "it is not a file", path)
@@ -295,6 +338,7 @@ class MemoryFilesystem(_Texts):
                 self._nodes[name] = _DIRECTORY
 
     def draft(self) -> MemoryFilesystem:
+        """Return a draft: its changes are made real by `commit`."""
         child = MemoryFilesystem()
         child._base = self
         return child
@@ -309,6 +353,7 @@ class MemoryFilesystem(_Texts):
         )
 
     def commit(self) -> Sequence[str]:
+        """Make the changes of the draft real."""
         base, nodes = self._base, self._nodes
         if base is None:
             return []
@@ -329,6 +374,7 @@ class MemoryFilesystem(_Texts):
         return problems
 
     def discard(self) -> None:
+        """Drop the changes of the draft."""
         self._nodes = {}
 
     def _remove(self, name: str) -> None:

@@ -1,0 +1,106 @@
+"""The documentation site: every public name is documented, every page is built, and the tutorials' files work."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(os.environ.get("NARRATORIA_SOURCE", Path(__file__).parents[1]))
+
+
+@pytest.fixture(scope="module")
+def site() -> Any:
+    spec = importlib.util.spec_from_file_location("make_site", ROOT / "scripts" / "make_site.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_and_member_has_a_docstring(site: Any) -> None:
+    names = site.public_names()
+    assert sum(map(len, names.values())) > 60
+    silent = []
+    for module, listed in names.items():
+        for name in listed:
+            value = getattr(importlib.import_module(module), name)
+            if not site.documentation(value):
+                silent.append(f"{module}.{name}")
+            if inspect.isclass(value):
+                silent += [
+                    f"{module}.{name}.{line}" for line in site.members(value) if line and "`: " not in line
+                ]
+    assert silent == []
+
+
+def test_every_command_is_on_the_page_of_commands(site: Any) -> None:
+    from narratoria.cli import COMMANDS
+
+    page = site.commands_page()
+    assert [name for name in COMMANDS if f"## `narratoria {name}`" not in page] == []
+    assert "narratoria sessions undo" in page
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8")))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} <= listed
+
+
+def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(
+    site: Any, tmp_path: Path
+) -> None:
+    for name in ("zensical.toml", "docs", "README.md"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    site.write(tmp_path / "build" / "site-src")
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = sorted((tmp_path / "build" / "site").rglob("*.html"))
+    assert len(pages) >= 35
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r'<(?:script|img|link)[^>]+(?:src|href)="(https?://[^"]+)"', text)
+        assert [one for one in loaded if "github.com" not in one] == [], page.name
+
+
+def test_the_first_story_can_be_played_as_the_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "first-story.md").read_text(encoding="utf-8")
+    written = 0
+    for kind, body in re.findall(r"^```(\w+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        named = re.search(r"^# (bell/\S+)$", body, re.MULTILINE)
+        place = tmp_path / (named[1] if named else "bell/tools/ring.tool.json")
+        if named or kind == "json":
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(body, encoding="utf-8")
+            written += 1
+    assert written == 4
+    (tmp_path / "bell" / "tools" / "ring").chmod(0o755)
+    command = [sys.executable, "-m", "narratoria", "play", "bell", "--terminal", "--json"]
+    environment = os.environ | {"NARRATORIA_HOME": str(tmp_path / "home")}
+    said = "pull on the rope\ntoll the bell\nlook up\nring the bell\nring the bell\n"
+    played = subprocess.run(
+        command, cwd=tmp_path, env=environment, input=said, capture_output=True, text=True, timeout=120
+    )
+    assert played.returncode == 0, played.stderr
+    turns = [json.loads(line) for line in played.stdout.splitlines()]
+    told = [turn["narrative"] for turn in turns]
+    assert "Dong!" in told[1] and "Dong! Dong!" in told[2]
+    assert "rung 2 times" in told[3]
+    assert "enough" in told[5] and turns[-1]["state"]["bell"] == {"rung": 3}
