@@ -106,6 +106,7 @@ READS_ENGLISH = tuple(
         "narrator.rules",
         "narrator.paraphrase",
         "narrator.local",
+        "narrator.template",
         "factcheck",
         "lore",
     )

@@ -669,3 +669,27 @@ def test_the_prose_of_shipped_stories_has_typographic_quotes(path: Path) -> None
     told = list(_texts(tomllib.loads(path.read_text(encoding="utf-8"))))
     assert told
     assert [text for text in told if re.search(r"['\"]", text)] == []
+
+
+class Silent:
+    name = "silent"
+
+    async def plan(self, request: NarratorRequest) -> PlanDocument:
+        raise NoMatch("nothing to say")
+
+
+@pytest.mark.parametrize("language", ["de", "en"])
+async def test_a_story_falls_back_to_its_own_language(tmp_path: Path, language: str) -> None:
+    own = f"language = '{language}'\nrefusal = ['Das geht hier nicht.', 'So nicht.']\n"
+    story = Story.load(write(tmp_path, own + STORY))
+    for game in (Game.new(story, narrator=Silent()), Game.new(story, narrators=["rules", "template"])):
+        game.begin()
+        told = [(await game.prompt("fliege zum Mond")).narrative for _ in range(2)]
+        assert (set(told) == {"Das geht hier nicht.", "So nicht."}) == (language == "de"), told
+
+
+def test_a_choice_is_taken_in_the_words_of_the_storys_language(tmp_path: Path) -> None:
+    german = '[language]\narticles = ["das", "die"]\nlead = ["bitte"]\n'
+    game = Game.new(Story.load(write(tmp_path, "language = 'de'\n" + STORY, german + RULES)))
+    assert game.settings.takes_choice("bitte öffne das Tor", "Öffne Tor")
+    assert not game.settings.takes_choice("please open the gate", "Open gate")

@@ -30,7 +30,7 @@ from narratoria.factcheck.fact_checked import CONTRADICTION, FactChecked
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch, Refusal
 from narratoria.narrator.rules.patterns import same_request
-from narratoria.narrator.template import TemplateNarrator
+from narratoria.narrator.template import TemplateNarrator, account
 from narratoria.play.game import Game
 from narratoria.play.resume import from_records
 from narratoria.play.story import Story
@@ -218,6 +218,16 @@ async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempt
     ]
     assert result.outcome == "fallback" and result.narrator == "template" and result.narrative
     assert (await turn(Says(speak()), session=session)).narrative == "So it goes.", "the player can go on"
+
+
+async def test_the_last_resort_is_the_callers_and_without_one_speaks_no_language():
+    silent = Says(NoMatch("nothing"))
+    assert (await turn(silent)).narrative == "…"
+    theirs = Says(speak("Así no."))
+    result = await turn(silent, settings=TurnSettings(generation_timeout=0.1, last_resort=theirs))
+    assert (result.outcome, result.narrative) == ("fallback", "Así no.")
+    result = await turn(silent, settings=TurnSettings(generation_timeout=0.1, last_resort=silent))
+    assert (result.outcome, result.narrative, result.problems[-1]) == ("fallback", "…", "nothing")
 
 
 async def test_a_narrator_that_cannot_be_cancelled_costs_little_more_than_its_time():
@@ -855,7 +865,10 @@ async def test_a_turn_that_nobody_told_says_plainly_what_was_done():
 
     plan = PlanDocument(tools=[call("clean_reel"), PlannedCall(tool_id="again", tool_path="clean_reel")])
     result = await turn(Says(plan), registry=ToolRegistry([clean_reel]), settings=TurnSettings())
-    assert result.narrative == "Done: clean reel, twice."
+    assert result.narrative == "clean reel ×2", "the core speaks no language of its own"
+    english = TurnSettings(list_calls=account)
+    told = await turn(Says(plan), registry=ToolRegistry([clean_reel]), settings=english)
+    assert told.narrative == "Done: clean reel, twice."
     author = Says(plan)
     author.declare = lambda speaker="": Declaration(lists_calls="never")
     assert (await turn(author, registry=ToolRegistry([clean_reel]), settings=TurnSettings())).narrative == ""

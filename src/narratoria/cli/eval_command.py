@@ -15,12 +15,12 @@ from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
 from narratoria.evals.figures import milliseconds
 from narratoria.evals.scoring import Report, evaluate, load_set
-from narratoria.evals.story_sets import OF_STORIES, evaluate_story_set, is_story_set, load_story_set
+from narratoria.evals.story_sets import evaluate_story_set, is_story_set, load_story_set
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
-from narratoria.narrator.roster import NARRATORS
+from narratoria.narrator.roster import BY_RULES, NARRATORS
 from narratoria.play.casting import make_narrator
 from narratoria.run.plan import PlanDocument
 
@@ -84,8 +84,8 @@ def _check(narrators: Sequence[str], fit: Sequence[str], otherwise: str) -> None
 
 
 def _evaluate_story(file: Path, narrators: Sequence[str], as_json: bool) -> int:
-    _check(narrators, OF_STORIES, "knows no rules, and this set is about a story's")
-    report = evaluate_story_set(load_story_set(file), narrators or OF_STORIES)
+    _check(narrators, BY_RULES, "knows no rules, and this set is about a story's")
+    report = evaluate_story_set(load_story_set(file), narrators or BY_RULES)
     if as_json:
         print_json(report.to_data())
     else:

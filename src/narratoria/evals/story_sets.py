@@ -19,6 +19,7 @@ from narratoria.evals.figures import milliseconds, percent, rounded, share
 from narratoria.events import JsonObject
 from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.roster import BY_RULES
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
 from narratoria.play.story import Story, open_story
 from narratoria.state import merge
@@ -28,7 +29,6 @@ STILL: Final = "still"  # nothing changes, whoever answers; a refusal is as good
 TOLD: Final = "told"  # a rule answers, not one marked `fallback`, and nothing changes
 TOLD_ANYHOW: Final = "told*"  # any rule answers, and nothing changes
 _UNCHANGED: Final = frozenset({STILL, TOLD, TOLD_ANYHOW})
-OF_STORIES: Final = ("rules", "paraphrase")  # the narrators that speak by a story's rules
 
 Understand: TypeAlias = Callable[[NarratorRequest], tuple[list[Action], list[Action]]]
 
@@ -156,7 +156,7 @@ def _case(where: str, data: JsonObject, stories: dict[str, Story]) -> StoryCase:
 # --- scoring -------------------------------------------------------------------------------------------
 
 
-def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = OF_STORIES) -> StoryReport:
+def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = BY_RULES) -> StoryReport:
     """Ask the rules, the paraphrase narrator, or one after the other as a chain does; each prompt once unmeasured."""
     ways: dict[str, Understand] = {}
     outcomes = []

@@ -21,7 +21,7 @@ from narratoria.narrator.protocol import (
     Review,
     declaration_of,
 )
-from narratoria.narrator.template import narrate
+from narratoria.narrator.template import TemplateNarrator
 from narratoria.run.plan import ExecutionResult, PlanDocument
 
 CONTRADICTION: Final = "NARRATION_CONTRADICTS_STATE"
@@ -38,9 +38,11 @@ class FactChecked:
     it cannot mend is dropped. An author's words stand, flagged in the trace. So do the tools' own.
     """
 
-    def __init__(self, narrator: Narrator, ledger: Ledger | None = None) -> None:
-        """`ledger` knows which patch made which fact, for the receipts."""
-        self._narrator = narrator
+    def __init__(
+        self, narrator: Narrator, ledger: Ledger | None = None, last_resort: Narrator | None = None
+    ) -> None:
+        """`ledger` knows which patch made which fact, for the receipts. `last_resort` speaks for dropped words."""
+        self._narrator, self._last_resort = narrator, last_resort or TemplateNarrator()
         self._ledger = ledger
         self._before: Sequence[Receipt] = ()  # the claims of the last plan, judged before its calls
 
@@ -96,7 +98,9 @@ class FactChecked:
         if checked.retold or checked.dropped:
             acted = any(result.ok for trace in traces for result in trace.tool_results)
             plain = dataclasses.replace(request, parent_plan=None, last_trace=None)
-            narrative = checked.narrative or ("" if acted else narrate(plain))
+            narrative = checked.narrative or (
+                "" if acted else (await self._last_resort.plan(plain)).narrative
+            )
         return Review(narrative, [*checked.receipts, *of_tools], problems, notices)
 
     async def _hold_to_state(self, request: NarratorRequest, narrative: str, seconds: float) -> _Checked:

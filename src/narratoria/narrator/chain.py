@@ -20,6 +20,7 @@ from narratoria.narrator.protocol import (
     declaration_of,
 )
 from narratoria.run.plan import PlanDocument
+from narratoria.run.plan_executor import GENERATION_TIMEOUT
 
 _SHARE: Final = 0.8  # of the time left, for a narrator with others behind it
 _LAST_SHARE: Final = 0.95  # for the last one: the template needs next to none
@@ -53,7 +54,7 @@ class ChainNarrator:
         narrators: Sequence[Narrator],
         *,
         last_resort: Narrator | None = None,
-        time_limit: float = 5.0,
+        time_limit: float = GENERATION_TIMEOUT,
         on_refusal: Callable[[Refusal], None] = lambda refusal: None,
     ) -> None:
         self.narrators = tuple(narrators)

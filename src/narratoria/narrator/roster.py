@@ -14,3 +14,5 @@ NARRATORS: Final[Mapping[str, str]] = {
     "llm": "narratoria.narrator.llm",
     "template": "narratoria.narrator.template",
 }
+BY_RULES: Final = ("rules", "paraphrase")  # those that speak by a story's rules
+USUAL: Final = ("rules", "template")  # of a story that names none

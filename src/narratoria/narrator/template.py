@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from narratoria.events import Done
-from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.protocol import Narrator, NarratorRequest
 from narratoria.run.plan import PlanDocument
+from narratoria.run.records import failure_summary
 
 if TYPE_CHECKING:
     from narratoria.play.casting import Cast
@@ -75,8 +75,8 @@ def missing(story: Story, environment: Mapping[str, str]) -> str:
     return ""
 
 
-def make(cast: Cast) -> TemplateNarrator:
-    return TemplateNarrator()
+def make(cast: Cast) -> Narrator:
+    return cast.last_resort
 
 
 def narrate(request: NarratorRequest) -> str:
@@ -112,13 +112,9 @@ def _lines(request: NarratorRequest, prompt: str, words: str) -> Sequence[str]:
 
 
 def _reason(request: NarratorRequest) -> str:
-    """The summary of a failed call: a `done` with `ok: false` is written for the player."""
-    for result in request.last_trace.tool_results if request.last_trace is not None else ():
-        for event in () if result.ok else result.events:
-            if isinstance(event, Done) and not event.ok and event.summary:
-                said = " ".join(event.summary.split())[:_TOLD].rstrip(".")
-                return f"{said[:1].upper()}{said[1:]}."
-    return ""
+    """The summary of a failed call, as a sentence."""
+    said = failure_summary(request.last_trace)[:_TOLD].rstrip(".")
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _speakable(prompt: str) -> str:

@@ -6,19 +6,21 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
-from typing import Final
 
 from narratoria.errors import NarratorUnavailable, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.lazy_narrator import LazyNarrator
 from narratoria.narrator.protocol import Narrator
-from narratoria.narrator.roster import NARRATORS
-from narratoria.narrator.template import TemplateNarrator
+from narratoria.narrator.roster import BY_RULES, NARRATORS
+from narratoria.narrator.rules.patterns import same_request
+from narratoria.narrator.template import TemplateNarrator, account
+from narratoria.play.last_resort import PlainNarrator, plain_list
+from narratoria.play.offering import same_words
 from narratoria.play.story import Story
-
-GENERATION_TIMEOUT: Final = 5.0
-_RULES: Final = frozenset({"rules", "paraphrase"})  # those that speak by a story's rules
+from narratoria.play.turn import TurnSettings
+from narratoria.run.plan_executor import GENERATION_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,11 @@ class Cast:
 
     @property
     def reads_rules(self) -> bool:
-        return not _RULES.isdisjoint(self.names)
+        return not set(BY_RULES).isdisjoint(self.names)
+
+    @property
+    def last_resort(self) -> Narrator:
+        return last_resort(self.story)
 
 
 def _up_to_template(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -50,7 +56,7 @@ def _up_to_template(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def make_narrator(
-    story: Story, names: Sequence[str] | None = None, *, time_limit: float = 5.0
+    story: Story, names: Sequence[str] | None = None, *, time_limit: float = GENERATION_TIMEOUT
 ) -> ChainNarrator:
     """Return the chain a story asks for, or the one named. An unavailable narrator is left out, unless it was named."""
     asked = list(names or story.narrators)
@@ -65,7 +71,33 @@ def make_narrator(
         except NarratorUnavailable:
             if names is not None:
                 raise
-    return ChainNarrator(chosen, last_resort=TemplateNarrator(), time_limit=time_limit)
+    return ChainNarrator(chosen, last_resort=last_resort(story), time_limit=time_limit)
+
+
+def last_resort(story: Story) -> Narrator:
+    """Return the narrator for a turn whose attempts are used up: the template, in English, unless a story in another
+    language has lines of its own.
+    """
+    return TemplateNarrator() if _is_english(story) or not story.refusal else PlainNarrator(story.refusal)
+
+
+def turn_settings(story: Story, generation_timeout: float) -> TurnSettings:
+    """Return the settings of every turn of a story: what the core must say itself, in the story's language."""
+    tongue = story.rules.tongue if story.rules is not None else None
+    takes_choice = same_request if _is_english(story) else same_words
+    if tongue is not None:
+        takes_choice = partial(same_request, tongue=tongue)
+    return TurnSettings(
+        premise=story.premise,
+        generation_timeout=generation_timeout,
+        takes_choice=takes_choice,
+        last_resort=last_resort(story),
+        list_calls=account if _is_english(story) else plain_list,
+    )
+
+
+def _is_english(story: Story) -> bool:
+    return story.language.partition("-")[0].lower() == "en"
 
 
 def _is_available(story: Story, name: str, *, required: bool) -> bool:

@@ -16,8 +16,7 @@ from narratoria.kinds.load import load_tool
 from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.protocol import Narrator
-from narratoria.narrator.rules.patterns import same_request
-from narratoria.play.casting import granted_time, make_narrator, warm_up
+from narratoria.play.casting import granted_time, make_narrator, turn_settings, warm_up
 from narratoria.play.history import finish_undo
 from narratoria.play.offering import ending_of
 from narratoria.play.recollection import Recollection, check_lore
@@ -25,7 +24,7 @@ from narratoria.play.resume import open_turn
 from narratoria.play.story import Story, library_story, open_story, story_folders
 from narratoria.play.story_servers import StoryServers
 from narratoria.play.story_skills import story_skills
-from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, TurnSettings, take_turn
+from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, take_turn
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
@@ -60,9 +59,7 @@ class Game:
             generation_timeout = granted_time()
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
-        self.settings = TurnSettings(
-            premise=story.premise, generation_timeout=generation_timeout, takes_choice=same_request
-        )
+        self.settings = turn_settings(story, generation_timeout)
         self.unused_lore = check_lore(story)
         self._told_of_skills = frozenset[str]()
         self._chronicle = Chronicle()
@@ -159,7 +156,7 @@ class Game:
         return await take_turn(
             session,
             text,
-            narrator=FactChecked(self.narrator, ledger),
+            narrator=FactChecked(self.narrator, ledger, self.settings.last_resort),
             registry=self.registry,
             executor=self.executor,
             origin=origin,

@@ -14,7 +14,7 @@ from narratoria import bounds
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
-from narratoria.narrator.roster import NARRATORS
+from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.narrator.rules.rule_file import Rules, read_toml
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.store.store import data_home
@@ -71,7 +71,7 @@ class Story:
     author: str = ""
     note: str = ""
     language: str = "en"
-    narrators: tuple[str, ...] = ("rules", "template")
+    narrators: tuple[str, ...] = USUAL
     refusal: tuple[str, ...] = ()  # what is told where nothing here can do what the player means
     cover: Cover = Cover()
     state: JsonObject = field(default_factory=dict)
@@ -302,7 +302,7 @@ class _StoryFile:
         return value
 
     def narrators(self) -> tuple[str, ...]:
-        names = self.strings("narrator") or ("rules", "template")
+        names = self.strings("narrator") or USUAL
         for name in names:
             if name not in NARRATORS:
                 raise self.fail("narrator", f"{name!r} is no narrator; known are {', '.join(NARRATORS)}")

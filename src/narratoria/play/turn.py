@@ -1,7 +1,7 @@
 """One exchange: prompt → plan → execution → replan … → narration. A turn is a transaction, and it always ends.
 
-At most five generations, five seconds each; after that a template speaks and the player goes on. An error of a
-narrator or a tool costs an attempt, never the turn.
+At most five generations, five seconds each; after that the narrator of last resort speaks and the player goes on. An
+error of a narrator or a tool costs an attempt, never the turn.
 """
 # 000 §13.6: the bounds.
 
@@ -41,20 +41,21 @@ from narratoria.narrator.protocol import (
     card,
     declaration_of,
 )
-from narratoria.narrator.template import TemplateNarrator, account
 from narratoria.play.earlier_plans import CallFailure, EarlierPlans
+from narratoria.play.last_resort import PlainNarrator, plain_list
 from narratoria.play.offering import ending_of, offer_after, same_words
 from narratoria.play.skills import Skills
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
-from narratoria.run.plan_executor import MAX_GENERATIONS, PlanExecutor
+from narratoria.run.plan_executor import GENERATION_TIMEOUT, MAX_GENERATIONS, PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.skills.skill import Skill
 
-GENERATION_TIMEOUT: Final = 5.0
 MAX_PROMPT: Final = 20_000
 QUEUE_LENGTH: Final = 4
 NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
+
+_PLAIN: Final = PlainNarrator()
 
 Origin = Literal["player", "choice", "opening", "retry"]
 Outcome = Literal["completed", "fallback", "cancelled"]
@@ -88,6 +89,8 @@ class TurnSettings:
     memories: Sequence[str] = ()
     recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
     takes_choice: Callable[[str, str], bool] = same_words  # tells if a prompt is that choice, taken
+    last_resort: Narrator = _PLAIN  # speaks after the last attempt
+    list_calls: Callable[[Sequence[str]], str] = plain_list  # a line of the tools whose work nobody told of
 
 
 @dataclass(slots=True)
@@ -347,15 +350,21 @@ class _Turn:
     # --- ending --------------------------------------------------------------------------------------------
 
     async def _fall_back(self) -> None:
-        """Narrate by a template after the last attempt, so that the player can go on."""
+        """Let the narrator of last resort speak after the last attempt, so that the player can go on."""
         # 000 §13.6.
         request = self._request(
             self.settings.generations, None, self.result.traces[-1] if self.result.traces else None
         )
-        template = TemplateNarrator()
-        plan = await template.plan(request)
+        speaker, limit = self.settings.last_resort, self.settings.generation_timeout
+        try:
+            plan = await ask(speaker, request, limit)
+        except (
+            NarratoriaError
+        ) as error:  # a narrator of the caller's own may fail; the turn ends all the same
+            self.result.problems.append(str(error))
+            speaker, plan = _PLAIN, await _PLAIN.plan(request)
         self.result.outcome = "fallback"
-        self.result.narrator = template.name
+        self.result.narrator = speaker.name
         self.said = [plan.narrative or ""]
 
     def _close(self) -> None:
@@ -390,7 +399,8 @@ class _Turn:
         if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and not said):
             paths = {call.tool_id: call.tool_path for plan in self.result.plans for call in plan.tools}
             untold = [one for one, text in told if not text and one not in declared.narrated_calls]
-            said.append(account([paths[one].rpartition("/")[2] for one in untold if one in paths]))
+            names = [paths[one].rpartition("/")[2] for one in untold if one in paths]
+            said.append(self.settings.list_calls(names))
         return readable("\n\n".join(text for text in said if text))
 
     async def _write_down(self) -> None:

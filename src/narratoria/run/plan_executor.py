@@ -43,6 +43,7 @@ PLAN_TIMEOUT: Final = 60.0
 LONGEST_PLAN: Final = 21_600.0  # in seconds; what is longer can only be meant in milliseconds
 MAX_EXECUTIONS: Final = 3
 MAX_GENERATIONS: Final = 5
+GENERATION_TIMEOUT: Final = 5.0  # 000 §13.6
 SKIPPED: Final = "SKIPPED"
 SKILL_DISABLED: Final = "SKILL_DISABLED"
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from narratoria.errors import TIMEOUT, ToolValidationError
-from narratoria.events import CallFinished, EffectApplied, JsonObject, Notice, StatePatch, ToolEvent
-from narratoria.run.plan import CallResult, CallState
+from narratoria.events import CallFinished, Done, EffectApplied, JsonObject, Notice, StatePatch, ToolEvent
+from narratoria.run.plan import CallResult, CallState, ExecutionResult
 from narratoria.state import merge_into
 from narratoria.tools import contract
 from narratoria.tools.schema import dump
@@ -198,3 +198,12 @@ def call_finished(
         stderr=(error.details or {}).get("stderr") if error else None,
         part=session.depth > 0,
     )
+
+
+def failure_summary(trace: ExecutionResult | None) -> str:
+    """The summary of a call that failed: a `done` with `ok: false` is written for the player."""
+    for result in trace.tool_results if trace is not None else ():
+        for event in () if result.ok else result.events:
+            if isinstance(event, Done) and not event.ok and event.summary:
+                return " ".join(event.summary.split())
+    return ""

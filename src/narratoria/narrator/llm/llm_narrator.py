@@ -43,9 +43,9 @@ from narratoria.narrator.llm.skill_guidance import MOST_READ, READINGS, asked_to
 from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.narrator.withheld_tools import Withheld
 from narratoria.run.plan import PlanDocument
+from narratoria.run.plan_executor import GENERATION_TIMEOUT
 from narratoria.tools.deadline import Budget, BudgetTracker
 
-GENERATION_TIMEOUT: Final = 5.0
 MAX_TOKENS: Final = 700
 _SMALLEST: Final = 4
 _WORTHWHILE: Final = 0.8  # a prompt that is not this much shorter is not worth an attempt
