@@ -82,6 +82,8 @@ class SettingsChange(Request, frozen=True, kw_only=True):
 
     narrator: str | None = None
     skills: dict[str, bool] = {}
+    skill_settings: dict[str, dict[str, Any]] = {}
+    """Settings of skills, by name and key; null takes one back. They are the person's, in every story."""
     permissions: dict[str, bool] = {}
 
 
@@ -195,11 +197,24 @@ class ToolName(Document, frozen=True, kw_only=True):
     description: str = ""
 
 
+class SkillField(Document, frozen=True, kw_only=True):
+    """One setting of a skill, as a form shows it. The value of a secret says where it is kept, `env:` or `keyring:`."""
+
+    key: str
+    title: str
+    description: str = ""
+    kind: Literal["text", "secret", "number", "switch", "choice", "json"] = "text"
+    value: Any = None
+    source: Literal["you", "the story", "default", "not set"] = "not set"
+    options: list[Any] = []
+
+
 class Skill(Document, frozen=True, kw_only=True):
     name: str
     description: str
     enabled: bool
     health: str = "healthy"
+    settings: list[SkillField] = []
 
 
 class Permission(Document, frozen=True, kw_only=True):

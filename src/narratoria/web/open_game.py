@@ -16,6 +16,7 @@ from narratoria.play.game import Game
 from narratoria.session import Session
 from narratoria.web.documents import Permission, Settings, SettingsChange, Skill
 from narratoria.web.feed import Feed
+from narratoria.web.skill_forms import change_skill, skill_fields
 
 if TYPE_CHECKING:
     from narratoria.store.journal import Journal
@@ -43,7 +44,9 @@ class Seat:
         return self.game.session
 
     def settings(self) -> Settings:
-        skills: dict[str, str] = {}
+        skills: dict[str, str] = {
+            one.name: " ".join(one.description.split()) for one in self.game.skills.skills if not one.is_guide
+        }
         asked: set[str] = set(self.game.story.permissions)
         for tool in self.game.registry:
             skills.setdefault(tool.skill or tool.name, tool.description)
@@ -60,6 +63,7 @@ class Seat:
                     description=description,
                     enabled=name not in self.disabled,
                     health=health[name].health if name in health else "healthy",
+                    settings=skill_fields(self.game.skills, name),
                 )
                 for name, description in sorted(skills.items())
             ],
@@ -69,6 +73,8 @@ class Seat:
     async def change(self, change: SettingsChange) -> None:
         """Change the given settings, between two turns, and record them with the session."""
         async with self.session.turn_lock:
+            for name, values in change.skill_settings.items():
+                await asyncio.to_thread(change_skill, self.game.skills, name, values)
             if change.narrator is not None:
                 self._use_narrator(change.narrator)
             self._switch_skills(change.skills)

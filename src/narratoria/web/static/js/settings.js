@@ -7,10 +7,12 @@ import { prefs, setPrefs, SIZES } from "./prefs.js";
 /**
  * @typedef {{
  *   narrator: string, narrators: string[], missing: Object<string, string>,
- *   skills: {name: string, description?: string, enabled: boolean}[],
+ *   skills: {name: string, description?: string, enabled: boolean, settings?: SkillField[]}[],
  *   permissions: {name: string, granted: boolean}[],
  * }} SessionSettings
  */
+
+/** @typedef {{key: string, title: string, description?: string, kind?: string, value?: any, source?: string, options?: any[]}} SkillField */
 
 const NARRATORS = {
   story: ["As the story asks", "Its own narrators, in the order its author chose."],
@@ -156,13 +158,54 @@ function skills(settings, game, save) {
   const rows = settings.skills.map((skill) => {
     const health = game.world.skills.get(skill.name) ?? skill;
     const trouble = health.health !== "healthy" ? `Not well: ${health.reason || health.health}` : "";
-    return toggle(`skill-${skill.name}`, skill.name, [skill.description, trouble].filter(Boolean).join(" · "), skill.enabled, (enabled) => ({ skills: { [skill.name]: enabled } }), save);
+    const row = toggle(`skill-${skill.name}`, skill.name, [skill.description, trouble].filter(Boolean).join(" · "), skill.enabled, (enabled) => ({ skills: { [skill.name]: enabled } }), save);
+    return skill.settings?.length ? h("div", {}, row, skillForm(skill, save)) : row;
   });
   if (!rows.length) return h("section", {}, h("h3", { text: "Skills" }), h("p", { class: "quiet", text: "This story brings no skills." }));
   const off = settings.skills.filter((skill) => !skill.enabled).length;
   const summary = h("summary", {}, h("h3", { text: "Advanced: skills" }), h("span", { class: "quiet", text: off ? `${off} of ${rows.length} off` : `${rows.length} on` }));
   return h("section", {}, h("details", { open: rows.length <= FEW || off > 0 }, summary,
     h("p", { class: "quiet", text: "What the narrator may do. A story is made for all of its skills: with one switched off it may not be possible to reach an ending." }), ...rows));
+}
+
+/** What a person may set of a skill, in every story. */
+function skillForm(skill, save) {
+  const fields = skill.settings.map((field) => skillField(skill.name, field, (value, control, revert) => save({ skillSettings: { [skill.name]: { [field.key]: value } } }, control, revert)));
+  return h("details", { class: "skill-form" }, h("summary", {}, h("span", { text: `Settings of ${skill.name}` })), ...fields);
+}
+
+const asText = (value) => (value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value));
+
+/** @param {string} skill @param {SkillField} field */
+function skillField(skill, { key, title, description = "", kind = "text", value, source, options = [] }, save) {
+  const id = `skill-${skill}-${key}`;
+  const kept = kind === "secret" ? "Never written down: say where it is kept, env:VARIABLE or keyring:ENTRY." : "";
+  const note = [description, kept, source === "the story" ? "Set by the story." : ""].filter(Boolean).join(" ");
+  const about = { id, "aria-describedby": note ? `${id}-note` : null };
+  let input;
+  let now = value;
+  if (kind === "switch") input = h("input", { ...about, type: "checkbox", role: "switch", class: "switch", checked: value === true });
+  else if (kind === "choice") input = h("select", { ...about, class: "field" }, ...["", ...options.map(asText)].map((text) => h("option", { value: text, text: text || "as it comes", selected: text === asText(value) })));
+  else input = h("input", { ...about, class: "field", type: kind === "number" ? "number" : "text", step: kind === "number" ? "any" : null, value: asText(value), autocomplete: "off", spellcheck: "false", placeholder: kind === "secret" ? "env:VARIABLE" : null });
+  const show = () => { if (kind === "switch") input.checked = now === true; else input.value = asText(now); };
+  input.addEventListener("change", () => {
+    const before = now;
+    try {
+      now = kind === "switch" ? input.checked : entered(kind, input.value, options);
+    } catch {
+      now = input.value; // the server says what is wrong with it
+    }
+    save(now, input, () => { now = before; show(); });
+  });
+  return h("div", { class: "setting" }, h("div", {}, h("label", { for: id, text: title }), note ? h("p", { class: "quiet", id: `${id}-note`, text: note }) : ""), input);
+}
+
+/** The value of a field; nothing takes it back. */
+function entered(kind, text, options) {
+  if (!text.trim()) return null;
+  if (kind === "choice") return options.find((one) => asText(one) === text);
+  if (kind === "number") return Number(text);
+  return kind === "json" ? JSON.parse(text) : text;
 }
 
 function permissions(settings, save) {
