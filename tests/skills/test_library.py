@@ -128,6 +128,15 @@ def test_the_project_the_person_and_we_have_skills(tmp_path: Path, monkeypatch: 
     assert [skill.name for skill in chosen.skills] == ["mine", "dice"]
 
 
+def test_a_working_folder_that_is_gone_hides_no_other_skill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert SkillLibrary(found_places(["dice"])).get("dice") is not None
+
+
 def test_a_folder_that_is_itself_a_skill_can_be_named(tmp_path: Path) -> None:
     root = make(tmp_path, "solo", do=DONE)
     assert [tool.name for tool in SkillLibrary(given_places([root]))] == ["solo.do"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -55,8 +55,18 @@ class Place:
 def found_places(only: Collection[str] | None = None) -> list[Place]:
     """Return the places that are looked at without being named: the project's, the person's and ours."""
     names = None if only is None else frozenset(only)
-    places = [(Path.cwd() / AGENTS, "project"), (Path.home() / AGENTS, "user"), (CORE, "narratoria")]
-    return [Place(folder, label, names, own=label != "project") for folder, label in places]
+    places = [(_folder(Path.cwd), "project"), (_folder(Path.home), "user"), (CORE, "narratoria")]
+    return [
+        Place(folder, label, names, own=label != "project") for folder, label in places if folder is not None
+    ]
+
+
+def _folder(base: Callable[[], Path]) -> Path | None:
+    """Return the folder of skills below another; None if that is gone, or nobody knows where it is."""
+    try:
+        return base() / AGENTS
+    except (OSError, RuntimeError):
+        return None
 
 
 def given_places(folders: Iterable[Path]) -> list[Place]:
