@@ -11,6 +11,7 @@ import importlib
 import inspect
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ def relinked(text: str, folder: Path) -> str:
     def target(match: re.Match[str]) -> str:
         place, hash_, part = match[1].partition("#")
         path = (folder / place).resolve()
-        if path.parent == ROOT / "docs" and path.suffix == ".md":
+        if path.parent == ROOT / "docs" and path.suffix in (".md", ".png"):
             return f"]({path.name}{hash_}{part})"
         inside = path.relative_to(ROOT).as_posix()
         moved = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}.get(
@@ -286,6 +287,8 @@ def write(folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    for picture_file in (ROOT / "docs").glob("*.png"):
+        shutil.copy(picture_file, folder)
 
 
 if __name__ == "__main__":
