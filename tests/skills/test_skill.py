@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import skills_ref.validator
 
-from narratoria.skills.skill import SkillInvalid, read_skill
+from narratoria.skills.skill import MOST_REFERENCES, SkillInvalid, read_skill
 from narratoria.skills.skill_library import CORE
 
 GOOD = "name: dice\ndescription: Rolls dice.\n"
@@ -42,6 +42,20 @@ def test_a_skill_is_read_whole(tmp_path: Path) -> None:
     assert found.read_reference("references/odds.md") == "Two dice: seven."
     with pytest.raises(SkillInvalid, match=r"no reference '../../x'; known: references/odds\.md"):
         found.read_reference("../../x")
+
+
+def test_pages_are_bounded_and_a_folder_that_is_a_link_has_none(tmp_path: Path) -> None:
+    root = skill(tmp_path, front(GOOD))
+    (root / "references").symlink_to("/")
+    assert read_skill(root).references == ()
+    (root / "references").unlink()
+    (root / "references" / "deep").mkdir(parents=True)
+    for number in range(MOST_REFERENCES + 10):
+        (root / "references" / "deep" / f"{number:04}.md").write_text("")
+    (root / "references" / ".hidden").write_text("")
+    (root / "references" / "deep" / "loop").symlink_to(root / "references")
+    found = read_skill(root).references
+    assert len(found) == MOST_REFERENCES and found[0] == "references/deep/0000.md"
 
 
 def test_every_problem_is_named_with_what_to_do(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_se
 from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.narrator.rules.rule_file import Rules, read_toml
 from narratoria.narrator.rules.scripted import ScriptedNarrator
+from narratoria.play.story_texts import check_guides, texts
 from narratoria.store.store import data_home
 from narratoria.strict_json import decode
 from narratoria.tools.schema.tables import unknown_key
@@ -96,10 +97,10 @@ class Story:
         reader = _StoryFile(root / "story.toml")
         narrators = reader.narrators()
         rules = _rules(root, tools, needed="rules" in narrators)
-        lore, unread = _texts(root / "lore")
+        lore, unread = texts(root / "lore")
         servers = reader.servers()
         skills = reader.skills()
-        _check_guides(
+        check_guides(
             root / "skills", {str(tool.manifest.get("skill") or tool.name) for tool in tools}, skills
         )
         return cls(
@@ -414,30 +415,3 @@ def _manifest(path: Path) -> JsonObject:
     if data.get("name", name) != name:
         raise StoryInvalid(f"{path}: key 'name': {data['name']!r}, but the tool beside it is {name!r}")
     return data
-
-
-def _check_guides(folder: Path, of_tools: set[str], named: Mapping[str, JsonObject]) -> None:
-    """Refuse a guide, `skills/NAME.md`, about a skill that is none: neither of a tool, nor named, nor beside it."""
-    known = of_tools | named.keys() | {path.parent.name for path in folder.glob("*/SKILL.md")}
-    found, unread = _texts(folder)
-    if unread:
-        raise StoryInvalid(f"{folder}: {unread[0]}")
-    for name in sorted(found.keys() - known):
-        there = ", ".join(sorted(known)) or "none"
-        raise StoryInvalid(f"{folder / name}.md: no tool belongs to the skill {name!r}; there are: {there}")
-
-
-def _texts(folder: Path) -> tuple[dict[str, str], list[str]]:
-    """Return Markdown files by name, and the problems of those that cannot be read."""
-    found: dict[str, str] = {}
-    unread: list[str] = []
-    for path in sorted(folder.glob("*.md")):
-        try:
-            found[path.stem] = bounds.read_file(path).decode().replace("\r\n", "\n")
-        except UnicodeDecodeError as error:
-            unread.append(f"{path.name} is not UTF-8 (byte {error.start}); save it as UTF-8")
-        except bounds.OutOfBounds as error:
-            unread.append(f"{path.name}: {error}")
-        except OSError as error:
-            unread.append(f"{path.name} cannot be read: {error.strerror or error}")
-    return found, unread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -87,7 +88,7 @@ def read_skill(folder: Path) -> Skill:
         compatibility=_text(front.get("compatibility")),
         metadata={key: str(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
         allowed_tools=_words(front.get("allowed-tools")),
-        references=tuple(_references(folder)),
+        references=tuple(path.relative_to(folder).as_posix() for path in reference_files(folder)),
     )
 
 
@@ -152,14 +153,19 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else tuple(_text(value).split())
 
 
-def _references(folder: Path) -> list[str]:
-    """Return the text files under `references/`. Links that lead out of the skill are left out."""
-    root = folder.resolve()
-    found = []
-    for path in sorted((root / "references").rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
-        if path.is_file() and not hidden and path.resolve().is_relative_to(root):
-            found.append(path.relative_to(root).as_posix())
+def reference_files(root: Path) -> list[Path]:
+    """Return the files under `references/`, the first of very many. Links that lead out of the skill are left out."""
+    if (root / "references").is_symlink():
+        return []
+    found: list[Path] = []
+    for looked, (place, folders, names) in enumerate(os.walk(root / "references")):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(place, name)
+            if not name.startswith(".") and path.is_file() and path.resolve().is_relative_to(root.resolve()):
+                found.append(path)
+        if len(found) >= MOST_REFERENCES or looked >= MOST_REFERENCES:
+            break
     return found[:MOST_REFERENCES]
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from narratoria.events import JsonObject
 from narratoria.skills.script_tools import script_tools
-from narratoria.skills.skill import Skill, SkillInvalid, guide, read_skill, skill_file
+from narratoria.skills.skill import Skill, SkillInvalid, guide, read_skill, reference_files, skill_file
 from narratoria.skills.skill_settings import SkillSettings
 from narratoria.tools.tool import Tool
 
@@ -227,8 +227,8 @@ def _signature(path: Path) -> Signature:
     if path.suffix == ".md" and path.is_file():
         return _stat([path])
     parts = [path / "SKILL.md", path / "skill.md", path / "settings.schema.json"]
-    for pattern in ("scripts/*", "references/**/*"):
-        parts += sorted(one for one in path.glob(pattern) if not one.name.startswith(("_", ".")))
+    parts += sorted(one for one in path.glob("scripts/*") if not one.name.startswith(("_", ".")))
+    parts += reference_files(path)
     return _stat(parts)
 
 
