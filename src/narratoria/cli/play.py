@@ -23,7 +23,7 @@ from narratoria.cli.skills_option import skills_option
 from narratoria.cli.terminal_commands import Commands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
-from narratoria.extras import needed
+from narratoria.extras import absent, needed
 from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
@@ -72,6 +72,10 @@ def play(
         raise click.UsageError("the story is named twice, as an argument and with --story")
     story = story or named
     servers = read_servers(mcp_files)
+    if absent("local"):
+        click.echo(
+            f"Stories know only their own words here: what understands others {needed('local')}", err=True
+        )
     if terminal or as_json:
         return asyncio.run(_play(story, session_id, narrators, as_json, servers, skill_folders))
     try:
