@@ -28,6 +28,7 @@ from narratoria.errors import (
 )
 from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
 from narratoria.run import handlers, outcomes, records
+from narratoria.run.dropping import drop
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.telemetry import SDK
 from narratoria.tools import contract
@@ -285,15 +286,16 @@ class ToolExecutor:
                 draft.parent.complete(tool.name)
                 kept = True
             else:
-                await self.drop(draft)
+                await drop(draft)
                 result = outcomes.dropped(result, draft)
         except BaseException as error:
             context.cancelled = True
-            await self.drop(draft)
             try:
+                await drop(draft)
                 result = outcomes.dropped(outcomes.as_result(tool, error, timeout), draft)
             except BaseException:
-                draft.keep(context.call_id)  # the error passes through: no other attempt follows
+                if draft not in draft.root.dropping:  # else it was closed, and drops itself
+                    draft.keep(context.call_id)  # the error passes through: no other attempt follows
                 raise
         finally:  # also when the error passes through: a trace tells what was said by then
             if call is not None:
@@ -334,10 +336,7 @@ class ToolExecutor:
 
     async def drop(self, draft: Draft) -> None:
         """Discard a failed attempt: take back its outside effects, newest first, and drop the rest."""
-        for one, context in reversed(draft.applied):
-            context.session = draft  # a part's own draft is over; this one still lives
-            await contract.rollback_effects([one], context)
-        draft.discard()
+        await drop(draft)
 
     async def apply_effects(
         self, tool: AnyTool, params: Any, context: ToolContext, result: AnyResult

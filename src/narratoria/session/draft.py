@@ -8,7 +8,7 @@ forgets them. Nothing is ever restored as a whole, so no sibling's work can be e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -173,6 +173,14 @@ class Draft(msgspec.Struct, eq=False):
         if self.call_id:
             return self.call_id
         return self.parent.caller if isinstance(self.parent, Draft) else None
+
+    @property
+    def enclosing(self) -> Iterator[Draft]:
+        """The drafts around this one, the nearest first."""
+        above = self.parent
+        while isinstance(above, Draft):
+            yield above
+            above = above.parent
 
     @property
     def cascades(self) -> int:

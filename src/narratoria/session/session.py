@@ -138,6 +138,7 @@ class Session:
         self.assets = assets or AssetStore()
         self.asset_records = AssetRecords()
         self.completed_tools: set[str] = set()
+        self.dropping: dict[Draft, asyncio.Future[None]] = {}  # failed attempts that are being taken back
         self.turn: int | None = None  # the turn that is being taken
         self.turn_count = 0
         self.past: deque[tuple[str, str]] = deque(maxlen=PAST_TURNS)  # (prompt, narrative), newest last

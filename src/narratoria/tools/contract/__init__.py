@@ -25,6 +25,8 @@ from narratoria.tools.contract.effects import (
     EffectFailed,
     apply_effects,
     rollback_effects,
+    take_back,
+    undisturbed,
 )
 from narratoria.tools.contract.expectations import matches
 from narratoria.tools.contract.precondition_kinds import (
@@ -65,5 +67,7 @@ __all__ = [
     "matches",
     "preconditions_from_data",
     "rollback_effects",
+    "take_back",
+    "undisturbed",
     "validate",
 ]

@@ -14,6 +14,7 @@ from narratoria.errors import (
     ToolValidationError,
     VisibilityExpansionRequired,
     advice,
+    describe,
 )
 from narratoria.events import JsonObject
 from narratoria.tools import schema
@@ -216,7 +217,11 @@ async def rollback_effects(applied: Sequence[AppliedEffect], context: ToolContex
 
     A cancellation does not stop it half way; it is passed on at the end.
     """
-    work = asyncio.ensure_future(_roll_back(applied, context))
+    await undisturbed(asyncio.ensure_future(take_back(applied, context)))
+
+
+async def undisturbed(work: asyncio.Future[None]) -> None:
+    """Wait until the work is done, also if the waiting task is cancelled; pass the cancellation on at the end."""
     cancelled: asyncio.CancelledError | None = None
     while not work.done():
         try:
@@ -228,13 +233,15 @@ async def rollback_effects(applied: Sequence[AppliedEffect], context: ToolContex
     work.result()
 
 
-async def _roll_back(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
+async def take_back(applied: Sequence[AppliedEffect], context: ToolContext) -> None:
+    """Do the work of `rollback_effects`, in a task of its own."""
     for one in reversed(applied):
         if not one.effect.reversible:
             continue
         try:
             await one.effect.roll_back(context, one.receipt)
-        except Exception as error:  # 004: "Log but continue with other rollbacks"
+        except (Exception, asyncio.CancelledError) as error:  # 004: "Log but continue with other rollbacks"
+            reason = str(error) or describe(error)
             context.session.report(
-                f"effects[{one.index}] ({one.effect.description}) was not taken back: {error}"
+                f"effects[{one.index}] ({one.effect.description}) was not taken back: {reason}"
             )
