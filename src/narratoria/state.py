@@ -24,6 +24,10 @@ class StateError(NarratoriaError):
     """A change does not fit the state it meets."""
 
 
+class StateMovedOn(StateError):
+    """A state effect fitted when it was tried, and no longer does when its call is committed."""
+
+
 def merge(target: Any, patch: Any) -> Any:
     """Return `target` with `patch` merged into it (RFC 7396). Neither is changed; untouched parts are shared."""
     if not isinstance(patch, dict):

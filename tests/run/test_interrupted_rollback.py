@@ -9,6 +9,8 @@ from narratoria.events import Notice
 from narratoria.kinds.compose import Branch, conditional, parallel, sequence
 from narratoria.kinds.function import tool
 from narratoria.run import handlers
+from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
+from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.resources.filesystem import HostFilesystem
@@ -169,3 +171,34 @@ async def test_a_rollback_that_cancels_itself_is_reported_and_the_others_go_on()
     result = await ToolRegistry([act]).execute("act", {}, session=session)
     assert result.error.code == "EFFECT_FAILED" and outside.done == ["+a", "-a"]
     assert notices.messages == ["effects[1] (b) was not taken back: CancelledError"]
+
+
+async def test_an_effect_that_no_longer_fits_at_the_commit_is_a_failed_effect_and_runs_nothing_again():
+    session = Session(state={"keys": 1})
+    notices = Notices(session)
+    runs = []
+
+    @tool(
+        description="Counts a key.",
+        effects=[
+            StateChangeEffect(state="keys", change="increment"),
+            StateChangeEffect(
+                state="door",
+                apply=lambda: session.patch({"keys": "none"}),
+                rollback=lambda: session.patch({"keys": 1}),
+            ),
+        ],
+    )
+    async def take(params: Nothing, *, context: ToolContext) -> ToolResult[dict]:
+        runs.append(1)
+        return ToolResult.ok({})
+
+    retry = PlanRetry(max_retries=3, backoff_ms=1)
+    for called in (take, sequence([take], name="take")):
+        runs.clear()
+        plan = PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="take", retry_policy=retry)])
+        done = await PlanExecutor(ToolRegistry([called]), session).execute(plan)
+        outcome = done.tool_results[0]
+        assert (len(runs), outcome.error_code) == (1, "EFFECT_FAILED")
+        assert "cannot increment 'keys'" in outcome.error
+        assert session.state == {"keys": 1} and not notices.messages

@@ -358,8 +358,8 @@ class ToolExecutor:
                 draft.cascading = False
 
         def keep(one: contract.AppliedEffect) -> None:
-            context.session.applied.append((one, context))
-            if one.effect.reaches_outside:
+            if one.effect.reaches_outside:  # the others go with the draft
+                context.session.applied.append((one, context))
                 context.session.effects.append(records.effect_applied(tool, context, one))
 
         await contract.apply_effects(tool.effects, context, result, params, cascade, keep)

@@ -26,6 +26,7 @@ from narratoria.errors import (
     describe,
 )
 from narratoria.run.handlers import TimeIsUp
+from narratoria.state import StateMovedOn
 from narratoria.tools import contract
 from narratoria.tools.tool import Tool, ToolError, ToolResult
 from narratoria.tools.value_types import mismatch
@@ -143,7 +144,7 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
         )
     if isinstance(error, ToolValidationError):
         return failure(INVALID_ARGUMENTS, f"{name}: {error}", recoverable=True)
-    if isinstance(error, contract.EffectFailed):
+    if isinstance(error, contract.EffectFailed | StateMovedOn):
         return failure(EFFECT_FAILED, f"{name}: {error}")
     if isinstance(error, TimeIsUp) and timeout is not None:
         return failure(TIMEOUT, f"{name}: no result within {timeout:g} s", suggestions=("allow more time",))

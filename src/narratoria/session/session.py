@@ -47,7 +47,16 @@ from narratoria.session.draft import (
 from narratoria.session.memory import Memory
 from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.slices import Reducer, Slice, SliceStore
-from narratoria.state import StateView, apply, change_to_patch, merge, plain, revert
+from narratoria.state import (
+    StateError,
+    StateMovedOn,
+    StateView,
+    apply,
+    change_to_patch,
+    merge,
+    plain,
+    revert,
+)
 from narratoria.tools.schema import dump
 
 logger = logging.getLogger("narratoria")
@@ -391,7 +400,11 @@ class Session:
     def _evaluate(self, operation: Operation) -> Change:
         """Return the plain change that an operation amounts to on the session as it is now."""
         if isinstance(operation, StateChanged):
-            return PatchChange(change_to_patch(self.tree, operation.path, operation.change, operation.value))
+            try:
+                patch = change_to_patch(self.tree, operation.path, operation.change, operation.value)
+            except StateError as error:
+                raise StateMovedOn(f"a state effect fits no longer: {error}") from None
+            return PatchChange(patch)
         if isinstance(operation, PermissionSet):
             return PermissionChange(operation.permission, operation.granted)
         if isinstance(operation, SliceRecorded):
