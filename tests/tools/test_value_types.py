@@ -1,5 +1,8 @@
 """Results and examples are what their types say, inside lists and unions too."""
 
+import asyncio
+import sys
+import types
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import (
@@ -21,6 +24,7 @@ import pytest
 from narratoria.errors import ToolValidationError
 from narratoria.kinds.function import tool
 from narratoria.run.registry import ToolRegistry
+from narratoria.tools.contract import StateChangeEffect
 from narratoria.tools.tool import Tool, ToolContext, ToolExample, ToolResult
 from narratoria.tools.value_types import mismatch
 
@@ -182,6 +186,21 @@ class Cell(msgspec.Struct, Generic[T]):
 
 
 @dataclass
+class Shelf(Generic[T]):
+    items: list[T]
+    best: Box[T] | None = None
+    by_name: Mapping[str, T | None] | None = None
+
+
+@dataclass
+class Score:
+    name: str
+    points: float
+    note: str | None = None
+    extra: Any = None
+
+
+@dataclass
 class Link:
     back: Any
     next: "Link | None" = None
@@ -203,6 +222,15 @@ class Link:
         (Cell(1, {"a": "b"}), Cell[int], "but .notes['a'] is str"),
         (Box("a"), Box[int], "but .item is str"),
         (Box("a"), Box, None),
+        (Shelf([1]), Shelf[int], None),
+        (Shelf([1, "a"]), Shelf[int], "but .items[1] is str"),
+        (Shelf([], Box("a")), Shelf[int], "but .best.item is str"),
+        (Shelf([], None, {"a": 1}), Shelf[str], "but .by_name['a'] is int"),
+        (Shelf(["a"]), Shelf, None),
+        (Score("a", 1.5), Score, None),
+        (Score("a", 1, None, "x"), Score, None),
+        (Score("a", True), Score, "but .points is bool"),
+        (Score("a", 1.0, 3), Score, "but .note is int"),  # type: ignore[arg-type]
     ],
 )
 def test_the_fields_of_a_result_are_checked(value: Any, expected: Any, wrong: str | None) -> None:
@@ -214,3 +242,54 @@ def test_a_result_that_contains_itself_passes() -> None:
     link = Link(None)
     link.next = link
     assert mismatch(link, Link) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        (Report("a", "text"), ".counts is str"),  # type: ignore[arg-type]
+        (Room(3), ".name is int"),  # type: ignore[arg-type]
+        (object.__new__(Unset), ".name is missing"),
+        (Report("a", [1], Room("b")), None),
+        (Room("hall"), None),
+    ],
+)
+async def test_a_result_is_checked_alike_whether_or_not_its_handler_waits(
+    value: Any, wrong: str | None
+) -> None:
+    async def at_once(params: Nothing, *, context: ToolContext) -> Any:
+        return ToolResult.ok(value)
+
+    async def later(params: Nothing, *, context: ToolContext) -> Any:
+        await asyncio.sleep(0)
+        return ToolResult.ok(value)
+
+    def plainly(params: Nothing, *, context: ToolContext) -> Any:
+        return ToolResult.ok(value)
+
+    effect = StateChangeEffect(state="done", value=True)
+    made = type(value)
+    for tool_ in (
+        Tool[Nothing, made]("at_once", "Now.", at_once),  # type: ignore[valid-type]
+        Tool[Nothing, made]("later", "Later.", later),  # type: ignore[valid-type]
+        Tool[Nothing, made]("plainly", "Plainly.", plainly),  # type: ignore[valid-type]
+        Tool[Nothing, made]("changing", "Changes.", at_once, effects=[effect]),  # type: ignore[valid-type]
+    ):
+        result = await ToolRegistry([tool_]).execute(tool_.name, {})
+        if wrong is None:
+            assert result.success, result.message
+        else:
+            assert not result.success and wrong in result.message, tool_.name
+
+
+def test_a_class_whose_fields_name_a_later_class_is_checked_once_that_exists() -> None:
+    module = types.ModuleType("later_names")
+    sys.modules["later_names"] = module
+    module.__dict__.update(dataclass=dataclass)
+    try:
+        exec("@dataclass\nclass Hall:\n    door: 'Door'\n", module.__dict__)  # noqa: S102
+        assert mismatch(module.Hall(3), module.Hall) is None
+        exec("@dataclass\nclass Door:\n    pass\n", module.__dict__)  # noqa: S102
+        assert "but .door is int" in str(mismatch(module.Hall(3), module.Hall))
+    finally:
+        del sys.modules["later_names"]

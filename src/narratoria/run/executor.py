@@ -243,7 +243,7 @@ class ToolExecutor:
                 if (
                     type(result) is not ToolResult
                     or not result.success
-                    or type(result.value) is not tool.result_type
+                    or type(result.value) is not tool.plain_result
                 ):
                     result = outcomes.checked(tool, result)
                 if tool.effects or not result.success:

@@ -23,7 +23,7 @@ from narratoria.tools import schema
 from narratoria.tools.context import CallScope, Pipeline, ToolContext, Trial
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy, check_waits
-from narratoria.tools.value_types import mismatch
+from narratoria.tools.value_types import mismatch, plain_type
 
 if TYPE_CHECKING:
     from narratoria.tools.contract import Effect, Precondition
@@ -214,8 +214,8 @@ class Tool(Generic[P, R]):
 
     __slots__ = (
         "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
-        "kind", "name", "origin", "parameters", "params_type", "parse", "parts", "permissions", "plan_timeout",
-        "preconditions", "result_type", "retry", "skill", "timeout", "title",
+        "kind", "name", "origin", "parameters", "params_type", "parse", "parts", "permissions", "plain_result",
+        "plan_timeout", "preconditions", "result_type", "retry", "skill", "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -279,6 +279,7 @@ class Tool(Generic[P, R]):
         _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
         check_waits(f"tool {name!r}: retry: backoff", retry)
         self.params_type, self.result_type = self._types or _handler_types(handler)
+        self.plain_result = plain_type(self.result_type)  # a value of this type needs no check
         if parameters is not None:
             self.parameters: Mapping[str, Any] = parameters
             self.parse: Callable[[Mapping[str, Any]], Any] = schema.parser_for_schema(parameters, name=name)

@@ -15,14 +15,19 @@ from typing import Any, Final, Literal, TypeVar, Union
 
 _ALIAS: Final = getattr(typing, "TypeAliasType", None)  # `type X = …`, Python 3.12
 _PLAIN: Final = frozenset((str, int, bool, float, dict, list, bytes))
+_SCALARS: Final = frozenset((str, int, bool, float, bytes, type(None)))
 _MISSING: Final = object()
 _QUALIFIERS: Final = (typing.Annotated, typing.Required, typing.NotRequired, typing.ClassVar, typing.Final)
 
 
 def mismatch(value: Any, expected: Any) -> str | None:
     """Return the expected type and the misfit of `value`, as "list[int], but [1] is str"; None if it fits."""
-    if type(value) is expected and expected in _PLAIN:  # most results are
-        return None
+    try:
+        made: Any = type(value)
+        if made is expected and (made in _PLAIN or _fits(made)(value)):  # most results are
+            return None
+    except (AttributeError, NameError, TypeError):  # a field that was never set, a type that is not known
+        pass
     try:
         found = _misfit(value, expected, "")
     except RecursionError:  # a value that contains itself
@@ -31,6 +36,39 @@ def mismatch(value: Any, expected: Any) -> str | None:
         return None
     where, got = found
     return f"{describe_type(expected)}, {f'but {where} is' if where else 'got'} {got}"
+
+
+def plain_type(expected: Any) -> Any:
+    """Return the type if every value of exactly that type fits: a class that declares no fields. Else a type that no
+    value has.
+    """
+    return expected if isinstance(expected, type) and not _field_names(expected) else _NoValue
+
+
+class _NoValue:
+    """The type of no value."""
+
+
+@lru_cache(1024)
+def _fits(class_: type) -> Callable[[Any], bool]:
+    """Return a quick test that a value of the class surely fits, compiled once: its fields are scalars or None."""
+    types_: dict[str, Any] = {}
+    tests: list[str] = []
+    for name, hint in _typed_fields(class_):
+        members = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
+        members = tuple(map(_plain, members))
+        if not _SCALARS.issuperset(members):
+            return _never
+        is_one = []
+        for member in members:
+            types_[f"t{len(types_)}"] = member
+            is_one.append(f"type(value.{name}) is t{len(types_) - 1}")
+        tests.append(f"({' or '.join(is_one)})")
+    return eval(f"lambda value: {' and '.join(tests) or True}", types_)  # type: ignore[no-any-return]  # noqa: S307 - as dataclasses do; the names are identifiers
+
+
+def _never(value: Any) -> bool:
+    return False
 
 
 def describe_type(expected: Any) -> str:
@@ -105,25 +143,48 @@ def _misfit_of_fields(
             continue
         if one is _MISSING:
             return f"{path}.{name}", "missing"
-        if found := _misfit(one, variables.get(hint, hint), f"{path}.{name}"):
+        if found := _misfit(one, _filled(hint, variables), f"{path}.{name}"):
             return found
     return None
 
 
-@lru_cache(1024)
+def _filled(hint: Any, variables: Mapping[Any, Any]) -> Any:
+    """Return an annotation with the type variables of its class replaced, as in `list[T]`."""
+    if not variables:
+        return hint
+    if isinstance(hint, TypeVar):
+        return variables.get(hint, hint)
+    inside = getattr(hint, "__parameters__", ())
+    if not inside or isinstance(hint, type):
+        return hint
+    return hint[tuple(variables.get(one, one) for one in inside)]
+
+
 def _fields(class_: type) -> tuple[tuple[str, Any], ...]:
     """Return the fields of a class that say something, with their types."""
-    if dataclasses.is_dataclass(class_):
-        names: Iterable[str] = [field.name for field in dataclasses.fields(class_)]
-    elif issubclass(class_, tuple):
-        names = getattr(class_, "_fields", ())
-    else:
-        names = getattr(class_, "__struct_fields__", ())
     try:
-        hints = typing.get_type_hints(class_, include_extras=True) if names else {}
-    except (NameError, TypeError, AttributeError):  # a name that only a type checker finds
+        return _typed_fields(class_)
+    except (
+        NameError,
+        TypeError,
+        AttributeError,
+    ):  # a name that only a type checker finds, or not defined yet
         return ()
+
+
+@lru_cache(1024)
+def _typed_fields(class_: type) -> tuple[tuple[str, Any], ...]:
+    names = _field_names(class_)
+    hints = typing.get_type_hints(class_, include_extras=True) if names else {}
     return tuple((name, _plain(hints[name])) for name in names if name in hints and not _is_free(hints[name]))
+
+
+def _field_names(class_: type) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(class_):
+        return tuple(field.name for field in dataclasses.fields(class_))
+    if issubclass(class_, tuple):
+        return getattr(class_, "_fields", ())
+    return getattr(class_, "__struct_fields__", ())
 
 
 def _is_free(hint: Any) -> bool:
