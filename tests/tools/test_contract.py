@@ -18,8 +18,6 @@ from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.state import MISSING
 from narratoria.tools.contract import (
-    EFFECTS_SCHEMA,
-    PRECONDITIONS_SCHEMA,
     AppliedEffect,
     CascadeEffect,
     CustomPrecondition,
@@ -35,8 +33,10 @@ from narratoria.tools.contract import (
     StatePrecondition,
     apply_effects,
     effects_from_data,
+    effects_schema,
     matches,
     preconditions_from_data,
+    preconditions_schema,
     rollback_effects,
     validate,
 )
@@ -849,7 +849,7 @@ def test_a_manifest_holds_preconditions_and_effects() -> None:
 
 
 def test_the_published_schemas_accept_what_is_accepted_and_refuse_what_is_refused() -> None:
-    for schema, good in ((PRECONDITIONS_SCHEMA, PRECONDITIONS), (EFFECTS_SCHEMA, EFFECTS)):
+    for schema, good in ((preconditions_schema(), PRECONDITIONS), (effects_schema(), EFFECTS)):
         jsonschema_rs.meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
         assert jsonschema_rs.is_valid(schema, good)
         assert not jsonschema_rs.is_valid(schema, [{**good[0], "colour": 1}])
@@ -883,7 +883,7 @@ def test_every_mistake_in_a_manifest_is_named_by_index_and_key() -> None:
     for problem in (
         "preconditions[0].permission: missing; it is required",
         "preconditions[0].permision: unknown key; known: type, description, critical, permission",
-        "preconditions[1].type: expected one of resource, state, permission, dependency, custom, got 'wish'",
+        "preconditions[1].type: expected one of resource, state, permission, dependency, custom",
         "preconditions[2].type: ",
         'preconditions[3].availability: expected one of "required", "preferred", got "often"',
         'preconditions[3].critical: expected boolean, got "yes"',

@@ -1,51 +1,176 @@
-"""A new kind of effect, precondition or backoff is one class: its manifest keys and its schema come with it."""
+"""A backoff, an effect or a precondition of a module of its own needs one line of ours: its place in a table."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+import json
+import subprocess
+import sys
+import textwrap
 
-from narratoria.tools.contract import Effect, Precondition
-from narratoria.tools.contract.contract_data import _Kinds
-from narratoria.tools.contract.effects import EffectCall
-from narratoria.tools.tool import ToolContext
+import pytest
+
+BACKOFF = """
+    from __future__ import annotations
+    import random
+    from narratoria.tools import backoff
+    from narratoria.tools.backoff import Backoff, Seconds
+
+    class Fibonacci(Backoff, tag="fibonacci", frozen=True):
+        '''A wait that grows as the Fibonacci numbers do.'''
+        unit: Seconds
+        inside: backoff.AnyBackoff | None = None
+
+        def delay(self, attempt: int, rng: random.Random | None = None) -> float:
+            one, two = 1, 1
+            for _ in range(attempt - 1):
+                one, two = two, one + two
+            return self.unit * one
+"""
+USE_BACKOFF = """
+    import narratoria.tools.backoff as table
+    table.BACKOFFS += ("author_kind:Fibonacci",)
+    from narratoria.errors import ToolValidationError
+    from narratoria.kinds.manifest import parse_manifest
+    from narratoria.tools.retry import policy_from_data
+
+    read = {"type": "fibonacci", "unit": 0.5, "inside": {"type": "fibonacci", "unit": 1}}
+    for backoff in (read, {"type": "jittered", "base": read, "jitter": 0}):
+        policy = policy_from_data({"maxRetries": 5, "backoff": backoff})
+        print([policy.backoff.delay(n) for n in (1, 2, 3, 4, 5)])
+    retry = {"maxRetries": 5, "backoff": {"type": "fibonacci", "unit": 500}}
+    try:
+        parse_manifest({"name": "a", "description": "A.", "retry": retry}, where="a.tool.json")
+    except ToolValidationError as error:
+        print(error)
+"""
+
+EFFECT = """
+    from dataclasses import dataclass
+    from narratoria.tools.contract.effects import Effect
+    from narratoria.tools.contract.keys import TEXT
+
+    @dataclass(frozen=True, kw_only=True)
+    class PushEffect(Effect):
+        '''Adds a value to the end of a list of the state.'''
+        type = "push"
+        keys = {"list": TEXT}
+        required_keys = ("list",)
+        list: str
+
+        def consequence(self):
+            return f"push to {self.list!r}"
+
+        def writes(self):
+            return [f"the state {self.list!r}"]
+
+        async def perform(self, a_call):
+            before = a_call.context.session.state.get(self.list, [])
+            a_call.context.session.add_state_change(self.list, "set", [*before, "x"])
+"""
+USE_EFFECT = """
+    import asyncio, json
+    import narratoria.tools.contract.contract_data as table
+    table.EFFECTS += ("author_kind:PushEffect",)
+    from narratoria import Session, Tool, ToolRegistry, ToolResult
+    from narratoria.mcp_server.annotations import annotations_of
+    from narratoria.run.lint import lint_plan
+    from narratoria.run.resolve import ToolResolver
+    from narratoria.tools.contract import effects_from_data
+
+    async def work(params, *, context):
+        return ToolResult.ok(None)
+
+    tool = Tool("work", "Works.", work, parameters={"type": "object"},
+                effects=effects_from_data([{"type": "push", "list": "log"}]))
+    registry, session = ToolRegistry([tool]), Session()
+    asyncio.run(registry.execute("work", {}, session=session))
+    print(session.state)
+    calls = [{"toolId": one, "toolPath": "work", "input": {}, "async": True} for one in ("a", "b")]
+    plan = json.dumps({"requestId": "p", "parallel": True, "tools": calls})
+    print(lint_plan(plan, ToolResolver(registry, [])).conflicts)
+    print(annotations_of(tool))
+"""
+
+PRECONDITION = """
+    from dataclasses import dataclass
+    from narratoria.tools.contract.keys import TEXT
+    from narratoria.tools.contract.preconditions import Precondition
+
+    @dataclass(frozen=True, kw_only=True)
+    class HeldPrecondition(Precondition):
+        '''A thing is in the inventory.'''
+        type = "held"
+        keys = {"thing": TEXT}
+        required_keys = ("thing",)
+        thing: str
+
+        def requirement(self):
+            return f"you must hold {self.thing!r}"
+
+        def holds(self, context):
+            return self.thing in context.session.state.get("inventory", [])
+"""
+USE_PRECONDITION = """
+    import asyncio
+    import narratoria.tools.contract.contract_data as table
+    table.PRECONDITIONS += ("author_kind:HeldPrecondition",)
+    from narratoria import Session, Tool, ToolRegistry, ToolResult
+    from narratoria.kinds.manifest import parse_manifest
+    from narratoria.tools.contract import preconditions_from_data
+
+    async def work(params, *, context):
+        return ToolResult.ok(None)
+
+    data = [{"type": "held", "thing": "key"}]
+    parse_manifest({"name": "a", "description": "A.", "preconditions": data}, where="a.tool.json")
+    tool = Tool("work", "Works.", work, parameters={"type": "object"},
+                preconditions=preconditions_from_data(data))
+    for state in ({}, {"inventory": ["key"]}):
+        result = asyncio.run(ToolRegistry([tool]).execute("work", {}, session=Session(state=state)))
+        print(result.success)
+"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BellEffect(Effect):
-    """Rings a bell of the state."""
-
-    type: ClassVar[str] = "permission"  # also the name of a kind of precondition
-    keys: ClassVar[Mapping[str, Any]] = {"bellName": {"type": "string"}}
-    required_keys: ClassVar[tuple[str, ...]] = ("bellName",)
-    bell_name: str
-
-    def consequence(self) -> str:
-        return f"ring {self.bell_name}"
-
-    async def perform(self, a_call: EffectCall) -> Any:
-        a_call.context.session.add_state_change(f"rung.{self.bell_name}", "increment", 1)
+def run(tmp_path, module: str, use: str) -> list[str]:
+    (tmp_path / "author_kind.py").write_text(textwrap.dedent(module))
+    (tmp_path / "use.py").write_text(textwrap.dedent(use))
+    done = subprocess.run([sys.executable, tmp_path / "use.py"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
-@dataclass(frozen=True, kw_only=True)
-class NightPrecondition(Precondition):
-    """It is night."""
-
-    type: ClassVar[str] = "night"
-    keys: ClassVar[Mapping[str, Any]] = {}
-    required_keys: ClassVar[tuple[str, ...]] = ()
-
-    def requirement(self) -> str:
-        return "it must be night"
-
-    def holds(self, context: ToolContext) -> bool:
-        return context.session.state.get("night") is True
+def test_a_backoff_is_a_module_and_a_line(tmp_path):
+    lines = run(tmp_path, BACKOFF, USE_BACKOFF)
+    assert lines[:2] == ["[0.5, 0.5, 1.0, 1.5, 2.5]"] * 2
+    assert "backoff.unit: 500" in lines[2] and "for 500 ms write 0.5" in lines[2]
 
 
-def test_an_effect_named_like_a_precondition_is_read_as_an_effect() -> None:
-    effects, preconditions = _Kinds("effects", [BellEffect]), _Kinds("preconditions", [NightPrecondition])
-    read = effects.read([{"type": "permission", "bellName": "dinner"}], "", lambda cls, fields: cls(**fields))
-    assert read == [BellEffect(bell_name="dinner")]
-    assert read[0].description == "ring dinner"
-    night = preconditions.read([{"type": "night", "critical": False}], "", lambda cls, fields: cls(**fields))
-    assert night == [NightPrecondition(critical=False)]
-    assert effects.schema["items"]["oneOf"][0]["required"] == ["type", "bellName"]
+def test_an_effect_is_a_module_and_a_line_and_lint_and_hints_know_it(tmp_path):
+    lines = run(tmp_path, EFFECT, USE_EFFECT)
+    assert lines[0] == "{'log': ['x']}"
+    assert lines[1] == "[\"a, b may run at the same time and all set the state 'log'\"]"
+    hints = json.loads(lines[2].replace("'", '"').replace("False", "false").replace("True", "true"))
+    assert hints == {
+        "readOnlyHint": False,
+        "destructiveHint": False,
+        "idempotentHint": False,
+        "openWorldHint": False,
+    }
+
+
+def test_a_precondition_is_a_module_and_a_line(tmp_path):
+    assert run(tmp_path, PRECONDITION, USE_PRECONDITION) == ["False", "True"]
+
+
+@pytest.mark.parametrize(
+    ("module", "table"),
+    [
+        ("backoff", "BACKOFFS"),
+        ("contract.contract_data", "EFFECTS"),
+        ("contract.contract_data", "PRECONDITIONS"),
+    ],
+)
+def test_each_line_of_a_table_names_a_class_that_is_there(module, table):
+    from importlib import import_module
+    from pkgutil import resolve_name
+
+    for place in getattr(import_module(f"narratoria.tools.{module}"), table):
+        assert isinstance(resolve_name(place), type), place

@@ -9,6 +9,7 @@ from narratoria.errors import ToolValidationError
 from narratoria.kinds.compose import parallel
 from narratoria.kinds.manifest import parse_manifest
 from narratoria.tools.retry import (
+    Backoff,
     ExponentialBackoff,
     FixedBackoff,
     JitteredBackoff,
@@ -91,3 +92,20 @@ def test_presets_and_a_plans_own_milliseconds_are_as_ever():
     for policy in (RetryPolicies.QUICK, RetryPolicies.STANDARD, RetryPolicies.AGGRESSIVE):
         Tool("work", "Works.", work, retry=policy)
     assert plan_policy(3, 600_000).backoff.delay(1) == 600.0
+
+
+class Rhythm(Backoff, tag="rhythm", frozen=True):
+    """A backoff of an author's, whose field is not in seconds by its type."""
+
+    unit: float
+
+    def delay(self, attempt, rng=None):
+        return self.unit * attempt
+
+
+def test_the_waits_of_a_backoff_are_asked_of_itself_whatever_its_fields_are_called():
+    Tool("work", "Works.", work, retry=RetryPolicy(3, Rhythm(1.0)))
+    with pytest.raises(ToolValidationError, match=r"the wait before the first retry.*for 1000 ms write 1"):
+        Tool("work", "Works.", work, retry=RetryPolicy(3, Rhythm(1000.0)))
+    with pytest.raises(ToolValidationError, match=r"the wait before retry 100: .*seconds"):
+        Tool("work", "Works.", work, retry=RetryPolicy(100, Rhythm(500.0)))

@@ -13,7 +13,6 @@ from narratoria.run.plan_problems import unknown_keys
 from narratoria.run.plan_references import sources, substitute
 from narratoria.run.resolve import ToolRefused, ToolResolver
 from narratoria.strict_json import decode
-from narratoria.tools.contract import MemoryEffect, PermissionPrecondition, StateChangeEffect
 from narratoria.tools.tool import Tool
 
 SHOWN = 8  # names in one line; the rest is counted
@@ -83,7 +82,7 @@ def _resolve(plan: PlanDocument, resolver: ToolResolver, report: Report) -> dict
 
 def _permissions(tool: Tool[Any, Any]) -> list[str]:
     """Return the permissions a tool needs; a manifest may declare them in two places."""
-    asked = [one.permission for one in tool.preconditions if isinstance(one, PermissionPrecondition)]
+    asked = [permission for one in tool.preconditions for permission in one.permissions()]
     return list(dict.fromkeys([*tool.permissions, *asked]))
 
 
@@ -118,7 +117,7 @@ def _conflicts(plan: PlanDocument, tools: Mapping[str, Tool[Any, Any]]) -> list[
     for call in plan.tools:
         tool = tools.get(call.tool_id)
         if tool is not None and call.async_:
-            for what in _declared_writes(tool):
+            for what in dict.fromkeys(what for effect in tool.effects for what in effect.writes()):
                 writers.setdefault(what, []).append(call.tool_id)
     return [
         line for what, calls in writers.items() if len(calls) > 1 for line in _unordered(plan, what, calls)
@@ -143,17 +142,6 @@ def _unordered(plan: PlanDocument, what: str, calls: list[str]) -> list[str]:
         return []
     shown = ", ".join(free[:SHOWN]) + (f" and {len(free) - SHOWN} more" if len(free) > SHOWN else "")
     return [f"{shown} may run at the same time and all set {what}"]
-
-
-def _declared_writes(tool: Tool[Any, Any]) -> list[str]:
-    """Return the state and memory a tool declares it sets; increments add up in any order and are no conflict."""
-    declared = []
-    for one in tool.effects:
-        if isinstance(one, StateChangeEffect) and one.change in ("set", "clear"):
-            declared.append(f"the state {one.state!r}")
-        elif isinstance(one, MemoryEffect) and one.operation in ("write", "delete"):
-            declared.append(f"the {one.scope} memory {one.key!r}")
-    return declared
 
 
 def _ancestors_among(plan: PlanDocument, wanted: set[str]) -> dict[str, frozenset[str]]:

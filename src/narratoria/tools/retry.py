@@ -1,19 +1,18 @@
 """Retry policies: which failed calls are tried again, and after how long.
 
-There are five backoff strategies and four presets, in seconds; `plan_policy` is the formula of plans.
+The presets are in seconds; `backoff` and `backoff_kinds` have the waits. `plan_policy` is the formula of plans.
 """
-# The strategies and presets are 004's; the formula is 000 §13.4's.
+# The presets are 004's; the formula is 000 §13.4's.
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import contextvars
+import functools
 import inspect
-import math
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import msgspec
 
@@ -28,123 +27,42 @@ from narratoria.errors import (
     ToolValidationError,
 )
 from narratoria.spelling import StructSpelled, spelled
+from narratoria.tools import backoff as backoffs
 from narratoria.tools import schema
-from narratoria.tools.deadline import LONGEST_DELAY, LONGEST_WAIT, check_seconds
+from narratoria.tools.backoff import Backoff
+from narratoria.tools.backoff_kinds import (
+    ExponentialBackoff,
+    FixedBackoff,
+    JitteredBackoff,
+    LinearBackoff,
+    NoBackoff,
+)
+from narratoria.tools.deadline import LONGEST_DELAY
 
 if TYPE_CHECKING:
     from narratoria.tools.tool import ToolError
 
+__all__ = [
+    "HOPELESS",
+    "LONGEST_DELAY",
+    "MAX_RETRIES",
+    "Backoff",
+    "ExponentialBackoff",
+    "FixedBackoff",
+    "JitteredBackoff",
+    "LinearBackoff",
+    "NoBackoff",
+    "RetryData",
+    "RetryPolicies",
+    "RetryPolicy",
+    "check_waits",
+    "no_waiting",
+    "pause",
+    "plan_policy",
+    "policy_from_data",
+]
+
 MAX_RETRIES: Final = 100
-
-# The largest values stand in the schema; `check_waits` holds to them, and says that these are seconds.
-Seconds: TypeAlias = Annotated[
-    float,
-    msgspec.Meta(
-        ge=0, description="Seconds, not milliseconds.", extra_json_schema={"maximum": int(LONGEST_WAIT)}
-    ),
-]
-LongSeconds: TypeAlias = Annotated[
-    float,
-    msgspec.Meta(
-        ge=0, description="Seconds, not milliseconds.", extra_json_schema={"maximum": int(LONGEST_DELAY)}
-    ),
-]
-
-
-# --- how long to wait ----------------------------------------------------------------------------------
-
-
-class _Strategy(
-    msgspec.Struct,
-    metaclass=StructSpelled,
-    frozen=True,
-    rename="camel",
-    tag_field="type",
-    forbid_unknown_fields=True,
-):
-    """The base of the strategies. Their numbers are finite and not negative, in Python as in a manifest."""
-
-    def __post_init__(self) -> None:
-        for field in msgspec.structs.fields(self):
-            number = getattr(self, field.name)
-            if isinstance(number, int | float) and not (math.isfinite(number) and number >= 0):
-                raise ToolValidationError(f"backoff {field.encode_name}: expected 0 or more, got {number!r}")
-
-    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        """Return the seconds to wait before retry number `attempt`, counted from 1."""
-        raise NotImplementedError
-
-    def longest(self, attempt: int) -> float:
-        """Return the longest that wait can be."""
-        return self.delay(attempt)
-
-
-class NoBackoff(_Strategy, tag="none", frozen=True):
-    """Try again at once."""
-
-    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        return 0.0
-
-
-class FixedBackoff(_Strategy, tag="fixed", frozen=True):
-    """The same wait before every retry."""
-
-    seconds: Seconds = msgspec.field(name="delay")
-
-    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        return self.seconds
-
-
-class LinearBackoff(_Strategy, tag="linear", frozen=True):
-    """A wait that grows by the same step."""
-
-    base_delay: Seconds
-    increment: Seconds
-
-    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        return self.base_delay + self.increment * (attempt - 1)
-
-
-class ExponentialBackoff(_Strategy, tag="exponential", frozen=True):
-    """A wait that is multiplied each time, up to `max_delay`."""
-
-    base_delay: Seconds
-    max_delay: LongSeconds = 30.0
-    multiplier: Annotated[float, msgspec.Meta(ge=0)] = 2.0
-
-    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        try:
-            grown = self.base_delay * self.multiplier ** (attempt - 1)
-        except OverflowError:
-            grown = math.inf if self.base_delay else 0.0
-        return min(grown, self.max_delay)
-
-
-class JitteredBackoff(_Strategy, tag="jittered", frozen=True):
-    """Another strategy's wait, spread evenly around it.
-
-    By ±`jitter` of it, so that many callers do not return at once.
-    """
-
-    base: Backoff
-    jitter: Annotated[float, msgspec.Meta(ge=0, le=1, description="A share of the wait.")]
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.jitter <= 1:  # beyond 1 the wait could come out negative
-            raise ToolValidationError(f"backoff jitter: expected a share from 0 to 1, got {self.jitter!r}")
-
-    def delay(self, attempt: int, rng: random.Random | None = None) -> float:
-        base = self.base.delay(attempt, rng)
-        share = (rng or random).uniform(-self.jitter, self.jitter)
-        return max(0.0, base + base * share)
-
-    def longest(self, attempt: int) -> float:
-        """Return the longest delay there may be before an attempt."""
-        return self.base.longest(attempt) * (1 + self.jitter)
-
-
-Backoff: TypeAlias = NoBackoff | FixedBackoff | LinearBackoff | ExponentialBackoff | JitteredBackoff
-
 
 # --- whether to try again ------------------------------------------------------------------------------
 
@@ -167,7 +85,7 @@ class RetryPolicy(msgspec.Struct, metaclass=StructSpelled, frozen=True):
         retries = self.max_retries
         if not isinstance(retries, int) or isinstance(retries, bool) or not 0 <= retries <= MAX_RETRIES:
             raise ToolValidationError(f"retry: max_retries must be 0 to {MAX_RETRIES}, got {retries!r}")
-        if not isinstance(self.backoff, _Strategy):
+        if not isinstance(self.backoff, Backoff):
             raise ToolValidationError(
                 f"retry: backoff must be a strategy such as FixedBackoff(1.0), got {self.backoff!r}"
             )
@@ -203,26 +121,11 @@ class RetryPolicy(msgspec.Struct, metaclass=StructSpelled, frozen=True):
         return error.recoverable or self.retry_unrecoverable
 
 
-_LONGEST: Final = {
-    "delay": LONGEST_WAIT,
-    "baseDelay": LONGEST_WAIT,
-    "increment": LONGEST_WAIT,
-    "maxDelay": LONGEST_DELAY,
-}
-
-
 def check_waits(where: str, policy: RetryPolicy) -> None:
     """Refuse waits of a tool's policy that can only be meant in milliseconds. Those of a plan are in milliseconds,
     and are not checked.
     """
-    _check_waits(where, msgspec.to_builtins(policy.backoff))
-
-
-def _check_waits(where: str, backoff: Any) -> None:
-    while isinstance(backoff, Mapping):
-        for key, longest in _LONGEST.items():
-            check_seconds(f"{where}.{key}", backoff.get(key), longest)
-        backoff = backoff.get("base")
+    backoffs.check_waits(where, policy.backoff, policy.max_retries)
 
 
 def _codes(field: str, codes: Iterable[str]) -> frozenset[str]:
@@ -280,7 +183,7 @@ class RetryData(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fiel
     """The `retry` of a manifest. Waits are in seconds there too."""
 
     max_retries: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETRIES)] = 0
-    backoff: Backoff = NoBackoff()
+    backoff: backoffs.AnyBackoff = NoBackoff()
     retryable_errors: list[str] | None = None
     non_retryable_errors: list[str] = []
 
@@ -289,8 +192,8 @@ def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
     """Return the policy a manifest describes; a `ToolValidationError` names the key that is wrong."""
     where = f"tool {name!r}: retry" if name else "retry"
     try:
-        _check_waits("backoff", data.get("backoff") if isinstance(data, Mapping) else None)
-        parsed: RetryData = _parse_policy(data)
+        _check_seconds(data)
+        parsed: RetryData = _parser()(data)
         return RetryPolicy(
             parsed.max_retries,
             parsed.backoff,
@@ -301,7 +204,18 @@ def policy_from_data(data: Mapping[str, Any], *, name: str = "") -> RetryPolicy:
         raise ToolValidationError(f"{where}: {error}") from None
 
 
-_parse_policy = schema.parser_for(RetryData)
+def _check_seconds(data: Any) -> None:
+    """Refuse milliseconds in their own words, before the schema says only that a number is too large."""
+    try:
+        given = msgspec.convert(data, RetryData)
+    except (msgspec.ValidationError, ToolValidationError):
+        return  # the parser says what is wrong
+    backoffs.check_waits("backoff", given.backoff, given.max_retries)
+
+
+@functools.cache
+def _parser() -> Callable[[Mapping[str, Any]], Any]:
+    return schema.parser_for(RetryData)
 
 
 # --- waiting -------------------------------------------------------------------------------------------

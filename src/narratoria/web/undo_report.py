@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from narratoria.play.compensation import SentNotification, Staying, StayingEffect
 from narratoria.run.registry import ToolRegistry
-from narratoria.tools.contract import NotificationEffect
 
 
 def in_words(staying: Iterable[Staying], tools: ToolRegistry) -> list[str]:
@@ -25,7 +24,6 @@ def _effect(one: StayingEffect, tools: ToolRegistry) -> str:
 
 def _notification(one: SentNotification, tools: ToolRegistry) -> str:
     for tool in tools:
-        for effect in tool.effects:
-            if isinstance(effect, NotificationEffect) and effect.event == one.event:
-                return f"{tool.title or tool.name}: what it has sent"
+        if any(effect.notifies(one.event) for effect in tool.effects):
+            return f"{tool.title or tool.name}: what it has sent"
     return str(one)

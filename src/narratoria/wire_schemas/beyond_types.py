@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from narratoria.events import JsonObject
 from narratoria.run.plan_problems import MAX_ATTEMPT, MAX_BACKOFF_MS, MAX_CALLS, MAX_RETRIES
-from narratoria.tools.contract import EFFECTS_SCHEMA, PRECONDITIONS_SCHEMA
+from narratoria.tools.contract import effects_schema, preconditions_schema
 from narratoria.wire_schemas import descriptions as words
 
 
@@ -107,8 +107,8 @@ def complete_result(document: JsonObject) -> None:
 def restrict_manifest(document: JsonObject) -> None:
     """Replace the bare objects of contract and retry with their own schemas; they have parsers of their own."""
     properties = document["properties"]
-    properties["preconditions"].update(PRECONDITIONS_SCHEMA)
-    properties["effects"].update(EFFECTS_SCHEMA)
+    properties["preconditions"].update(preconditions_schema())
+    properties["effects"].update(effects_schema())
     properties["parameters"]["$ref"] = document["$schema"]
     said = properties["retry"]["description"]
     properties["retry"] = {"description": said, "anyOf": [{"$ref": "#/$defs/Retry"}, {"type": "null"}]}

@@ -1,16 +1,16 @@
 """The contract around a call: its preconditions and its effects.
 
-`preconditions` and `precondition_kinds` have the five kinds and `validate`; `effects` and `effect_kinds` have the
-four kinds, `apply_effects` and `rollback_effects`; `conditions` and `expectations` compare values; `effect_values`
+`preconditions` and `precondition_kinds` have the kinds and `validate`; `effects` and `effect_kinds` have the
+kinds, `apply_effects` and `rollback_effects`; `conditions` and `expectations` compare values; `effect_values`
 takes values from the call; `contract_data` reads all of it from a manifest.
 """
 # 004.
 
 from narratoria.tools.contract.contract_data import (
-    EFFECTS_SCHEMA,
-    PRECONDITIONS_SCHEMA,
     effects_from_data,
+    effects_schema,
     preconditions_from_data,
+    preconditions_schema,
 )
 from narratoria.tools.contract.effect_kinds import (
     CascadeEffect,
@@ -44,8 +44,6 @@ from narratoria.tools.contract.preconditions import (
 )
 
 __all__ = [
-    "EFFECTS_SCHEMA",
-    "PRECONDITIONS_SCHEMA",
     "AppliedEffect",
     "CascadeEffect",
     "Compensation",
@@ -64,8 +62,10 @@ __all__ = [
     "StatePrecondition",
     "apply_effects",
     "effects_from_data",
+    "effects_schema",
     "matches",
     "preconditions_from_data",
+    "preconditions_schema",
     "rollback_effects",
     "take_back",
     "undisturbed",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -9,39 +11,25 @@ from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.spelling import snake_case
 from narratoria.tools import schema
-from narratoria.tools.contract.effect_kinds import (
-    CascadeEffect,
-    MemoryEffect,
-    NotificationEffect,
-    StateChangeEffect,
-)
-from narratoria.tools.contract.effects import Compensation, Effect
+from narratoria.tools.contract.effects import Effect
 from narratoria.tools.contract.keys import FLAG, OBJECT, TEXT
-from narratoria.tools.contract.precondition_kinds import (
-    CustomPrecondition,
-    DependencyPrecondition,
-    PermissionPrecondition,
-    ResourcePrecondition,
-    StatePrecondition,
-)
-from narratoria.tools.contract.preconditions import Check, Precondition
+from narratoria.tools.contract.preconditions import Checks, Precondition
 
-Checks: TypeAlias = Mapping[str, Check]
 AnyKind: TypeAlias = type[Precondition] | type[Effect]
 
-# One line for each kind: what it takes in a manifest, its class says.
-PRECONDITIONS: Final[tuple[type[Precondition], ...]] = (
-    ResourcePrecondition,
-    StatePrecondition,
-    PermissionPrecondition,
-    DependencyPrecondition,
-    CustomPrecondition,
+# Where each kind is; what it takes in a manifest, its class says. They are loaded when the first manifest is read.
+PRECONDITIONS: Final = (
+    "narratoria.tools.contract.precondition_kinds:ResourcePrecondition",
+    "narratoria.tools.contract.precondition_kinds:StatePrecondition",
+    "narratoria.tools.contract.precondition_kinds:PermissionPrecondition",
+    "narratoria.tools.contract.precondition_kinds:DependencyPrecondition",
+    "narratoria.tools.contract.precondition_kinds:CustomPrecondition",
 )
-EFFECTS: Final[tuple[type[Effect], ...]] = (
-    StateChangeEffect,
-    MemoryEffect,
-    NotificationEffect,
-    CascadeEffect,
+EFFECTS: Final = (
+    "narratoria.tools.contract.effect_kinds:StateChangeEffect",
+    "narratoria.tools.contract.effect_kinds:MemoryEffect",
+    "narratoria.tools.contract.effect_kinds:NotificationEffect",
+    "narratoria.tools.contract.effect_kinds:CascadeEffect",
 )
 
 _ROLLBACK: Final[JsonObject] = {
@@ -105,40 +93,34 @@ def _schema_of(cls: AnyKind) -> JsonObject:
     }
 
 
-_READ_PRECONDITIONS: Final = _Kinds("preconditions", PRECONDITIONS)
-_READ_EFFECTS: Final = _Kinds("effects", EFFECTS)
-PRECONDITIONS_SCHEMA: Final = _READ_PRECONDITIONS.schema
-EFFECTS_SCHEMA: Final = _READ_EFFECTS.schema
+@functools.cache
+def _preconditions() -> _Kinds:
+    return _Kinds("preconditions", [pkgutil.resolve_name(place) for place in PRECONDITIONS])
+
+
+@functools.cache
+def _effects() -> _Kinds:
+    return _Kinds("effects", [pkgutil.resolve_name(place) for place in EFFECTS])
+
+
+def preconditions_schema() -> JsonObject:
+    """Return the JSON Schema of the `preconditions` of a manifest."""
+    return _preconditions().schema
+
+
+def effects_schema() -> JsonObject:
+    """Return the JSON Schema of the `effects` of a manifest."""
+    return _effects().schema
 
 
 def preconditions_from_data(
     data: Any, *, name: str = "", checks: Checks | None = None
 ) -> tuple[Precondition, ...]:
     """Preconditions from a manifest; `checks` holds, by id, the functions that `custom` ones refer to."""
-
-    def make(cls: type[Any], fields: dict[str, Any]) -> Any:
-        if cls is CustomPrecondition:
-            fields["check"] = _custom_check(fields["id"], checks or {})
-        return cls(**fields)
-
-    return tuple(_READ_PRECONDITIONS.read(data, name, make))
+    known: Checks = {} if checks is None else checks
+    return tuple(_preconditions().read(data, name, lambda cls, fields: cls.from_manifest(fields, known)))
 
 
 def effects_from_data(data: Any, *, name: str = "") -> tuple[Effect, ...]:
     """Effects from a manifest."""
-
-    def make(cls: type[Any], fields: dict[str, Any]) -> Any:
-        if "rollback" in fields:
-            if not fields.setdefault("reversible", True):
-                raise ToolValidationError("it has a rollback, but says that it is not reversible")
-            fields["rollback"] = Compensation(**fields["rollback"])
-        return cls(**fields)
-
-    return tuple(_READ_EFFECTS.read(data, name, make))
-
-
-def _custom_check(id_: str, checks: Checks) -> Check:
-    if id_ not in checks:
-        known = ", ".join(sorted(checks)) or "none"
-        raise ToolValidationError(f"no check is registered for the id {id_!r}; registered: {known}")
-    return checks[id_]
+    return tuple(_effects().read(data, name, lambda cls, fields: cls.from_manifest(fields)))

@@ -57,6 +57,15 @@ class StateChangeEffect(Effect):
     def consequence(self) -> str:
         return f"{self.change} state {self.state!r}"
 
+    def writes(self) -> Sequence[str]:
+        return (f"the state {self.state!r}",) if self.change in ("set", "clear") else ()  # increments add up
+
+    def destroys(self) -> bool:
+        return self.change == "clear" or super().destroys()
+
+    def repeats_without_change(self) -> bool:
+        return self.change in ("set", "clear") and not self.reaches_outside
+
     async def perform(self, a_call: EffectCall) -> Any:
         session = a_call.context.session
         before = plain(lookup(session.state, self.state))
@@ -103,6 +112,15 @@ class MemoryEffect(Effect):
     def consequence(self) -> str:
         return f"{self.operation} {self.scope} memory {self.key!r}"
 
+    def writes(self) -> Sequence[str]:
+        return () if self.operation == "update" else (f"the {self.scope} memory {self.key!r}",)
+
+    def destroys(self) -> bool:
+        return self.operation == "delete" or super().destroys()
+
+    def repeats_without_change(self) -> bool:
+        return self.scope != "episodic" and not self.reaches_outside
+
     async def perform(self, a_call: EffectCall) -> Any:
         memory = a_call.context.memory
         before = memory.read(self.scope, self.key)
@@ -146,6 +164,15 @@ class NotificationEffect(Effect):
     def consequence(self) -> str:
         return f"notify {self.event!r}"
 
+    def leaves_session(self) -> bool:
+        return True
+
+    def destroys(self) -> bool:
+        return False  # it only adds
+
+    def notifies(self, event: str) -> bool:
+        return self.event == event
+
     async def perform(self, a_call: EffectCall) -> Any:
         a_call.context.session.notify(self.event, a_call.fill(self.payload))
 
@@ -183,6 +210,9 @@ class CascadeEffect(Effect):
 
     def consequence(self) -> str:
         return f"call {self.trigger_tool!r}"
+
+    def leaves_session(self) -> bool:
+        return True  # the other tool may
 
     async def perform(self, a_call: EffectCall) -> Any:
         if callable(self.trigger_condition):

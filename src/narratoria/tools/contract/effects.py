@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from narratoria.errors import (
     DeadlineExceededError,
@@ -107,6 +107,15 @@ class Effect:
     undoable: ClassVar[bool] = True
     """True if it may have a rollback in a manifest."""
 
+    @classmethod
+    def from_manifest(cls, fields: dict[str, Any]) -> Self:
+        """Make the effect of what a manifest says, by the names of the fields."""
+        if "rollback" in fields:
+            if not fields.setdefault("reversible", True):
+                raise ToolValidationError("it has a rollback, but says that it is not reversible")
+            fields["rollback"] = Compensation(**fields["rollback"])
+        return cls(**fields)
+
     def __post_init__(self) -> None:
         for name, most in (("apply", 3), ("rollback", 1)):
             function = getattr(self, name)
@@ -121,6 +130,28 @@ class Effect:
     def reaches_outside(self) -> bool:
         """Tell if taking it back needs the author's code, rather than the session alone."""
         return self.apply is not None or self.rollback is not None
+
+    # --- what others ask of it: lint, the hints for MCP hosts, the report of an undo
+
+    def writes(self) -> Sequence[str]:
+        """Return what it sets, such as "the state 'lamp'", where one of two calls in no order would be lost."""
+        return ()
+
+    def leaves_session(self) -> bool:
+        """Tell if something outside the session may notice it."""
+        return self.reaches_outside
+
+    def destroys(self) -> bool:
+        """Tell if it cannot be taken back, or removes something."""
+        return not self.reversible or (self.apply is not None and self.rollback is None)
+
+    def repeats_without_change(self) -> bool:
+        """Tell if applying it again with the same arguments changes nothing more."""
+        return False
+
+    def notifies(self, event: str) -> bool:
+        """Tell if it publishes notifications of that name."""
+        return False
 
     def consequence(self) -> str:
         """Return a description of the effect, for an author who gave none."""

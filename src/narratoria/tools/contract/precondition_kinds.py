@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
@@ -14,7 +14,7 @@ from narratoria.spelling import keywords_spelled, spelled
 from narratoria.state import MISSING, lookup
 from narratoria.tools.contract.expectations import ConditionError, check_expectation, matches
 from narratoria.tools.contract.keys import TEXT
-from narratoria.tools.contract.preconditions import Precondition
+from narratoria.tools.contract.preconditions import Checks, Precondition
 from narratoria.tools.tool import fold_name
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ class ResourcePrecondition(Precondition):
 
     def holds(self, context: ToolContext) -> bool:
         return bool(context.resources.has(self.resource))
+
+    def resources(self) -> Sequence[str]:
+        return (self.resource,) if isinstance(self.resource, str) else ()
 
 
 @keywords_spelled()
@@ -104,6 +107,9 @@ class PermissionPrecondition(Precondition):
     def holds(self, context: ToolContext) -> bool:
         return context.session.has_permission(self.permission)
 
+    def permissions(self) -> Sequence[str]:
+        return (self.permission,)
+
 
 @keywords_spelled()
 @spelled()
@@ -143,6 +149,14 @@ class CustomPrecondition(Precondition):
     keys: ClassVar[Mapping[str, JsonObject]] = {"id": TEXT}
     required_keys: ClassVar[tuple[str, ...]] = ("id",)
     id: str
+
+    @classmethod
+    def from_manifest(cls, fields: dict[str, Any], checks: Checks) -> Self:
+        id_ = fields["id"]
+        if id_ not in checks:
+            known = ", ".join(sorted(checks)) or "none"
+            raise ToolValidationError(f"no check is registered for the id {id_!r}; registered: {known}")
+        return cls(**fields, check=checks[id_])
 
     def __post_init__(self) -> None:
         if self.check is None:

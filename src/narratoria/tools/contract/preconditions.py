@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from narratoria.errors import (
     DeadlineExceededError,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from narratoria.tools.tool import Tool, ToolContext
 
 Check: TypeAlias = Callable[..., bool | Awaitable[bool]]
+Checks: TypeAlias = Mapping[str, Check]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,13 @@ class Precondition:
     """The keys of its own that it has in a manifest, each with its JSON Schema."""
     required_keys: ClassVar[tuple[str, ...]]
 
+    @classmethod
+    def from_manifest(cls, fields: dict[str, Any], checks: Checks) -> Self:
+        """Make the precondition of what a manifest says, by the names of the fields. `checks` are functions of the
+        embedding program, by id.
+        """
+        return cls(**fields)
+
     def __post_init__(self) -> None:
         if self.check is not None:
             object.__setattr__(self, "_takes", arity(self.check, 1, f"{self.type} precondition: check"))
@@ -48,6 +56,14 @@ class Precondition:
     def holds(self, context: ToolContext) -> bool:
         """Tell if the precondition holds, by its data alone."""
         raise NotImplementedError
+
+    def permissions(self) -> Sequence[str]:
+        """Return the permissions it asks for."""
+        return ()
+
+    def resources(self) -> Sequence[str]:
+        """Return the names of the resources it asks for."""
+        return ()
 
     async def evaluate(self, context: ToolContext) -> bool:
         if self.check is None:
