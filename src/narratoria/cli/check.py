@@ -40,7 +40,7 @@ def check(
     """Try each TOOL with good and with hostile input, rule by rule.
 
     Each rule of the protocol is passed, failed (with the line and the fix) or not exercised. The exit code is 0 when it
-    conforms: no MUST is broken.
+    conforms: no MUST is broken. Of a tool that is no executable only the manifest is checked.
     """
     if as_json and github:
         raise click.UsageError("--json and --github both print on standard output; choose one")
@@ -81,7 +81,7 @@ def _entry(one: Judgement) -> dict[str, str]:
 
 def _show(report: Report, out: Console) -> None:
     name = max(len(one.rule.name) for one in report.judgements)
-    out.print(styled((report.tool, "bold"), (f"  {_runs(report.runs)}", "dim")))
+    out.print(styled((report.tool, "bold"), (f"  {_runs(report)}", "dim")))
     for one in report.judgements:
         mark, style = _MARKS[one.verdict]
         head = f" {one.rule.level:6} {one.rule.name:{name}}  "
@@ -101,7 +101,10 @@ def _show(report: Report, out: Console) -> None:
         out.print("It refused the good input. Give one that it accepts with --input, to check more of it.")
 
 
-def _runs(count: int) -> str:
+def _runs(report: Report) -> str:
+    if report.other_kind is not None:
+        return f"of the kind {report.other_kind}: only its manifest is checked, since the rules are for executables"
+    count = report.runs
     if count == 0:
         return "could not be run"
     hostile = f", then {count - 1} times with hostile input" if count > 1 else ""

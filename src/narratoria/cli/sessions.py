@@ -19,7 +19,6 @@ from narratoria.store.fold import SessionView, fold
 from narratoria.store.portable import SUFFIX, export_session, import_session, replacing
 from narratoria.store.retention import prune, select
 from narratoria.store.salvage.salvage import Fate, SavedSession, salvage
-from narratoria.store.sqlite import SqliteStore
 from narratoria.store.store import SessionMeta, is_plain_id
 from narratoria.store.transcript import to_html, to_markdown
 
@@ -228,9 +227,11 @@ def prune_(older_than: float | None, keep: int | None, dry_run: bool, yes: bool,
 def salvage_(as_json: bool) -> None:
     """Replace a damaged database by a new one with everything that can be read; the damaged one is kept."""
     with opened_store() as store:
-        if not isinstance(store, SqliteStore):
-            raise JournalError("only a database file can be salvaged; for PostgreSQL use its own backups")
-        path = store.path
+        path = store.database_file
+        if path is None:
+            raise JournalError(
+                "only a database file can be salvaged; for a database server use its own backups"
+            )
     outcome = salvage(path)
     if as_json:
         print_json(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,10 @@ from narratoria.cli.skills_option import known_skills, skills_option
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.manifest import SUFFIX, read_manifest
 from narratoria.kinds.mcp.server_file import ServerFile, joined
 from narratoria.kinds.process.custody import custody
+from narratoria.kinds.tool_files import tool_files
 from narratoria.run.registry import ToolRegistry
-from narratoria.run.tool_folder import executables
 from narratoria.skills.skill_library import SkillLibrary
 from narratoria.tools.tool import Tool
 
@@ -47,12 +46,15 @@ class Listing:
                 self.problems.append(str(error))
 
     def add_folder(self, folder: Path) -> None:
-        """Add the executables of a folder, and the manifests in it that stand alone."""
-        for path in [*executables(folder), *_lone_manifests(folder)]:
+        """Add the tools of a folder; those below it too."""
+        for one in tool_files(folder):
+            if one.problem is not None:
+                self.notes.append(f"{one.path} {one.problem}")
+                continue
             try:
-                self.add([load_tool(path)])
+                self.add([load_tool(one.path)])
             except NarratoriaError as error:
-                self.problems.append(f"{path}: {error}")
+                self.problems.append(f"{one.path}: {error}")
 
     def add_skills(self, library: SkillLibrary) -> None:
         """Add the scripts of skills."""
@@ -72,16 +74,6 @@ class Listing:
         self.problems += library.problems
         self.notes += library.notes
         return story.servers
-
-
-def _lone_manifests(folder: Path) -> Iterator[Path]:
-    """Yield the manifests of tools that are no executables."""
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        try:
-            if read_manifest(path).kind != "process":
-                yield path
-        except NarratoriaError:
-            continue  # of an executable, which names the problem
 
 
 @click.command()

@@ -22,7 +22,8 @@ from narratoria.conformance.requests import requests_for
 from narratoria.conformance.verdicts import FAIL, Judgement, Subject, judge
 from narratoria.errors import ToolValidationError
 from narratoria.events import Done, JsonObject
-from narratoria.kinds.manifest import Manifest, default_name, has_manifest, load_manifest
+from narratoria.kinds.load import file_kind, load_tool, manifest_of
+from narratoria.kinds.manifest import Manifest, default_name, has_manifest, is_manifest
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.environment import named, unset_of
 from narratoria.kinds.process.launch import LaunchRefused, command_for
@@ -45,6 +46,8 @@ class Report:
     """True if the tool ran but rejected the good request, so that no events of a success were seen."""
     unset: tuple[str, ...] = ()
     """Variables named by its manifest that are not set."""
+    other_kind: str | None = None
+    """The kind of a tool that is no executable: only its manifest was checked."""
 
     @property
     def conforms(self) -> bool:
@@ -59,18 +62,22 @@ def check_tool(
     timeout: float | None = None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> Report:
-    """Run the tool at `path` and judge it. Nothing it does can make this raise; `timeout` bounds each run."""
+    """Run the tool at `path` and judge it. Nothing it does can make this raise; `timeout` bounds each run.
+
+    Of a tool that is no executable only the manifest is judged.
+    """
     subject = Subject(path=path, name=default_name(path))
     manifest = _read_manifest(path, subject)
-    try:
-        command = command_for(path)
-        if manifest is not None:
-            subject.name = manifest.name
-        seconds = timeout or (manifest.timeout if manifest else DEFAULT_TIMEOUT)
-        caps = limits.with_manifest(manifest.limits if manifest else None)
-        _run_all(subject, command, manifest, input, seconds, caps)
-    except LaunchRefused as refusal:
-        subject.refusal = refusal
+    if manifest is not None:
+        subject.name = manifest.name
+    if subject.other_kind is None:
+        try:
+            command = command_for(path)
+            seconds = timeout or (manifest.timeout if manifest else DEFAULT_TIMEOUT)
+            caps = limits.with_manifest(manifest.limits if manifest else None)
+            _run_all(subject, command, manifest, input, seconds, caps)
+        except LaunchRefused as refusal:
+            subject.refusal = refusal
     first = subject.runs[0] if subject.runs else None
     return Report(
         tool=subject.name,
@@ -78,15 +85,19 @@ def check_tool(
         runs=len(subject.runs),
         refused_input=first is not None and _said_no(first),
         unset=tuple(unset_of(named(manifest.env))) if manifest else (),
+        other_kind=subject.other_kind,
     )
 
 
 def _read_manifest(path: Path, subject: Subject) -> Manifest | None:
     """Return the manifest, if there is a readable one; its problems are reported by a rule."""
-    if not has_manifest(path):
+    if not is_manifest(path) and not has_manifest(path):
         return None
     try:
-        subject.manifest = load_manifest(path)
+        subject.manifest = manifest = manifest_of(path)
+        if not file_kind(manifest.kind, path).runs_a_file:
+            subject.other_kind = manifest.kind
+            load_tool(path)  # its settings are of that kind
     except ToolValidationError as error:
         subject.manifest_problem = str(error)
     return subject.manifest

@@ -21,6 +21,8 @@ from narratoria.tools import schema
 def _launch(subject: Subject) -> Finding:
     if subject.refusal is not None:
         return Finding(FAIL, f"{subject.refusal.code}: {subject.refusal}")
+    if subject.other_kind is not None:
+        return idle(f"it is of the kind {subject.other_kind}, and only executables are started")
     return passed(f"started {len(subject.runs)} times")
 
 

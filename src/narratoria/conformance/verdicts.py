@@ -27,6 +27,8 @@ class Subject:
     manifest: Manifest | None = None
     manifest_problem: str | None = None
     refusal: LaunchRefused | None = None
+    other_kind: str | None = None
+    """The kind of a tool that is no executable; only its manifest is checked."""
     runs: list[Observation] = field(default_factory=list)
     by_rule: dict[str, list[Observation]] = field(default_factory=dict)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ from narratoria.tools.contract import (
 )
 from narratoria.tools.retry import RetryPolicies, policy_from_data
 from narratoria.tools.tool import Tool, ToolExample, ToolHandler, ToolKind
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of tool that lies in files: how one is made of its path and its manifest."""
+
+    load: Callable[[Path, Manifest], Tool[Any, Any]]
+    runs_a_file: bool = False
+    """True if the manifest lies beside a file that is run; of other kinds it is the whole tool."""
 
 
 def tool_from_manifest(

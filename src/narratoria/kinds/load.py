@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from narratoria.errors import ToolValidationError
-from narratoria.kinds.manifest import SUFFIX, Manifest, load_manifest, read_manifest
-from narratoria.kinds.process.process_tool import process_tool
+from narratoria.kinds.from_manifest import FileKind
+from narratoria.kinds.manifest import Manifest, is_manifest, load_manifest, read_manifest
 from narratoria.tools.tool import Tool
 
-Loader: TypeAlias = Callable[[Path, Manifest], Tool[Any, Any]]
-
-
-def _mcp(path: Path, manifest: Manifest) -> Tool[Any, Any]:
-    from narratoria.kinds.mcp.mcp_tools import manifest_tool  # few need it
-
-    return manifest_tool(path, manifest)
-
-
-# One line for each kind that a manifest may name under `kind`.
-KINDS: Final[dict[str, Loader]] = {
-    "mcp": _mcp,
-    "process": lambda path, manifest: process_tool(path, manifest=manifest),
+# Where each kind is that a manifest may name under `kind`. A kind is loaded when a manifest of it is read.
+KINDS: Final[dict[str, str]] = {
+    "mcp": "narratoria.kinds.mcp.mcp_tools:FILES",
+    "process": "narratoria.kinds.process.process_tool:FILES",
 }
 
+_resolve = functools.cache(pkgutil.resolve_name)
 
-def load_tool(path: Path | str, kinds: Mapping[str, Loader] = KINDS) -> Tool[Any, Any]:
+
+def load_tool(path: Path | str, kinds: Mapping[str, str] = KINDS) -> Tool[Any, Any]:
     """The tool at `path`: an executable, with or without a manifest, or the manifest of a tool of another kind.
 
     Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
-    manifest = read_manifest(path) if path.name.endswith(SUFFIX) else load_manifest(path)
-    if manifest.kind not in kinds:
+    manifest = manifest_of(path)
+    return file_kind(manifest.kind, path, kinds).load(path, manifest)
+
+
+def manifest_of(path: Path) -> Manifest:
+    """The manifest of the tool at `path`, which may be the manifest itself."""
+    return read_manifest(path) if is_manifest(path) else load_manifest(path)
+
+
+def file_kind(name: str, where: Path, kinds: Mapping[str, str] = KINDS) -> FileKind:
+    """The kind that a manifest names; `where` is for the error about one that there is not."""
+    if name not in kinds:
         raise ToolValidationError(
-            f"{path}: there is no kind of tool {manifest.kind!r}; known: {', '.join(sorted(kinds))}"
+            f"{where}: there is no kind of tool {name!r}; known: {', '.join(sorted(kinds))}"
         )
-    return kinds[manifest.kind](path, manifest)
+    kind: FileKind = _resolve(kinds[name])
+    return kind

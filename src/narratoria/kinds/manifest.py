@@ -1,4 +1,4 @@
-"""The manifest of an executable, `<tool>.tool.json`. It is optional."""
+"""The manifest of a tool, `<tool>.tool.json`. It lies beside an executable, where it is optional, or stands alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from narratoria import bounds
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.kinds.process.environment import named
@@ -24,6 +25,7 @@ class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     input: JsonObject = msgspec.field(default_factory=dict)
 
 
+DEFAULT_KIND: Final = "process"
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 
 
@@ -59,7 +61,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
         default_factory=list
     )
     """Variables it needs beside the standard ones: `NAME`, with the value the person has, or `NAME=VALUE`."""
-    kind: str = "process"
+    kind: str = DEFAULT_KIND
     """The kind of tool: `process`, an executable beside the manifest, or another one in `kinds.load`."""
     settings: JsonObject = msgspec.field(default_factory=dict)
     """Settings of that kind, for those that need some."""
@@ -69,6 +71,11 @@ _parse: Any = schema.parser_for(Manifest)
 
 
 SUFFIX: Final = ".tool.json"
+
+
+def is_manifest(path: Path) -> bool:
+    """Tell by its name if a file is a manifest."""
+    return path.name.endswith(SUFFIX)
 
 
 def manifest_path(executable: Path) -> Path:
@@ -98,8 +105,15 @@ def load_manifest(executable: Path) -> Manifest:
 
 def read_manifest(path: Path) -> Manifest:
     """The manifest in the file `path`."""
+    return parse_manifest(manifest_data(path), where=str(path))
+
+
+def manifest_data(path: Path) -> Any:
+    """The JSON in the manifest `path`, not yet checked. A `ToolValidationError` names the file."""
     try:
-        data = decode(path.read_bytes())
+        content = bounds.read_file(path)
+        bounds.check(content)
+        return decode(content)
     except DuplicateKey as error:
         raise ToolValidationError(f"{path}: {error}; keep one of the two") from None
     except (ValueError, RecursionError) as error:
@@ -108,7 +122,6 @@ def read_manifest(path: Path) -> Manifest:
         raise ToolValidationError(
             f"{path}: the manifest cannot be read: {error.strerror}; make it a file that you may read"
         ) from None
-    return parse_manifest(data, where=str(path))
 
 
 def parse_manifest(data: Any, *, where: str) -> Manifest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -10,19 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria import bounds
-from narratoria.errors import StoryInvalid
+from narratoria.errors import StoryInvalid, ToolValidationError
 from narratoria.events import JsonObject
+from narratoria.kinds.manifest import manifest_data
 from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
+from narratoria.kinds.tool_files import tool_files
 from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.narrator.rules.rule_file import Rules, read_toml
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.play.story_texts import check_guides, texts
 from narratoria.store.store import data_home
-from narratoria.strict_json import decode
 from narratoria.tools.schema.tables import unknown_key
 
-MANIFEST_SUFFIX: Final = ".tool.json"
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _TOOL_NAME: Final = re.compile(r"[a-z0-9_-]{1,64}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
@@ -377,41 +375,24 @@ def _rules(root: Path, tools: Sequence[StoryTool], *, needed: bool) -> Rules | N
 
 
 def _tools(folder: Path) -> Iterator[StoryTool]:
-    """Every file that can be run, and manifests of tools that are no executables.
-
-    What begins with `_` or `.` is the tools' own, as are folders.
-    """
-    for path in sorted(folder.glob("*")):
-        manifest = path.with_name(path.name + MANIFEST_SUFFIX)
-        if path.name.endswith(MANIFEST_SUFFIX):
-            tool = path.with_name(path.name.removesuffix(MANIFEST_SUFFIX))
-            if not tool.is_file():
-                described = _manifest(path)
-                if described.get("kind", "process") == "process":
-                    raise StoryInvalid(f"{path}: describes {tool.name!r}, which is not beside it")
-                yield StoryTool(tool.name, path, described)
-            continue
-        if path.name.startswith(("_", ".")) or not path.is_file():
-            continue
-        if not os.access(path, os.X_OK):
-            if manifest.is_file():
-                raise StoryInvalid(f"{path}: cannot be run; give it the run bit: chmod +x {path.name}")
-            continue
-        if not _TOOL_NAME.fullmatch(path.name):
-            raise StoryInvalid(f"{path}: a tool's name has small letters, digits, - and _ only; rename it")
-        yield StoryTool(path.name, path, _manifest(manifest) if manifest.is_file() else {})
+    """Every tool of the folder. One that cannot be run, or that is only described, is a mistake of the story."""
+    for one in tool_files(folder, below=False):
+        if one.problem is not None:
+            raise StoryInvalid(f"{one.path}: {one.problem}")
+        if not _TOOL_NAME.fullmatch(one.name):
+            raise StoryInvalid(
+                f"{one.path}: a tool's name has small letters, digits, - and _ only; rename it"
+            )
+        yield StoryTool(one.name, one.path, {} if one.manifest is None else _manifest(one.manifest, one.name))
 
 
-def _manifest(path: Path) -> JsonObject:
+def _manifest(path: Path, name: str) -> JsonObject:
     try:
-        content = bounds.read_file(path)
-        bounds.check(content)
-        data = decode(content)
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoryInvalid(f"{path}: not JSON: {error}") from None
+        data = manifest_data(path)
+    except ToolValidationError as error:
+        raise StoryInvalid(str(error)) from None
     if not isinstance(data, dict):
         raise StoryInvalid(f"{path}: expected a JSON object")
-    name = path.name.removesuffix(MANIFEST_SUFFIX)
     if data.get("name", name) != name:
         raise StoryInvalid(f"{path}: key 'name': {data['name']!r}, but the tool beside it is {name!r}")
     return data

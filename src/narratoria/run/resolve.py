@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError, ToolValidationError
 from narratoria.kinds.load import load_tool
+from narratoria.kinds.manifest import SUFFIX
 from narratoria.kinds.process.launch import NotExecutable, ToolMissing
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.tool import Tool
@@ -52,12 +53,16 @@ class ToolResolver:
             raise ToolRefused(NOT_EXECUTABLE, str(error)) from None
 
     def locate(self, tool_path: str) -> Path:
-        """Return the executable at `tool_path`, inside one of the roots; raise `ToolRefused` otherwise."""
+        """Return the file of the tool at `tool_path`, inside one of the roots; raise `ToolRefused` otherwise.
+
+        It is an executable, or a manifest that stands alone, whose ending may be left out.
+        """
         outside = False
         named = repr(tool_path if len(tool_path) <= _SHOWN else f"{tool_path[:_SHOWN]}…")
-        for root in self.roots:
+        places = [root / spelled for spelled in (tool_path, tool_path + SUFFIX) for root in self.roots]
+        for place in places:
             try:
-                candidate = (root / tool_path).resolve()
+                candidate = place.resolve()
                 if not any(candidate.is_relative_to(allowed) for allowed in self.roots):
                     outside = True
                 elif candidate.is_file():

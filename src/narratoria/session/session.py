@@ -9,7 +9,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -110,6 +110,25 @@ class Sink(Protocol):
     async def wait(self) -> None: ...
 
 
+@runtime_checkable
+class TakesRuns(Protocol):
+    """A sink that takes the events a call emitted at one moment as one run, not as a record for each."""
+
+    def push_run(self, run: Run) -> None: ...
+
+
+def _taking_runs(sink: Sink) -> Callable[[Run], None]:
+    """Return the function that hands a run to a sink, whole or record by record."""
+    if isinstance(sink, TakesRuns):
+        return sink.push_run
+
+    def push_each(run: Run) -> None:
+        for record in run.records():
+            sink.push(record)
+
+    return push_each
+
+
 class TurnLog(Protocol):
     """A sink that makes records durable: those recorded up to now survive a crash."""
 
@@ -166,6 +185,7 @@ class Session:
         self._trusted: frozenset[str] = frozenset()  # what of the claims counts
         self._granted = self._held
         self._sinks: tuple[Sink, ...] = ()
+        self._run_takers: tuple[Callable[[Run], None], ...] = ()
         self.recording = False  # whether anybody listens; what nobody would read is not made
 
     @asynccontextmanager
@@ -185,14 +205,16 @@ class Session:
 
     def attach(self, sink: Sink) -> Callable[[], None]:
         """Send every later record to `sink`; return a function that detaches it."""
-        self._sinks = (*self._sinks, sink)
-        self.recording = True
+        self._send_to((*self._sinks, sink))
 
         def detach() -> None:
-            self._sinks = tuple(one for one in self._sinks if one is not sink)
-            self.recording = bool(self._sinks)
+            self._send_to(tuple(one for one in self._sinks if one is not sink))
 
         return detach
+
+    def _send_to(self, sinks: tuple[Sink, ...]) -> None:
+        self._sinks, self._run_takers = sinks, tuple(map(_taking_runs, sinks))
+        self.recording = bool(sinks)
 
     def record(self, event: AnyRuntimeEvent) -> int:
         """Put an event on the stream and return its sequence number."""
@@ -220,13 +242,8 @@ class Session:
         self.seq += len(events)
         if self._sinks:
             run = Run(first, self.clock(), self.turn, call, events)
-            for sink in self._sinks:
-                push_run = getattr(sink, "push_run", None)  # a sink that can take a whole run says so
-                if push_run is not None:
-                    push_run(run)
-                else:
-                    for record in run.records():
-                        sink.push(record)
+            for take in self._run_takers:
+                take(run)
         return first
 
     @property

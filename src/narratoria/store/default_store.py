@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import pkgutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,17 +12,10 @@ from narratoria.errors import JournalError
 from narratoria.session.private_files import close_home
 from narratoria.store.store import Store, data_home
 
-
-def _postgres(address: str, home: Path) -> Store:
-    from narratoria.store.postgres import PostgresStore  # needs the extra `postgres`
-
-    return PostgresStore(address, assets=home / "assets")
-
-
-# One line for each kind of store that an address names.
-STORES: Final[Mapping[str, Callable[[str, Path], Store]]] = {
-    "postgres": _postgres,
-    "postgresql": _postgres,
+# Where the store is that an address names by its scheme: a function from the address and the home to a store.
+STORES: Final[Mapping[str, str]] = {
+    "postgres": "narratoria.store.postgres:open_address",
+    "postgresql": "narratoria.store.postgres:open_address",
 }
 
 
@@ -34,10 +28,12 @@ def default_store(home: Path | None = None) -> Store:
     shared = os.environ.get("NARRATORIA_STORE", "")
     scheme, is_address, _ = shared.partition("://")  # the rest may hold a password
     if is_address and scheme in STORES:
-        return STORES[scheme](shared, home)
+        store: Store = pkgutil.resolve_name(STORES[scheme])(shared, home)
+        return store
     if is_address:
         raise JournalError(
-            f"NARRATORIA_STORE: there is no store of the kind {scheme!r}; give postgresql://… or the path of a file"
+            f"NARRATORIA_STORE: there is no store of the kind {scheme!r}; give the path of a file, or an address that "
+            f"begins with {' or '.join(f'{one}://' for one in STORES)}"
         )
     from narratoria.store.sqlite import SqliteStore
 

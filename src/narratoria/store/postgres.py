@@ -47,6 +47,11 @@ _HOLDER: Final = """SELECT a.application_name FROM pg_locks l JOIN pg_stat_activ
 _GATE: Final = 0x4E617272  # the lock under which the schema is made
 
 
+def open_address(address: str, home: Path) -> PostgresStore:
+    """Open the database at an address, with the assets of this machine in the home."""
+    return PostgresStore(address, assets=home / "assets")
+
+
 class PostgresStore(SqlStore):
     """Sessions in the schema `narratoria` of a database; `assets` is this server's folder of copies."""
 

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from narratoria.errors import JournalError
@@ -46,6 +47,10 @@ class SqlStore(SqlReader):
     def __init__(self, assets: AssetStore, name: str) -> None:
         super().__init__(assets)
         self.writer = Writer(self._connect, f"narratoria-{name}")
+
+    @property
+    def database_file(self) -> Path | None:
+        return None
 
     def _connect(self) -> Database:
         raise NotImplementedError

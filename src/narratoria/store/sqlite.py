@@ -57,6 +57,10 @@ class SqliteStore(SqlStore):
         self._lived_in = _lived_in(self.path, assets)  # asked before this store leaves traces of its own
         super().__init__(AssetStore(assets), self.path.stem)
 
+    @property
+    def database_file(self) -> Path:
+        return self.path
+
     def _connect(self) -> Database:
         try:
             make_folder(self.path.parent)

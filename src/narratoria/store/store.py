@@ -79,6 +79,10 @@ class Store(Protocol):
 
     assets: AssetStore
 
+    @property
+    def database_file(self) -> Path | None:
+        """The file that holds everything but the assets, which can be salvaged; None for a store without one."""
+
     def create(
         self,
         session: Session | None = None,

@@ -14,7 +14,7 @@ import msgspec
 
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
-from narratoria.kinds.from_manifest import permissions_of, tool_from_manifest
+from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.mcp.connection import Connection, ServerUnavailable
 from narratoria.kinds.mcp.foreign_names import our_names
@@ -335,3 +335,6 @@ def manifest_tool(path: Path, manifest: Manifest) -> AnyTool:
         kind=MCP_MANIFEST,
         origin=path.resolve(),
     )
+
+
+FILES: Final = FileKind(manifest_tool)

@@ -19,11 +19,11 @@ import msgspec
 from narratoria import telemetry
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
 from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
-from narratoria.kinds.from_manifest import permissions_of, tool_from_manifest
-from narratoria.kinds.manifest import Manifest, load_manifest
+from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
+from narratoria.kinds.manifest import SUFFIX, Manifest, is_manifest, load_manifest
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.environment import Named, environment, named, unset_of
-from narratoria.kinds.process.launch import LaunchRefused, command_for
+from narratoria.kinds.process.launch import LaunchRefused, ToolMissing, command_for
 from narratoria.kinds.process.line_faults import escaped, printable
 from narratoria.kinds.process.ndjson import Limits
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
@@ -78,6 +78,15 @@ def process_tool(
         origin=path.resolve(),
         bind=lambda effect: _bound(effect, process, kind),
     )
+
+
+def _from_file(path: Path, manifest: Manifest) -> Tool[Any, JsonObject]:
+    if is_manifest(path):
+        raise ToolMissing(f"{path} describes {path.name.removesuffix(SUFFIX)!r}, which is not beside it")
+    return process_tool(path, manifest=manifest)
+
+
+FILES: Final = FileKind(_from_file, runs_a_file=True)
 
 
 def _bound(effect: Effect, process: _Process, kind: ToolKind) -> Effect:
