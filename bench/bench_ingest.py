@@ -21,7 +21,7 @@ from pathlib import Path
 from _measure import Row, report
 
 from narratoria.events import ToolEvent, decode_tool_event
-from narratoria.kinds.process.ndjson import Decoder, Limits
+from narratoria.kinds.ndjson import Decoder, Limits
 from narratoria.kinds.process.supervisor import run_process
 
 WRITER = r"""

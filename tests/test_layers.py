@@ -44,6 +44,12 @@ def test_every_module_has_a_room():
     )
 
 
+def test_the_package_names_its_rooms_in_their_order():
+    listed = narratoria.__doc__.partition("in this list:")[2].partition("docs/architecture.md")[0]
+    heads = [line.partition("  ")[0] for line in listed.splitlines()]  # the names, before the first gap
+    assert [name.strip() for head in heads for name in head.split(",") if name] == [*ORDER]
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_imports_go_downwards(name):
     room = draw_rooms.room_of(name)

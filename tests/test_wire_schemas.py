@@ -22,7 +22,7 @@ from narratoria.conformance import RULES
 from narratoria.errors import PlanRejected, ToolValidationError
 from narratoria.events import TOOL_EVENT_TYPES, decode_tool_event
 from narratoria.kinds.manifest import parse_manifest
-from narratoria.kinds.process.ndjson import Limits
+from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.run.executor import Call
 from narratoria.run.plan import ExecutionResult, PlanDocument

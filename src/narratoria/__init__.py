@@ -20,7 +20,9 @@ factcheck    holds a narration to the state
 play         stories, games, turns, undo
 evals        scores a narrator on sets of prompts
 authoring, conformance, wire_schemas, testing, pytest_plugin    for authors of tools and stories, and for their tests
-web, cli     the page with its server, and the command line
+web          the page and its server
+mcp_server   our tools for MCP hosts
+cli          the command line
 
 docs/architecture.md has the picture. Importing the package loads nothing of it: each public name is loaded when it is
 first asked for.

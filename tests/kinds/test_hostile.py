@@ -13,7 +13,7 @@ import pytest
 
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR
 from narratoria.events import Done, Log
-from narratoria.kinds.process.ndjson import Limits
+from narratoria.kinds.ndjson import Limits
 
 DONE = '{"version":"0","type":"done","ok":true}'
 MIB = 1024 * 1024

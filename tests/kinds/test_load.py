@@ -15,7 +15,7 @@ import pytest
 
 from narratoria import PlanDocument, PlanExecutor, Session, Tool, ToolContext, ToolRegistry, ToolResult
 from narratoria.errors import ToolValidationError
-from narratoria.kinds.from_manifest import tool_from_manifest
+from narratoria.kinds.from_manifest import FileKind, tool_from_manifest
 from narratoria.kinds.load import KINDS, load_tool
 from narratoria.kinds.manifest import Manifest
 from narratoria.play.game import story_registry
@@ -37,6 +37,9 @@ def http_tool(path: Path, manifest: Manifest) -> Tool[Any, Any]:
         return ToolResult.ok(answer, "answered")
 
     return tool_from_manifest(manifest, post, kind=HTTP, origin=path.resolve())
+
+
+FILES = FileKind(http_tool)
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -62,7 +65,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def http_kind() -> Iterator[None]:
-    KINDS["http"] = http_tool
+    KINDS["http"] = f"{__name__}:FILES"
     yield
     del KINDS["http"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR
 from narratoria.events import Done, Log, StatePatch, ToolEvent, encode
-from narratoria.kinds.process.ndjson import Decoder, Limits, ProtocolFailure
+from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
 
 DONE = b'{"version":"0","type":"done","ok":true}\n'
 

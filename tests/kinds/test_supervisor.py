@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from narratoria.events import Log, ToolEvent
+from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process import marks, platform
 from narratoria.kinds.process.launch import LaunchRefused, NotExecutable, ToolMissing
-from narratoria.kinds.process.ndjson import Limits
 from narratoria.kinds.process.supervisor import run_process
 
 DONE = '{"version":"0","type":"done","ok":true}'

@@ -24,10 +24,10 @@ from narratoria.errors import ToolValidationError
 from narratoria.events import Done, JsonObject
 from narratoria.kinds.load import file_kind, load_tool, manifest_of
 from narratoria.kinds.manifest import Manifest, default_name, has_manifest, is_manifest
+from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.environment import named, unset_of
 from narratoria.kinds.process.launch import LaunchRefused, command_for
-from narratoria.kinds.process.ndjson import Limits
 from narratoria.session.assets import AssetStore
 
 DEFAULT_TIMEOUT: Final = 10.0

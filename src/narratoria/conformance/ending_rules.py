@@ -8,7 +8,7 @@ from typing import Final
 from narratoria.conformance.observation import LINGER, Observation
 from narratoria.conformance.verdicts import Finding, Subject, failed, idle, passed
 from narratoria.events import Done
-from narratoria.kinds.process.line_faults import escaped
+from narratoria.kinds.line_faults import escaped
 
 _CRASH_MARKS: Final = ("Traceback (most recent", "panicked at", "Segmentation fault", "    at Object.")
 

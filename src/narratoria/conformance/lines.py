@@ -9,8 +9,8 @@ import msgspec
 
 from narratoria.errors import AssetRefused
 from narratoria.events import TOOL_EVENT_TYPES, Asset, Log, StatePatch, ToolEvent
-from narratoria.kinds.process.line_faults import EXCERPT_BYTES, printable
-from narratoria.kinds.process.ndjson import Decoder, Limits, ProtocolFailure
+from narratoria.kinds.line_faults import EXCERPT_BYTES, printable
+from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
 from narratoria.session.assets import AssetStore
 from narratoria.session.media import HEAD_BYTES, contradiction
 

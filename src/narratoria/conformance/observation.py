@@ -19,12 +19,12 @@ from typing import IO, Final
 
 from narratoria.conformance.lines import Line, read_line
 from narratoria.events import Asset, Done
+from narratoria.kinds.line_faults import EXCERPT_BYTES
+from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process import marks, platform
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.environment import NOTHING, Named, environment
 from narratoria.kinds.process.launch import refused
-from narratoria.kinds.process.line_faults import EXCERPT_BYTES
-from narratoria.kinds.process.ndjson import Limits
 from narratoria.session.assets import AssetStore
 
 LINGER: Final = 1.0

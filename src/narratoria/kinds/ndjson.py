@@ -18,13 +18,13 @@ import msgspec
 from narratoria.bounds import MAX_DEPTH, nests_deeper
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR, NarratoriaError
 from narratoria.events import Done, ToolEvent, decode_tool_event
-from narratoria.kinds.manifest import ManifestLimits
-from narratoria.kinds.process.line_faults import (
+from narratoria.kinds.line_faults import (
     EXCERPT_BYTES,
     diagnose,
     is_cut_short,
     printable,
 )
+from narratoria.kinds.manifest import ManifestLimits
 from narratoria.strict_json import check_whole, nothing_dropped
 
 KiB: Final = 1024

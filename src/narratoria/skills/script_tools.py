@@ -26,7 +26,7 @@ from narratoria.skills import plain_script
 from narratoria.skills.skill import Skill
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 
-SCRIPT: Final = ToolKind("skill", ends_itself=True, returns_its_patches=True, foreign=True)
+SCRIPT: Final = ToolKind("skill", ends_itself=True, returns_its_patches=True, foreign=True, local_files=True)
 PROGRAM: Final = ToolKind("skill", ends_itself=True, foreign=True)
 PLAIN_PARAMETERS: Final[JsonObject] = {
     "type": "object",

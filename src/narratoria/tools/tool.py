@@ -195,6 +195,8 @@ class ToolKind(msgspec.Struct, frozen=True):
     foreign: bool = False
     """True for tools that were not written for us, such as those of an MCP server: they are named `server.tool`, and
     the rules for our own authors, such as the length of a description, do not refuse them."""
+    local_files: bool = False
+    """True if the paths in its `asset` events are of this machine. For other kinds they are refused, and not read."""
 
 
 FUNCTION: Final = ToolKind("function")

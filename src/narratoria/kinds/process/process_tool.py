@@ -17,26 +17,24 @@ from weakref import WeakSet
 import msgspec
 
 from narratoria import telemetry
-from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
-from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
+from narratoria.errors import NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
+from narratoria.events import JsonObject, ToolErrorEvent, ToolEvent
+from narratoria.kinds.conversation import LAYOUT, Conversation, request_for
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
+from narratoria.kinds.line_faults import escaped
 from narratoria.kinds.manifest import SUFFIX, Manifest, is_manifest, load_manifest
+from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.environment import Named, environment, named, unset_of
 from narratoria.kinds.process.launch import LaunchRefused, ToolMissing, command_for
-from narratoria.kinds.process.line_faults import escaped, printable
-from narratoria.kinds.process.ndjson import Limits
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
 from narratoria.kinds.process.surroundings import Surround, Surroundings
 from narratoria.session import Session
-from narratoria.state import plain
 from narratoria.tools.contract import Compensation, Effect
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 
-PROCESS: Final = ToolKind("process", ends_itself=True, returns_its_patches=True)
+PROCESS: Final = ToolKind("process", ends_itself=True, returns_its_patches=True, local_files=True)
 _CLOSED: Final = "it had closed its standard output, and lived on"
-_LAYOUT: Final = "\n\t"
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def process_tool(
@@ -121,7 +119,7 @@ class _Process:
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         if self.surround is None:
-            return await self._run(params, context, _Conversation(context, self.cwd or _here()))
+            return await self._run(params, context, _Output(context, self.cwd or _here()))
         surroundings = self.surround()
         discreet = _Discreet(context, self.cwd or _here(), surroundings)
         try:
@@ -130,7 +128,7 @@ class _Process:
             raise surroundings.failure(failure) from None
 
     async def _run(
-        self, params: JsonObject, context: ToolContext, conversation: _Conversation
+        self, params: JsonObject, context: ToolContext, conversation: _Output
     ) -> ToolResult[JsonObject]:
         env = environment(self.asked)
         if self.asked.names:
@@ -140,7 +138,7 @@ class _Process:
             try:
                 outcome = await self._launched(
                     {**env, **conversation.env, **own},
-                    self.request(params, context),
+                    request_for(self.manifest, params, context),
                     conversation,
                     context.time_limit,
                 )
@@ -149,7 +147,7 @@ class _Process:
         return self.judge(conversation.settled(outcome), conversation, context)
 
     async def _launched(
-        self, env: dict[bytes, bytes], request: bytes, conversation: _Conversation, timeout: float | None
+        self, env: dict[bytes, bytes], request: bytes, conversation: Conversation, timeout: float | None
     ) -> ProcessOutcome:
         """Run the executable once, with its place in the trace in its environment."""
         with telemetry.process(self.command[-1]) as span:
@@ -183,29 +181,13 @@ class _Process:
                 f"--env {unset[0]}=…"
             )
 
-    def request(self, params: JsonObject, context: ToolContext) -> bytes:
-        """Return the request as JSON. `requestId` is the call's id: the same on every attempt, and after a crash."""
-        # 000 §6.
-        request: JsonObject = {
-            "requestId": context.call_id,
-            "tool": self.manifest.name,
-            "operation": self.manifest.operation,
-            "input": params,
-            "dependencies": context.dependencies or {},
-        }
-        if self.manifest.wants_state:
-            request["state"] = plain(context.session.state)
-        return _encode(request)
-
     def judge(
-        self, outcome: ProcessOutcome, conversation: _Conversation, context: ToolContext
+        self, outcome: ProcessOutcome, conversation: Conversation, context: ToolContext
     ) -> ToolResult[JsonObject]:
         name = self.manifest.name
-        if outcome.after_done:
-            context.session.report(
-                f"{name}: line {outcome.after_done_line}: {outcome.after_done:,} bytes written after `done` "
-                f"were ignored: {printable(outcome.after_done_head)}"
-            )
+        conversation.report_after_done(
+            name, outcome.after_done_line, outcome.after_done, outcome.after_done_head
+        )
         details: JsonObject = {"exitCode": outcome.exit_code, "signal": outcome.signal}
         if outcome.stderr:
             details["stderr"] = outcome.stderr
@@ -225,25 +207,13 @@ class _Process:
         # process that had to be ended after `done` did not choose its exit status: `done` stands.
         if not outcome.lingered and (outcome.exit_code or outcome.signal is not None):
             raise CallFailure(NON_ZERO_EXIT, _exit_text(name, outcome, conversation.error), details=details)
-        if outcome.done is None:
-            raise CallFailure(
-                MISSING_DONE,
-                f"{name}: the process ended without a `done` event"
-                + (f"; {_CLOSED}" if outcome.closed_stdout else "")
-                + ' (fix: write {"version":"0","type":"done","ok":true} as the last line, and flush it)',
-                details=details,
-            )
-        if not outcome.done.ok:
-            error = conversation.error
-            message = error.error_message if error else outcome.done.summary or "the tool reported failure"
-            if error and error.details:
-                details = {**error.details, **details}
-            raise ToolFailure(
-                error.error_code if error else EXECUTION_FAILED,
-                f"{name}: {escaped(message, keep=_LAYOUT)}",
-                details=details,
-            )
-        return ToolResult.ok(context.session.patched, message=outcome.done.summary or "")
+        return conversation.result(
+            name,
+            outcome.done,
+            ended="the process ended",
+            note=f"; {_CLOSED}" if outcome.closed_stdout else "",
+            details=details,
+        )
 
 
 def _here() -> Path | None:
@@ -267,48 +237,18 @@ async def _scratch_folder() -> AsyncIterator[str]:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
 
 
-class _Conversation:
+class _Output(Conversation):
     """The output of a process so far, passed on as it arrives."""
 
     env: Mapping[bytes, bytes] = MappingProxyType({})
     """Variables of this call alone."""
 
-    def __init__(self, context: ToolContext, folder: Path | None) -> None:
-        self.context = context
-        self.folder = folder
-        self.error: ToolErrorEvent | None = None
-
-    def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
-        """Hand events to the draft; the supervisor reads no further while the returned awaitable is pending."""
-        kinds = list(map(type, events))
-        if Asset in kinds:
-            return self._with_assets(events, kinds.index(Asset))
-        if ToolErrorEvent in kinds:
-            self.error = [event for event in events if isinstance(event, ToolErrorEvent)][-1]
-        self.context.emit_all(events)
-        return self.context.session.drain() if self.context.session.congested else None
-
     def settled(self, outcome: ProcessOutcome) -> ProcessOutcome:
         """Return the ending of the process as it may be told."""
         return outcome
 
-    async def _with_assets(self, events: list[ToolEvent], first: int) -> None:
-        """Hand over events with assets: files are copied in a thread, in the order of the events."""
-        draft, call_id = self.context.session, self.context.call_id
-        waiting = self.hear(events[:first]) if first else None
-        if waiting is not None:
-            await waiting
-        for event in events[first:]:
-            if isinstance(event, Asset):
-                outcome = await asyncio.to_thread(draft.accept_asset, call_id, event, self.folder)
-                draft.add_asset(call_id, event, outcome)
-            else:
-                waiting = self.hear([event])
-                if waiting is not None:
-                    await waiting
 
-
-class _Discreet(_Conversation):
+class _Discreet(_Output):
     """The output of a process that was given secrets, without them."""
 
     def __init__(self, context: ToolContext, folder: Path | None, surroundings: Surroundings) -> None:
@@ -335,4 +275,4 @@ def _exit_text(name: str, outcome: ProcessOutcome, error: ToolErrorEvent | None)
     if error is not None:
         text += f"; it reported {error.error_code}: {error.error_message}"
     last = outcome.stderr.strip().rpartition("\n")[2]
-    return escaped(f"{text}; stderr ends: {last[:300]}" if last else text, keep=_LAYOUT)
+    return escaped(f"{text}; stderr ends: {last[:300]}" if last else text, keep=LAYOUT)
