@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ INSIDE = {
 }
 
 
+@cache
 def imports(name: str) -> set[str]:
     """The modules of ours that a module imports when it runs, each by the longest name that is a module."""
     found = set()
