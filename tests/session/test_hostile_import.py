@@ -284,11 +284,7 @@ def a_number_no_machine_counts_to() -> bytes:
 
 def a_gap_behind_which_nobody_can_play(**numbers: int) -> bytes:
     """A snapshot whose numbers no store can hold: it was taken in, and the first turn could not be saved."""
-    script = Script()
-    snapshot = {
-        "seq": 1, "state": {}, "memory": {}, "slices": [], "permissions": [], "timeline": {}, **numbers,
-    }  # fmt: skip
-    return script.add("records_lost", first=3, last=4, resumed=snapshot).file()
+    return Script().lose(1, **numbers).file()
 
 
 def a_line_break_in_a_media_type() -> bytes:
@@ -397,6 +393,22 @@ def test_a_small_file_costs_little_memory(tmp_path: Path, make: Callable[[], byt
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (3 * 2**29, 3 * 2**29)),
     )
     assert ended.returncode == 1 and b"values" in ended.stderr, ended.stderr[-500:]
+
+
+@pytest.mark.parametrize("asked", [1, 10, 60])
+def test_an_import_that_is_given_up_leaves_nothing(tmp_path: Path, asked: int) -> None:
+    times = iter(range(asked + 1000))
+    store = SqliteStore(tmp_path / "sessions.db")
+    script = Script().rollback(1).rollback(2).rollback(3)
+    content = io.BytesIO(script.file())
+    with pytest.raises(JournalError, match="given up; nothing was imported"):
+        import_session(store, content, given_up=lambda: next(times) >= asked)
+    assert store.list() == [] and store.query("SELECT count(*) FROM batches") == [(0,)]
+    session_id = import_session(store, content).id
+    with pytest.raises(JournalError, match="given up"):
+        export_session(store, session_id, tmp_path / "out.narratoria", given_up=lambda: True)
+    assert not list(tmp_path.glob("out*"))
+    store.close()
 
 
 async def test_an_import_that_is_cut_short_shows_no_session(tmp_path: Path) -> None:

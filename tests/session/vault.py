@@ -85,6 +85,7 @@ class Script:
     def __init__(self, *, state: Any = None, permissions: Iterable[str] = ("look", "danger")) -> None:
         self.lines: list[bytes] = []
         self.turn: int | None = None
+        self.skipped = 0  # records that are said to be lost, and are not in the file
         self.add(
             "session_started",
             session="evil",
@@ -97,13 +98,26 @@ class Script:
 
     def add(self, event_type: str, /, **fields: Any) -> Script:
         record = {
-            "seq": len(self.lines) + 1,
+            "seq": self.next,
             "ts": 1.0,
             "turn": self.turn,
             "event": {"type": event_type, **fields},
         }
         self.lines.append(json.dumps(record).encode())
         return self
+
+    @property
+    def next(self) -> int:
+        return len(self.lines) + 1 + self.skipped
+
+    def lose(self, records: int, **snapshot: Any) -> Script:
+        """Records lost to damage, and the snapshot behind them."""
+        first = self.next
+        self.skipped += records - 1
+        last = self.next
+        known = {"seq": last, "state": {"door": "shut"}, "memory": {}, "slices": [], "permissions": ["look"]}
+        resumed = {**known, "turns": [[0, 0]], "timeline": {}, **snapshot}
+        return self.add("records_lost", first=first, last=last, resumed=resumed)
 
     def begin(self, turn: int, prompt: str, **fields: Any) -> Script:
         self.turn = turn

@@ -154,7 +154,8 @@ def test_an_undo_says_first_what_it_takes_back_and_what_it_cannot(server: Runnin
     session = server.new_session()
     for prompt in ("paint", "siren", "shake"):
         play(server, session, prompt)
-    assert get(server, f"/sessions/{session}/undo") == {"turns": [3], "irreversible": [], "compensated": []}
+    nothing = {"irreversible": [], "compensated": [], "imported": []}
+    assert get(server, f"/sessions/{session}/undo") == {"turns": [3], **nothing}
     preview = get(server, f"/sessions/{session}/undo?to=2")
     assert preview["turns"] == [3, 2]
     assert preview["irreversible"] == ["The siren: what it has sent"]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import threading
+import time
 from pathlib import Path
 from typing import Any
+
+import httpx
 
 _PLACE = Path(__file__).parents[1] / "session" / "vault.py"  # shared, without making its folder importable
 _SPEC = importlib.util.spec_from_file_location("vault", _PLACE)
@@ -56,6 +61,45 @@ def test_rollbacks_of_a_file_are_run_over_http_when_asked_for(fresh_server: Any)
             assert answer.json()["compensated"] == preview["compensated"]
             assert ran.exists()
             ran.unlink()
+
+
+def test_a_session_whose_turns_were_lost_is_shown_and_the_server_ends_at_once(fresh_server: Any) -> None:
+    vault.write_vault(fresh_server.home)
+    early = vault.Script().lose(300, turns=[[0, 80]], turn_count=80)
+    for turn in range(81, 101):
+        early.begin(turn, "look").add("narration", text=f"The look number {turn}.").end(turn)
+    late = vault.Script().lose(300, turns=[[0, 80]], turn_count=80)
+    with fresh_server.client() as client:
+        for script, text in ((early, "The look number 81."), (late, "records_lost")):
+            made = client.post("/import", content=script.file(), headers=HEADERS)
+            assert made.status_code == 201, made.text
+            here = f"/sessions/{made.json()['id']}"
+            assert client.get(here.replace("sessions", "play"), timeout=10).status_code == 200
+            shown = client.get(f"{here}/events", params={"turns": "50", "once": ""}, timeout=10)
+            assert shown.status_code == 200 and text in shown.text
+    began = time.monotonic()
+    fresh_server.stop()
+    assert time.monotonic() - began < 10
+
+
+def test_an_import_that_runs_does_not_hold_up_the_end(fresh_server: Any) -> None:
+    script = vault.Script().begin(1, "look")
+    for _ in range(400_000):
+        script.add("narration", text="")
+    content = script.file()
+
+    def send() -> None:
+        with fresh_server.client() as client, contextlib.suppress(httpx.HTTPError):
+            client.post("/import", content=content, headers=HEADERS, timeout=60)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    time.sleep(2)
+    began = time.monotonic()
+    fresh_server.stop()
+    assert time.monotonic() - began < 5
+    sending.join()
+    assert "Traceback" not in fresh_server.log.read_text()
 
 
 def deep(levels: int) -> bytes:

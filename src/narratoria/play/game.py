@@ -211,7 +211,8 @@ class Game:
         journal = self.journal
         if journal is None:
             return None
-        if journal.timeline.last is None and journal.timeline.open is None:
+        begun = self.session.turn_count > 0 or journal.timeline.open is not None
+        if journal.timeline.last is None and not begun:
             return self.begin()
         self._servers.start()
         left = open_turn(journal)
@@ -227,7 +228,10 @@ class Game:
         session, journal = self.session, self.journal
         if journal is None or journal.timeline.last is None:
             return TurnResult(session.turn_count, "", self.story.opening.narrative, list(session.choices))
-        told = fold_turn(journal.store.read_turn(session.id, journal.timeline.last))
+        try:
+            told = fold_turn(journal.store.read_turn(session.id, journal.timeline.last))
+        except JournalError:  # its records were lost to damage; how things stood after it is known
+            return TurnResult(journal.timeline.last, "", "", list(session.choices))
         result = TurnResult(told.turn, told.prompt, told.narrative, list(session.choices))
         result.narrator, result.outcome = (
             told.narrator,

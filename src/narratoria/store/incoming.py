@@ -9,6 +9,7 @@ closed.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -42,6 +43,17 @@ from narratoria.events import (
 from narratoria.session.media import is_media_type
 from narratoria.session.session import Record
 from narratoria.store import record_batches as chunks
+from narratoria.store.incoming_snapshot import (
+    LARGEST,
+    MAX_TURNS,
+    Unfit,
+    check_snapshot,
+    counted,
+    inert_snapshot,
+    newest_turn,
+    read_snapshot,
+    timeline_of,
+)
 from narratoria.store.restoration import Snapshot
 from narratoria.store.timeline import Timeline
 
@@ -57,15 +69,10 @@ MAX_DEPTH: Final = 2 * bounds.MAX_DEPTH  # a tool may send half of that; handler
 _STORY: Final = re.compile(r"[a-z0-9_-]{1,100}")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _LATEST: Final = 253_402_214_400.0  # the last day of the year 9999, beyond which no clock goes
-_LARGEST: Final = 1 << 53
 _PASSING: Final = (Log, Narration, NarrationDelta, NarratorChosen, Notice, PlanMade)
 _UNFINISHED: Final = (
     "this turn was not finished when the session was exported; it was closed. Say it again to take it"
 )
-
-
-class Unfit(ValueError):
-    """A journal is refused; the message says why."""
 
 
 def check_story(story: str | None) -> None:
@@ -90,7 +97,11 @@ class Incoming:
         self._ts = 0.0
         self._missing_from: int | None = None  # the first record of a gap that is not accounted for yet
         self._newest = -1  # turn
+        self._told = -1  # the newest turn that has records here
+        self._telling: int | None = None  # the turn whose records are being read
         self._known = 0  # up to which record a snapshot behind a gap knows everything
+        self._before_gap = 0  # the last record that a loss cannot have taken
+        self._snapshot_turns = 0  # that all snapshots so far count
         self._kept = 0  # values
         self._in_turn = 0  # values
         self._turn_bytes = 0
@@ -98,12 +109,13 @@ class Incoming:
 
     def records(self, lines: bytes) -> Iterator[Record]:
         """Yield the records of whole lines; raise `Unfit` for a line that cannot follow those before it."""
-        for line in lines.split(b"\n"):
-            if line and not line.isspace():
-                yield from self._line(line)
+        for line in lines.removesuffix(b"\n").split(b"\n"):
+            yield from self._line(line)
 
     def _line(self, line: bytes) -> Iterator[Record]:
         where = f"line {self.count + 1}"
+        if not line or line.isspace():
+            raise Unfit(f"{where} is empty")
         if len(line) > MAX_LINE:
             raise Unfit(f"{where} is longer than {MAX_LINE:,} bytes")
         try:
@@ -123,6 +135,10 @@ class Incoming:
             raise Unfit("it has no records")
         if self._missing_from is not None:
             raise Unfit(f"record {self._missing_from} is missing")
+        if self._known > self._seq:
+            raise Unfit(
+                f"its snapshot knows record {self._known}, and the journal ends with record {self._seq}"
+            )
         turn, undoing = self._timeline.open, self._timeline.undoing
         if turn is not None:
             yield self._next(turn, Notice(level="warn", message=_UNFINISHED))
@@ -157,10 +173,10 @@ class Incoming:
     def _accept(self, record: Record) -> Record:
         event, where = record.event, f"record {record.seq}"
         check_time(record.ts)
-        if not 0 < record.seq < _LARGEST:
+        if not 0 < record.seq < LARGEST:
             raise Unfit(f"{record.seq} is not the number of a record")
         for turn in (record.turn, getattr(event, "turn", None), getattr(event, "parent_turn", None)):
-            if turn is not None and not 0 <= turn < _LARGEST:
+            if turn is not None and not 0 <= turn < LARGEST:
                 raise Unfit(f"{where}: {turn} is not the number of a turn")
         self._check_order(record)
         if isinstance(event, SessionStarted):
@@ -169,7 +185,12 @@ class Incoming:
             self._check_asset(event, where)
         elif isinstance(event, PlanMade) and not isinstance(event.plan.get("requestId"), str):
             raise Unfit(f"{where}: its plan has no requestId")
-        self._check_turn(record)
+        if isinstance(event, RecordsLost):
+            record = self._cross(record, event, where)
+        else:
+            self._check_turn(record)
+            if not isinstance(event, AssetStored):
+                self._before_gap = record.seq
         self._seq, self._ts, self.count = record.seq, max(self._ts, record.ts), self.count + 1
         return inert(record)
 
@@ -193,50 +214,83 @@ class Incoming:
     def _check_turn(self, record: Record) -> None:
         """Check that turns begin and end, and are taken back in reverse, and that no number is used twice."""
         event, timeline, where = record.event, self._timeline, f"record {record.seq}"
-        if isinstance(event, RecordsLost):
-            if event.resumed is not None:
-                self._resume(event.resumed, where)
-            return
-        if record.seq <= self._known:
-            return
-        right = True
-        if isinstance(event, TurnStarted):
-            right = event.turn > self._newest or event.turn == timeline.open
+        known = record.seq <= self._known
+        right = self._tells(event)
+        if known:  # what it did is in the snapshot
+            right = right and getattr(event, "turn", -1) <= self._newest
+        elif isinstance(event, TurnStarted):
+            right = right and (event.turn > self._newest or event.turn == timeline.open)
             self._newest = max(self._newest, event.turn)
         elif isinstance(event, TurnCommitted):
             right = event.turn == timeline.open
         elif isinstance(event, TurnUndone | UndoStarted):
-            right = event.turn == timeline.last and timeline.open is None
+            right = event.turn == timeline.last != 0 and timeline.open is None
         elif isinstance(event, TurnRedone):
             right = bool(timeline.undone) and event.turn == timeline.undone[-1] and timeline.open is None
         elif isinstance(event, Checkpoint):
-            right = event.turn in timeline.turns
+            at = bisect_left(timeline.turns, event.turn)
+            right = timeline.turns[at : at + 1] == [event.turn]
         elif isinstance(event, EffectTakenBack):
             right = event.turn <= self._newest
         if not right or (record.turn is not None and record.turn > self._newest):
             turn = getattr(event, "turn", record.turn)
             raise Unfit(f"{where}: {type(event).__struct_config__.tag} of turn {turn} is out of order")
-        timeline.apply(record)
+        if not known:
+            timeline.apply(record)
+        elif record.seq == self._known and self._telling is not None:
+            raise Unfit(f"{where}: turn {self._telling} is open where a snapshot says that none is")
 
-    def _resume(self, content: Any, where: str) -> None:
-        """Continue behind a gap from a snapshot."""
-        snapshot = _snapshot(content, where)
-        if snapshot.timeline.open is not None:
-            raise Unfit(f"{where}: a turn is open in its snapshot")
-        turns = [turn for first, last in snapshot.turns for turn in (first, last)]
-        if any(not 0 <= turn < _LARGEST for turn in turns) or turns != sorted(turns):
-            raise Unfit(f"{where}: the turns of its snapshot are out of order")
-        counted = (snapshot.turn_count, snapshot.calls, snapshot.seq)
-        if any(not 0 <= number < _LARGEST for number in counted):
-            raise Unfit(f"{where}: the numbers of its snapshot are out of range")
-        if sum(last - first for first, last in snapshot.turns) > MAX_KEPT_VALUES:
-            raise Unfit(f"{where}: its snapshot has too many turns")
+    def _tells(self, event: Any) -> bool:
+        """Follow the turns as they are told, also those that a snapshot knows; tell if the event may come here."""
+        if isinstance(event, TurnStarted):
+            right = event.turn > self._told or event.turn == self._telling
+            self._told, self._telling = max(self._told, event.turn), event.turn
+            return right
+        if isinstance(event, TurnCommitted):
+            right, self._telling = event.turn == self._telling, None
+            return right
+        return True
+
+    # --- gaps ------------------------------------------------------------------------------------------------
+
+    def _cross(self, record: Record, event: RecordsLost, where: str) -> Record:
+        """Cross a gap; return its record with a snapshot from which the session can go on."""
+        if not 0 < event.first <= event.last < LARGEST:
+            raise Unfit(f"{where}: records {event.first} to {event.last} cannot have been lost")
+        if event.resumed is None:
+            return record
+        if event.first <= self._before_gap or event.last != record.seq:
+            raise Unfit(f"{where}: records {event.first} to {event.last} cannot have been lost here")
+        if self._telling is not None:
+            raise Unfit(f"{where}: turn {self._telling} is open before the gap")
+        snapshot = read_snapshot(event.resumed, where)
+        check_snapshot(snapshot, where)
         for stored in snapshot.assets.values():
             self._check_asset(stored, where)
-        self._timeline.become(snapshot.timeline)
-        self._timeline.turns = [turn for first, last in snapshot.turns for turn in range(first, last + 1)]
-        self._newest = max([self._newest, snapshot.turn_count, *turns])
+        if record.seq > self._known:  # else the snapshot before it knows more
+            snapshot = self._resume(snapshot, event.first, event.last, where)
+        content = msgspec.to_builtins(snapshot, str_keys=True)
+        return msgspec.structs.replace(record, event=msgspec.structs.replace(event, resumed=content))
+
+    def _resume(self, snapshot: Snapshot, first: int, last: int, where: str) -> Snapshot:
+        """Continue behind a gap from a snapshot; return it with a number for the next turn that none has had."""
+        if snapshot.seq < last:
+            raise Unfit(f"{where}: its snapshot does not reach to the end of the gap")
+        turns, newest = counted(snapshot), newest_turn(snapshot)
+        self._snapshot_turns += turns
+        if self._snapshot_turns > MAX_TURNS:
+            raise Unfit(f"{where}: its snapshots have too many turns")
+        if turns > len(self._timeline.turns) + snapshot.seq - first + 1:
+            raise Unfit(
+                f"{where}: its snapshot has {turns:,} turns, more than the lost records can have told"
+            )
+        if self._told >= 0 and newest < 0:
+            raise Unfit(f"{where}: its snapshot does not know turn 0, which was told")
+        self._newest = max(self._newest, newest)
+        snapshot = msgspec.structs.replace(snapshot, turn_count=max(self._newest, 0))
+        self._timeline = timeline_of(inert_snapshot(snapshot))
         self._known = snapshot.seq
+        return snapshot
 
     def _check_asset(self, stored: AssetStored, where: str) -> None:
         if not _HASH.fullmatch(stored.hash):
@@ -253,13 +307,6 @@ def _passes(event: Any) -> bool:
     if isinstance(event, CallEmitted):
         return not isinstance(event.event, StatePatch)
     return isinstance(event, _PASSING)
-
-
-def _snapshot(content: Any, where: str) -> Snapshot:
-    try:
-        return msgspec.convert(content, Snapshot, str_keys=True)
-    except (ValueError, RecursionError) as error:
-        raise Unfit(f"{where}: its snapshot cannot be read: {error}") from None
 
 
 # --- marking ---------------------------------------------------------------------------------------------------
@@ -279,10 +326,7 @@ def inert(record: Record) -> Record:
             resources=[msgspec.structs.replace(one, imported=True) for one in event.resources],
         )
     elif isinstance(event, RecordsLost) and event.resumed is not None:
-        snapshot = _snapshot(event.resumed, f"record {record.seq}")
-        snapshot = msgspec.structs.replace(
-            snapshot, permissions=[], claimed=sorted({*snapshot.permissions, *snapshot.claimed})
-        )
+        snapshot = inert_snapshot(read_snapshot(event.resumed, f"record {record.seq}"))
         event = msgspec.structs.replace(event, resumed=msgspec.to_builtins(snapshot, str_keys=True))
     else:
         return record

@@ -16,7 +16,7 @@ import shutil
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -25,12 +25,13 @@ import msgspec
 
 from narratoria import bounds
 from narratoria.errors import AssetRefused, JournalError
-from narratoria.events import AssetStored
+from narratoria.events import AnyRuntimeEvent, AssetStored, RecordsLost
 from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import FILE, make_file
 from narratoria.session.session import Record
 from narratoria.store import record_batches as chunks
-from narratoria.store.incoming import MAX_LINE, Incoming, Unfit, check_story, check_time
+from narratoria.store.incoming import MAX_LINE, Incoming, check_story, check_time
+from narratoria.store.incoming_snapshot import Unfit, read_snapshot
 from narratoria.store.store import SessionMeta, Store
 
 FORMAT: Final = 1
@@ -55,12 +56,22 @@ class Manifest(msgspec.Struct, kw_only=True, rename="camel"):
     missing: list[str] = msgspec.field(default_factory=list)
 
 
-def export_session(store: Store, session_id: str, target: Path | BinaryIO) -> Manifest:
+GivenUp = Callable[[], bool]
+"""Asked again and again while a file is written or read: True to leave it, with nothing done."""
+
+
+def _never() -> bool:
+    return False
+
+
+def export_session(
+    store: Store, session_id: str, target: Path | BinaryIO, *, given_up: GivenUp = _never
+) -> Manifest:
     """Write a session to a file, in full or not at all."""
     if not isinstance(target, Path):
-        return _export(store, session_id, target)
+        return _export(store, session_id, target, given_up)
     with replacing(target) as file:
-        return _export(store, session_id, file)
+        return _export(store, session_id, file, given_up)
 
 
 @contextmanager
@@ -97,19 +108,30 @@ def _is_whole(assets: AssetStore, digest: str) -> bool:
     return hasher.hexdigest() == digest
 
 
-def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
+def _spoken_of(event: AnyRuntimeEvent) -> Iterator[str]:
+    """Yield the hashes of the assets that a record brings."""
+    if isinstance(event, AssetStored):
+        yield event.hash
+    elif isinstance(event, RecordsLost) and event.resumed is not None:
+        for stored in read_snapshot(event.resumed, "a loss").assets.values():
+            yield stored.hash
+
+
+def _export(store: Store, session_id: str, file: BinaryIO, given_up: GivenUp) -> Manifest:
     meta = msgspec.structs.replace(store.meta(session_id), folder=None)  # nobody else's business
     hasher, count = hashlib.sha256(), 0
     assets: dict[str, None] = {}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         with archive.open(zipfile.ZipInfo("journal.ndjson", _WHEN), "w", force_zip64=True) as journal:
             for record in store.read(session_id):
+                if given_up():
+                    raise JournalError("the export was given up; nothing was exported")
                 line = chunks.to_lines([record])
                 journal.write(line)
                 hasher.update(line)
                 count += 1
-                if isinstance(record.event, AssetStored):
-                    assets.setdefault(record.event.hash)
+                for digest in _spoken_of(record.event):
+                    assets.setdefault(digest)
         kept = [digest for digest in assets if _is_whole(store.assets, digest)]
         for digest in kept:
             with (
@@ -117,6 +139,8 @@ def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
                 store.assets.path_of(digest).open("rb") as content,
             ):
                 while block := content.read(_BLOCK):
+                    if given_up():
+                        raise JournalError("the export was given up; nothing was exported")
                     copy.write(block)
         manifest = Manifest(
             format=FORMAT,
@@ -133,12 +157,14 @@ def _export(store: Store, session_id: str, file: BinaryIO) -> Manifest:
 # --- importing --------------------------------------------------------------------------------------------
 
 
-def import_session(store: Store, source: Path | BinaryIO, *, limit: int = MAX_TOTAL) -> SessionMeta:
+def import_session(
+    store: Store, source: Path | BinaryIO, *, limit: int = MAX_TOTAL, given_up: GivenUp = _never
+) -> SessionMeta:
     """Import a session. It keeps its id if that is free. `JournalError` says why a file is refused."""
     name = str(source) if isinstance(source, Path) else "the file"
     try:
         with zipfile.ZipFile(source) as archive:
-            return _Import(store, archive, name, limit).run()
+            return _Import(store, archive, name, limit, given_up).run()
     except Unfit as error:
         raise JournalError(f"{name}: {error}; nothing was imported") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
@@ -148,11 +174,14 @@ def import_session(store: Store, source: Path | BinaryIO, *, limit: int = MAX_TO
 
 
 class _Import:
-    def __init__(self, store: Store, archive: zipfile.ZipFile, name: str, limit: int) -> None:
+    def __init__(
+        self, store: Store, archive: zipfile.ZipFile, name: str, limit: int, given_up: GivenUp
+    ) -> None:
         self.store = store
         self.archive = archive
         self.name = name
         self.limit = self.left = limit
+        self.given_up = given_up
         self.incoming = Incoming()
         self.packed: set[str] = set()  # hashes of the assets in the file
 
@@ -184,6 +213,10 @@ class _Import:
             raise JournalError(f"{self.name}: {error}; nothing was imported") from None
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+    def go_on(self) -> None:
+        if self.given_up():
+            raise Unfit("the import was given up")
 
     def staging(self) -> Path:
         try:
@@ -220,6 +253,7 @@ class _Import:
         """Yield the content as it is unpacked, and count it: a small file may unpack to far more than it claims."""
         with self.archive.open(name) as content:
             while block := content.read(_BLOCK):
+                self.go_on()
                 self.left -= len(block)
                 most = None if most is None else most - len(block)
                 if self.left < 0 or (most is not None and most < 0):
@@ -232,6 +266,7 @@ class _Import:
         hasher, read = hashlib.sha256(), 0
         for block in self.lines(hasher):
             for record in self.incoming.records(block):
+                self.go_on()
                 read += 1
                 yield record
         if read != manifest.records or hasher.hexdigest() != manifest.journal_sha256:

@@ -92,6 +92,7 @@ class Timeline(msgspec.Struct, omit_defaults=True):
 
 def _started(timeline: Timeline, event: TurnStarted) -> None:
     timeline.open = event.turn
+    timeline.undoing = None  # a turn was taken instead of finishing it
     timeline.undone.clear()
     timeline.dropped.clear()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
+import threading
 import zipfile
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
@@ -70,6 +71,7 @@ class Games:
         self._seats: dict[str, Seat] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
+        self._ending = threading.Event()  # asked by threads that nobody can cancel
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -79,7 +81,7 @@ class Games:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close_feeds()
+        self.begin_end()
         await self._let_turns_end()
         left = await asyncio.gather(
             *[self._interrupt(seat) for seat in self._seats.values()], return_exceptions=True
@@ -108,8 +110,9 @@ class Games:
                 seat.turn.cancel()
             await seat.game.close()
 
-    def close_feeds(self) -> None:
-        """Disconnect every viewer; a page reconnects by itself."""
+    def begin_end(self) -> None:
+        """Disconnect every viewer, and give up imports and exports that run; a page reconnects by itself."""
+        self._ending.set()
         for seat in self._seats.values():
             seat.feed.close()
 
@@ -244,7 +247,9 @@ class Games:
             await seat.journal.flush()
         file = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
         try:
-            await asyncio.to_thread(export_session, self.store, session_id, file)
+            await asyncio.to_thread(
+                export_session, self.store, session_id, file, given_up=self._ending.is_set
+            )
         except BaseException:
             file.close()
             raise
@@ -259,7 +264,8 @@ class Games:
             )
         file.seek(0)
         with refusing():
-            return (await asyncio.to_thread(import_session, self.store, file)).id
+            meta = await asyncio.to_thread(import_session, self.store, file, given_up=self._ending.is_set)
+            return meta.id
 
     # --- playing -------------------------------------------------------------------------------------------
 

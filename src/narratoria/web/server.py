@@ -140,7 +140,7 @@ class _EndingServer(uvicorn.Server):
                 await self._games.open(self._resumed)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._games.close_feeds()
+        self._games.begin_end()
         await super().shutdown(sockets)
 
 

@@ -5,11 +5,12 @@ Everything here reads the disk, so a feed calls it in a thread, never on the eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from narratoria.errors import JournalError
 from narratoria.events import SessionStarted
-from narratoria.session import Record
+from narratoria.session import Record, Session
 from narratoria.store.store import Store
 from narratoria.store.timeline import Timeline
 
@@ -52,11 +53,10 @@ class JournalPast:
         did then, and the rest is folded upon the state of that moment.
         """
         counting = list(self._timeline.turns)
-        if len(counting) <= turns:
+        found = self._beginning(counting[-turns:]) if len(counting) > turns else None
+        if found is None:
             return Window(list(self.read(0, until + 1)))
-        oldest = counting[-turns]
-        first = next(span.first for span in self._store.turns(self._id) if span.turn == oldest)
-        before = self._store.restore(self._id, upto=first - 1)
+        oldest, first, before = found
         (begun,) = self._store.read(self._id, 0, 1)
         told = begun.event
         opening = SessionStarted(
@@ -67,4 +67,18 @@ class JournalPast:
             permissions=sorted(before.permissions),
         )
         records = [Record(first - 1, begun.ts, None, opening), *self.read(first - 1, until + 1)]
-        return Window(records, len(counting) - turns)
+        return Window(records, counting.index(oldest))
+
+    def _beginning(self, shown: Sequence[int]) -> tuple[int, int, Session] | None:
+        """Return the oldest of these turns that still has records, the first of them, and the session before it.
+
+        None if that was lost to damage: then the page reads everything there is.
+        """
+        spans = {span.turn: span.first for span in reversed(self._store.turns(self._id))}
+        for turn in shown:
+            if turn in spans:
+                try:
+                    return turn, spans[turn], self._store.restore(self._id, upto=spans[turn] - 1)
+                except JournalError:
+                    return None
+        return None
