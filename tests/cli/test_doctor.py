@@ -56,6 +56,20 @@ def test_play_without_the_weights_says_so_in_one_line_and_goes_on(tmp_path: Path
     assert install_command("local") in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the mark is a limit that Linux has")
+def test_a_limit_that_leaves_no_room_for_the_mark_of_tools_is_said(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "narratoria", "doctor", "--json"]
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -x 1000; exec "$@"', "bash", *command],
+        env=os.environ | {"NARRATORIA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    (found,) = [one for one in json.loads(done.stdout)["findings"] if one["part"] == "custody"]
+    assert found["verdict"] == "missing" and "ulimit -H -x" in found["says"] and found["fix"]
+
+
 def test_a_missing_extra_comes_with_the_command_that_adds_it(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(HIDDEN_WEIGHTS)
     code, found = findings(tmp_path / "home", PYTHONPATH=str(tmp_path))

@@ -20,7 +20,7 @@ from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import NarratoriaError
 from narratoria.extras import EXTRAS, absent, install_command
 from narratoria.kinds.browser import NAMES
-from narratoria.kinds.process import orphans
+from narratoria.kinds.process import marks, orphans
 from narratoria.store.default_store import default_store
 from narratoria.store.store import data_home
 
@@ -141,6 +141,12 @@ def _custody() -> Finding:
         says = "no /proc: a process that leaves its group can outlive its tool"
         return Finding("custody", "missing", says)
     adopts = "adopts orphans" if orphans.adopt() else "cannot adopt orphans"
+    if marks.new_tag() == marks.UNTAGGED:
+        says = (
+            f"the hard limit on locks (ulimit -H -x) is too low to mark tools by, {adopts}: in a server or a program "
+            "that embeds the runtime, a daemon that left its group and cleared its environment can outlive its tool"
+        )
+        return Finding("custody", "missing", says, "raise it to unlimited where the runtime is started")
     return Finding("custody", "ok", f"follows daemons through /proc, {adopts}")
 
 

@@ -319,7 +319,8 @@ def _left_behind(call: int, group: int) -> list[str]:
     """
     until = time.monotonic() + LINGER / 2
     while True:
-        alive = [pid for pid in custody().belonging_to(call) if pid != group]
+        found = {*custody().belonging_to(call), *custody().unmarked_of(call)}
+        alive = sorted(found - {group})
         if not alive or time.monotonic() > until:
             return [_command_of(pid) for pid in alive]
         time.sleep(_TICK)

@@ -24,6 +24,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -143,25 +144,47 @@ class Custody:
 
     def _adopted(self) -> list[int]:
         """Return children that we did not start and that no running call can have started. Ended ones are reaped."""
-        known = {self._guardian, *self.guardians(), *self._groups.values(), *self._unreaped}
-        session = os.getsid(0)
         strays = []
-        for pid in orphans.children():
-            this = marks.kin(pid)
-            if pid in known or this is None or this.session == session:
-                continue
-            if not this.alive:
-                platform.reap(pid)
-                continue
+        for pid, _ in self._orphans():
             call = marks.call_of(pid, self.runtime, self.tag)
             if not (self._may_run(pid) if call is None else call in self._slots):
                 strays.append(pid)
         return strays
 
+    def _orphans(self) -> Iterator[tuple[int, marks.Kin]]:
+        """Yield the living children that we did not start, and reap those that have ended."""
+        known = {self._guardian, *self.guardians(), *self._groups.values(), *self._unreaped}
+        session = os.getsid(0)
+        for pid in orphans.children():
+            this = marks.kin(pid)
+            if pid in known or this is None or this.session == session:
+                continue
+            if this.alive:
+                yield pid, this
+            else:
+                platform.reap(pid)
+
     def belonging_to(self, call: int) -> list[int]:
         """Return the processes of a running call, its leader included."""
         with self._lock:
             return [pid for pid, owner in marks.carriers(self.runtime, self.tag) if owner == call]
+
+    def unmarked_of(self, call: int) -> list[int]:
+        """Return the orphans without a mark that only this running call can have started; none unless we adopt them.
+
+        Nobody is older than its ancestors: one that was born before the call began is not of it.
+        """
+        if not self._adopting:
+            return []
+        with self._lock:
+            others = [began for one, began in self._began.items() if one != call]
+            return [
+                pid
+                for pid, this in self._orphans()
+                if marks.call_of(pid, self.runtime, self.tag) is None
+                and (born := this.start + marks.tick()) >= self._began[call]
+                and not any(began <= born for began in others)
+            ]
 
     def _may_run(self, pid: int) -> bool:
         """Tell if an orphan without a mark may belong to a running call, by its ancestors and its age."""
