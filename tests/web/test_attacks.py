@@ -126,6 +126,36 @@ def test_an_answer_nobody_reads_is_given_up(make_server: MakeServer) -> None:
             assert player.get("/stories").status_code == 200
 
 
+def ahead(server: RunningServer, count: int, path: str = "/static/css/views.css") -> bytes:
+    """So many requests, sent without waiting for an answer; nobody has to sign in for these."""
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode() * count
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order(make_server: MakeServer) -> None:
+    server = make_server()
+    one, last = (
+        ahead(server, 1),
+        ahead(server, 1, "/static/none.js").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
+    )
+    answers = answer_to(server, one * 20 + last, 30)
+    assert answers.count(b"HTTP/1.1 200") == 20
+    assert answers.rindex(b"HTTP/1.1 404") > answers.rindex(b"HTTP/1.1 200")
+
+
+def test_requests_that_are_sent_ahead_and_not_read_lock_nobody_out(make_server: MakeServer) -> None:
+    server = make_server()
+    session = server.new_session()
+    with crowd(server, 380, ahead(server, 300)), server.client() as client:
+        for _ in range(3):
+            began = time.monotonic()
+            assert client.get(f"/sessions/{session}").status_code == 200
+            assert time.monotonic() - began < 3
+        began = time.monotonic()
+        server.stop()
+        assert time.monotonic() - began < 10
+    assert "Traceback" not in server.log.read_text()
+
+
 def test_a_stream_outlives_every_deadline(make_server: MakeServer) -> None:
     server = make_server(limits={"header": 0.4, "body": 0.4, "unread": 0.4})
     session = server.new_session()

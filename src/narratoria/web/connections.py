@@ -3,15 +3,20 @@
 uvicorn waits for the rest of a request for ever, and accepts every connection. On one machine an attacker has the
 player's own address, so a full server does not turn the new connection away: it ends the one that has waited longest
 without a request. Streams are long and stay: an answer is only given up when nobody reads it.
+
+A client may send further requests before it has its answer. They wait in one queue for all such connections, and until
+the answer before is sent: so a few hundred clients that send without reading do not hold up one that waits for each.
 """
 
 from __future__ import annotations
 
 import asyncio
 import resource
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 ACCEPTED_AT_ONCE: Final = 16
@@ -20,6 +25,9 @@ QUEUE: Final = 1_024
 """Connections the system holds until they are accepted. A client that finds the queue full tries again after a
 second.
 """
+AHEAD_AT_ONCE: Final = 4
+"""Requests sent ahead that are begun at once, of all connections together."""
+AHEAD_SECONDS: Final = 0.005
 TOO_MANY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 5\r\nConnection: close\r\n"
     b'Content-Length: 85\r\n\r\n{"error": "too_many_connections", "message": "Close some windows, or wait a moment."}'
@@ -58,6 +66,27 @@ class Connections:
         self.limits = limits
         self._open: dict[Connection, str] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._queue: deque[Connection] = deque()  # those whose next request was sent ahead
+        self._serving: asyncio.TimerHandle | None = None
+
+    def enqueue(self, one: Connection) -> None:
+        """Let a connection go on with a request that it sent ahead, when its turn comes."""
+        self._queue.append(one)
+        if self._serving is None:
+            self._serving = asyncio.get_running_loop().call_later(AHEAD_SECONDS, self._serve)
+
+    def _serve(self) -> None:
+        self._serving = None
+        for _ in range(min(AHEAD_AT_ONCE, len(self._queue))):
+            self._queue.popleft().go_on()
+        if self._queue and self._serving is None:
+            self._serving = asyncio.get_running_loop().call_later(AHEAD_SECONDS, self._serve)
+
+    def end_unread(self) -> None:
+        """End the connections whose answers nobody reads: the server's end would wait for them."""
+        for one in list(self._open):
+            if one.flow.write_paused:
+                one.transport.abort()
 
     def admit(self, newcomer: Connection, address: str) -> bool:
         """Accept a connection, if need be in the place of one that only waits."""
@@ -117,6 +146,7 @@ class Connection(H11Protocol):
         self._received = 0
         self._unsent = 0
         self._read_at = 0.0
+        self._queued = False  # the next request is here, and waits for its turn
 
     @property
     def is_waiting(self) -> bool:
@@ -150,7 +180,28 @@ class Connection(H11Protocol):
         self.served = True
         self.since = self.loop.time()
         self._begun = None
+        self._queued = self.conn.their_state is h11.DONE and bool(self.conn.trailing_data[0])
         super().on_response_complete()
+        if self._queued and not self.transport.is_closing():
+            self._unset_keepalive_if_required()
+            self.flow.pause_reading()
+            self.house.enqueue(self)
+
+    def handle_events(self) -> None:
+        if not self._queued:
+            super().handle_events()
+
+    def go_on(self) -> None:
+        """Begin the request that was sent ahead, once the answer before it is sent."""
+        if self.transport.is_closing():
+            return
+        if self.transport.get_write_buffer_size():
+            self.house.enqueue(self)
+            return
+        self._queued = False
+        self.since = self.loop.time()
+        self.flow.resume_reading()
+        self.handle_events()
 
     def look(self, now: float, limits: Limits) -> None:
         """End this connection if it is overdue."""
@@ -169,6 +220,8 @@ class Connection(H11Protocol):
         return bool(unsent) and now - self._read_at > seconds
 
     def _is_late(self, now: float, limits: Limits) -> bool:
+        if self._queued:
+            return False
         if self.is_waiting:
             return now - (self.since if self._begun is None else self._begun) > limits.header
         if not self.cycle.more_body or self.flow.read_paused:  # it is our turn

@@ -126,9 +126,12 @@ class PortTaken(NarratoriaError):
 class _EndingServer(uvicorn.Server):
     """A server that ends its streams: without this its end would wait for every viewer."""
 
-    def __init__(self, config: uvicorn.Config, games: Games, resumed: str | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, games: Games, connections: Connections, resumed: str | None
+    ) -> None:
         super().__init__(config)
         self._games = games
+        self._connections = connections
         self._resumed = resumed
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -141,7 +144,9 @@ class _EndingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._games.begin_end()
+        unread = asyncio.get_running_loop().call_later(GRACE_SECONDS / 2, self._connections.end_unread)
         await super().shutdown(sockets)
+        unread.cancel()
 
 
 @dataclass(slots=True)
@@ -214,15 +219,16 @@ class Server:
         app = create_app(
             self.games, sign_ins=self.sign_ins, port=port, hosts=hosts, streams=self.limits.streams
         )
+        connections = Connections(self.limits)
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
-            http=Connections(self.limits).protocol(),
+            http=connections.protocol(),
             ws="none",
             backlog=ACCEPTED_AT_ONCE,
         )
         keep_short("uvicorn.error", "asyncio")
-        await _EndingServer(config, self.games, resumed).serve(sockets=[listener])
+        await _EndingServer(config, self.games, connections, resumed).serve(sockets=[listener])
