@@ -382,7 +382,46 @@ def compositions():
         conditional([Branch(partial(never, context=2), [a])]),
         conditional([], [a]),
         conditional([Branch(always, [c])]),
+        conditional([Branch(negated(above(1)), [a])]),
+        conditional([Branch(negated(above(2)), [a])]),
+        conditional([Branch(negated(negated(negated(above(1)))), [a])]),
+        conditional([Branch(negated(negated(negated(above(2)))), [a])]),
+        conditional([Branch(lambda result, context: any(one == "night" for one in result.value), [a])]),
+        conditional([Branch(lambda result, context: any(one == "day" for one in result.value), [a])]),
+        conditional([Branch(countdown(1), [a])]),
+        conditional([Branch(countdown(2), [a])]),
+        sequence([a, b], transform_output=lambda value, next_tool: {key: [1] for key in value}),
+        sequence([a, b], transform_output=lambda value, next_tool: {key: [2] for key in value}),
     ]
+
+
+def negated(condition):
+    return lambda result, context: not condition(result, context)
+
+
+def countdown(last):
+    """Two functions that hold each other, and data that holds itself."""
+    seen = []
+    seen.append([seen, seen])
+
+    def even(result, context):
+        return seen and odd(result, last) and even
+
+    def odd(result, context):
+        return even(result, last) and odd
+
+    return even
+
+
+def test_functions_that_hold_each_other_twice_over_are_named_at_once():
+    condition = always
+    for _ in range(40):
+        condition = both(condition, condition)
+    assert conditional([Branch(condition, [adder("a")])]).name
+
+
+def both(first, second):
+    return lambda result, context: first(result, context) and second(result, context)
 
 
 def test_composed_names_do_not_collide():

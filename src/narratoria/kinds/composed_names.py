@@ -19,42 +19,67 @@ import msgspec
 from narratoria.tools.tool import Tool
 
 _LONGEST: Final = 55  # of the part before the digest; the whole is a tool's name, of 64 at most
-_DEEPEST: Final = 8  # of functions that hold functions
+_DEEPEST: Final = 200  # of values that hold values; what is deeper counts by its type alone
 
 
 def composed_name(kind: str, parts: Iterable[Tool[Any, Any]], made_of: Any) -> str:
     """`made_of` is the structure and the options: tools, functions, plain data, in lists and mappings."""
-    digest = hashlib.sha256(_text(made_of, _DEEPEST).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(_Texts().of(made_of).encode()).hexdigest()[:8]
     shown = re.sub(
         r"[^a-z0-9_-]", "_", "_".join([kind, *(tool.name for tool in parts)])
     )  # a server's have more
     return f"{shown[:_LONGEST]}_{digest}"
 
 
-def _text(value: Any, deep: int) -> str:
-    """A text that is equal for what does the same, in every process."""
-    if deep == 0:
-        return type(value).__qualname__
-    below = functools.partial(_text, deep=deep - 1)
-    if isinstance(value, Tool):
-        return f"tool {value.name}"
-    if isinstance(value, types.FunctionType):
-        empty = types.CellType()
-        held = [cell.cell_contents for cell in value.__closure__ or () if cell != empty]
-        return f"function {value.__module__} {below([value.__code__, value.__defaults__, value.__kwdefaults__, held])}"
-    if isinstance(value, types.CodeType):
-        return f"code {value.co_qualname} {value.co_code.hex()} {value.co_names} {below(value.co_consts)}"
-    if isinstance(value, types.MethodType):
-        return f"method {below([value.__self__, value.__func__])}"
-    if isinstance(value, functools.partial):
-        return f"partial {below([value.func, value.args, value.keywords])}"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{below(key)}: {below(child)}' for key, child in value.items())}}}"
-    if isinstance(value, set | frozenset):
-        return f"set {sorted(map(below, value))}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(below, value))}]"
-    if isinstance(value, msgspec.Struct):
-        return f"{type(value).__qualname__} {below([getattr(value, key) for key in value.__struct_fields__])}"
-    text = repr(value)
-    return f"{type(value).__module__}.{type(value).__qualname__}" if " at 0x" in text else text
+class _Texts:
+    """Texts that are equal for what does the same, in every process."""
+
+    def __init__(self) -> None:
+        self._within: list[int] = []  # the ids of the values that hold the present one
+        self._functions: dict[int, str] = {}  # by id: one held in many places is read once
+
+    def of(self, value: Any) -> str:
+        if id(value) in self._within:
+            return f"the value {len(self._within) - self._within.index(id(value))} above"
+        if len(self._within) == _DEEPEST:
+            return type(value).__qualname__
+        self._within.append(id(value))
+        try:
+            return self._read(value)
+        finally:
+            self._within.pop()
+
+    def _read(self, value: Any) -> str:
+        if isinstance(value, Tool):
+            return f"tool {value.name}"
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        if isinstance(value, types.CodeType):
+            return (
+                f"code {value.co_qualname} {value.co_code.hex()} {value.co_names} {self.of(value.co_consts)}"
+            )
+        if isinstance(value, types.MethodType):
+            return f"method {self.of([value.__self__, value.__func__])}"
+        if isinstance(value, functools.partial):
+            return f"partial {self.of([value.func, value.args, value.keywords])}"
+        if isinstance(value, Mapping):
+            pairs = [f"{self.of(key)}: {self.of(child)}" for key, child in value.items()]
+            return f"{{{', '.join(pairs)}}}"
+        if isinstance(value, set | frozenset):
+            return f"set {sorted(map(self.of, value))}"
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(map(self.of, value))}]"
+        if isinstance(value, msgspec.Struct):
+            fields = [getattr(value, key) for key in value.__struct_fields__]
+            return f"{type(value).__qualname__} {self.of(fields)}"
+        text = repr(value)
+        return f"{type(value).__module__}.{type(value).__qualname__}" if " at 0x" in text else text
+
+    def _function(self, function: types.FunctionType) -> str:
+        if id(function) not in self._functions:
+            empty = types.CellType()
+            held = [cell.cell_contents for cell in function.__closure__ or () if cell != empty]
+            made_of = self.of([function.__code__, function.__defaults__, function.__kwdefaults__, held])
+            digest = hashlib.sha256(f"{function.__module__} {made_of}".encode()).hexdigest()
+            self._functions[id(function)] = f"function {digest}"
+        return self._functions[id(function)]
