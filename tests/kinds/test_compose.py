@@ -550,3 +550,57 @@ def test_a_limit_that_is_no_count_is_refused(limit):
 def test_a_condition_that_cannot_be_called_is_refused():
     with pytest.raises(ToolValidationError, match=r"branches\[0\].condition is not callable"):
         conditional([Branch("yes", [adder("a")])])
+
+
+def full_disk():
+    raise OSError("disk full")
+
+
+@pytest.mark.parametrize("make", [sequence, parallel])
+@pytest.mark.parametrize("effect_first", [True, False])
+async def test_a_retry_of_the_whole_never_runs_a_part_with_a_failed_effect_again(make, effect_first):
+    runs = []
+
+    @tool(description="Writes.", effects=[StateChangeEffect(state="disk", apply=full_disk)])
+    async def write(params: Number, *, context: ToolContext) -> ToolResult[Number]:
+        runs.append(1)
+        return ToolResult.ok(Number(1))
+
+    parts = [write, adder("b", fails=True)] if effect_first else [adder("b", fails=True), write]
+    result = await run(make(parts, retry=RetryPolicy(3)))
+    assert len(runs) == 1 and result.error.code == "EFFECT_FAILED"
+    assert "2 of 2 tools failed" in result.message and "disk full" in result.message
+
+
+@pytest.mark.parametrize("max_concurrency", [None, 2])
+async def test_a_parallel_that_runs_out_of_time_maps_each_started_tool_to_its_result(max_concurrency):
+    @tool(description="Waits.")
+    async def wait(params: Number, *, context: ToolContext) -> ToolResult[Number]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    parts = [adder("a"), wait, wait, adder("b")]
+    session = Session()
+    whole = parallel(parts, timeout=0.05, max_concurrency=max_concurrency, name="whole")
+    result = await run(whole, session=session)
+    assert (result.error.code, result.error.source) == ("TIMEOUT", "runtime") and session.state == {}
+    assert result.message == "whole: no result within 0.05 s"
+    assert result.value["a"].success
+    assert result.value["wait"].error.code == result.value["wait#2"].error.code == "CANCELLED"
+    assert ("b" in result.value) is (max_concurrency is None)
+
+
+async def test_cancelling_a_parallel_with_a_timeout_cancels_it():
+    started = asyncio.Event()
+
+    @tool(description="Waits.")
+    async def wait(params: Number, *, context: ToolContext) -> ToolResult[Number]:
+        started.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    task = asyncio.create_task(run(parallel([wait], timeout=30)))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

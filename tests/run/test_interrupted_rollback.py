@@ -202,3 +202,22 @@ async def test_an_effect_that_no_longer_fits_at_the_commit_is_a_failed_effect_an
         assert (len(runs), outcome.error_code) == (1, "EFFECT_FAILED")
         assert "cannot increment 'keys'" in outcome.error
         assert session.state == {"keys": 1} and not notices.messages
+
+
+async def test_a_handler_that_cancels_itself_has_failed_and_is_retried_by_a_plan():
+    runs = []
+
+    @tool(description="Awaits a task of its own that was cancelled.")
+    async def stumble(params: Nothing, *, context: ToolContext) -> ToolResult[dict]:
+        runs.append(1)
+        task = asyncio.create_task(asyncio.Event().wait())
+        task.cancel()
+        await task
+        return ToolResult.ok({})
+
+    retry = PlanRetry(max_retries=2, backoff_ms=1)
+    plan = PlanDocument(tools=[PlannedCall(tool_id="a", tool_path="stumble", retry_policy=retry)])
+    done = await PlanExecutor(ToolRegistry([stumble]), Session()).execute(plan)
+    outcome = done.tool_results[0]
+    assert (len(runs), outcome.retry_count, outcome.state) == (3, 2, "failed")
+    assert (outcome.error_code, outcome.error_source) == ("CANCELLED", "tool")

@@ -15,7 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from narratoria.errors import (
     CANCELLED,
+    EFFECT_FAILED,
     NO_BRANCH_MATCHED,
+    TIMEOUT,
     PromptEvaluationError,
     ToolValidationError,
     VisibilityExpansionRequired,
@@ -117,11 +119,21 @@ def parallel(
     shared = SharedArguments(tools, tools)
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
-        results, stopped_by = await _side_by_side(tools, shared.split(args), context, at_once, stop_on_error)
+        ended = await _side_by_side(tools, shared.split(args), context, at_once, stop_on_error)
         labels = _labels(tools)
-        return _together(tools, results, {labels[index]: one for index, one in results.items()}, stopped_by)
+        value = {labels[index]: one for index, one in ended.results.items()}
+        result = _together(tools, ended.results, value, ended.stopped_by)
+        if ended.late and result.failure is not None and result.failure.verdict != EFFECT_FAILED:
+            return ToolResult.failed(
+                f"{context.tool.name}: no result within {context.time_limit:g} s",
+                code=TIMEOUT,
+                suggestions=("allow more time",),
+                value=value,
+                source="runtime",
+            )
+        return result
 
-    return _composed(
+    whole = _composed(
         run,
         name
         or composed_name(
@@ -133,31 +145,39 @@ def parallel(
         _Times(timeout, timeout) if timeout else _at_once(tools, at_once),
         retry,
     )
+    whole.ends_itself = True  # at its time limit, with the results so far
+    return whole
+
+
+class _Ended(NamedTuple):
+    """The end of tools that ran side by side, by their place in the list."""
+
+    results: dict[int, ToolResult[Any]]  # of those that started
+    stopped_by: int | None  # the one whose failure stopped the rest
+    late: bool  # the time ran out before all had ended
 
 
 async def _side_by_side(
     tools: Sequence[AnyTool], share: Share, context: ToolContext, at_once: int, stop_on_error: bool
-) -> tuple[dict[int, ToolResult[Any]], int | None]:
-    """Return the results of the tools that started, by their place in `tools`, and the place of the one that stopped
-    the rest.
-    """
+) -> _Ended:
+    """Run the tools; end them when one stops the rest, or when the time of the call is over."""
     places = asyncio.Semaphore(at_once)
     results: dict[int, ToolResult[Any]] = {}
     stopped_by: list[int] = []  # one at most
     raised: list[Exception] = []
+    limit = asyncio.timeout(context.time_limit)
 
     async def run_one(index: int) -> None:
         async with places:
-            if stopped_by or raised:
+            if stopped_by or raised or limit.expired():
                 return  # the group cancels its tasks when the loop comes to it; until then nothing may start
             try:
                 result = await context.call(tools[index], share(tools[index]))
             except asyncio.CancelledError:
-                if stopped_by:
+                if stopped_by or limit.expired():
+                    why = f"{tools[stopped_by[0]].name} failed" if stopped_by else "the time was over"
                     results[index] = ToolResult.failed(
-                        f"{tools[index].name}: stopped, because {tools[stopped_by[0]].name} failed",
-                        code=CANCELLED,
-                        source="runtime",
+                        f"{tools[index].name}: stopped, because {why}", code=CANCELLED, source="runtime"
                     )
                 raise
             except (PromptEvaluationError, VisibilityExpansionRequired) as error:
@@ -169,14 +189,15 @@ async def _side_by_side(
                 raise _Stop
 
     try:
-        async with asyncio.TaskGroup() as group:
+        async with limit, asyncio.TaskGroup() as group:
             for index in range(len(tools)):
                 group.create_task(run_one(index))
-    except* _Stop:
-        pass  # the group has cancelled the others; why is in `stopped_by` or `raised`
+    except* (_Stop, TimeoutError):
+        pass  # the group has cancelled the others; why is in `stopped_by`, `raised` or `limit`
     if raised:
         raise raised[0]
-    return dict(sorted(results.items())), next(iter(stopped_by), None)
+    late = limit.expired() and not stopped_by
+    return _Ended(dict(sorted(results.items())), next(iter(stopped_by), None), late)
 
 
 @options_spelled
@@ -312,15 +333,27 @@ def _together(
     value: JsonObject,
     first: int | None = None,
 ) -> ToolResult[JsonObject]:
-    """The result of the whole. `first` is the part whose failure stopped the others, else the first that failed."""
+    """The result of the whole. `first` is the part whose failure stopped the others, else the first that failed. Its
+    code is that of the whole, unless an effect failed.
+    """
     failed = [index for index, result in results.items() if not result.success]
     if not failed:
         messages = "; ".join(result.message for result in results.values() if result.message)
         return ToolResult.ok(value, message=messages)
     index = failed[0] if first is None else first
-    tool, error = tools[index], results[index].failure
+    message = (
+        f"{len(failed)} of {len(results)} tools failed, first {tools[index].name}: {results[index].message}"
+    )
+    error = results[index].failure
+    for other in failed:
+        effect = results[other].failure
+        if effect is not None and effect.verdict == EFFECT_FAILED:
+            if other != index:
+                message += f"; then {effect.message}"
+            error = effect  # that handler has done its work: no retry of the whole may run it again
+            break
     return ToolResult.failed(
-        f"{len(failed)} of {len(results)} tools failed, first {tool.name}: {results[index].message}",
+        message,
         code=error.code if error else "EXECUTION_FAILED",
         recoverable=error.recoverable if error else True,
         suggestions=error.suggestions if error else (),

@@ -152,7 +152,7 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise error
-        return failure(CANCELLED, f"{name}: the handler cancelled itself")
+        return ToolResult.failed(f"{name}: the handler cancelled itself", code=CANCELLED)
     if isinstance(error, KeyboardInterrupt | GeneratorExit):
         raise error
     if isinstance(error, TypeError):
