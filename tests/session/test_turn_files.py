@@ -26,6 +26,7 @@ from narratoria.session.resources.resources import Filesystem, ResourceRegistry
 from narratoria.store.journal import Journal
 from narratoria.store.portable import export_session, import_session
 from narratoria.store.sqlite import SqliteStore
+from narratoria.tools.contract import StateChangeEffect
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 Act = Callable[[Any], None]
@@ -372,3 +373,30 @@ async def test_a_link_put_in_the_place_of_a_file_is_not_followed(tmp_path: Path)
     assert "symbolic link" in undone.irreversible[0]
     assert (tmp_path / "secret").read_text() == "one"
     desk.store.close()
+
+
+@pytest.mark.parametrize("reversible", [True, False])
+async def test_a_file_named_by_an_effect_without_a_rollback_is_taken_back(
+    desk: Desk, reversible: bool
+) -> None:
+    effect = StateChangeEffect(
+        state="noted", apply=lambda: {"path": "a.txt"}, reversible=reversible, description="note"
+    )
+    noting = Tool[Nothing, None]("noting", "Notes.", desk.work, effects=[effect])
+    desk.registry.register(noting)
+    await desk.turn(write("a.txt", "a"), "noting")
+    assert desk.tree() == {"a.txt": "a"}
+    preview = await preview_undo(desk.journal, desk.registry)
+    assert "file a.txt written" in preview.compensated
+    await undo(desk.journal, desk.registry)
+    assert desk.tree() == {}
+
+
+async def test_a_file_named_by_an_effect_with_a_rollback_is_left_to_it(desk: Desk) -> None:
+    effect = StateChangeEffect(
+        state="noted", apply=lambda: {"path": "a.txt"}, rollback=lambda: None, description="note"
+    )
+    desk.registry.register(Tool[Nothing, None]("noting", "Notes.", desk.work, effects=[effect]))
+    await desk.turn(write("a.txt", "a"), "noting")
+    preview = await preview_undo(desk.journal, desk.registry)
+    assert preview.compensated == ["note"]

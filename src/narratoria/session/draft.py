@@ -447,7 +447,7 @@ class Draft(msgspec.Struct, eq=False):
         """Return the resource changes for the journal, once the outermost call is committed."""
         if isinstance(self.parent, Draft) or not self.root.recording:
             return ()
-        return resources.changes(self._effects or ())
+        return resources.changes([dump(one.receipt) for one, _ in self.applied if one.effect.is_taken_back])
 
     def discard(self) -> None:
         """Forget everything but the assets, which `keep` may still save. Only resources are put back actively."""

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 import msgspec
 
-from narratoria.events import EffectApplied, ResourceChange
+from narratoria.events import ResourceChange
 from narratoria.session.resources.bindings import (
     NOTHING,
     Binding,
@@ -112,10 +112,10 @@ class ResourceContext:
         # 002, "Resource Access".
         return cast(Filesystem, self.get(cast(Any, Filesystem)))
 
-    def changes(self, effects: Sequence[EffectApplied] = ()) -> list[ResourceChange]:
+    def changes(self, receipts: Sequence[Any] = ()) -> list[ResourceChange]:
         """Return the call's changes in resources that can take them back later. Asked before the commit.
 
-        Paths named by the receipt of an effect, as `path` or among `made`, are left to the rollback of that effect.
+        Paths named by the receipt of an effect that has a rollback, as `path` or among `made`, are left to it.
         """
         found: list[ResourceChange] = []
         if self._held is not None:
@@ -125,7 +125,7 @@ class ResourceContext:
                         ResourceChange(binding.name, one.description, msgspec.to_builtins(one))
                         for one in draft.changes()
                     ]
-        own = [path for one in effects if found for path in _named_in(one.receipt)]
+        own = [path for one in receipts if found for path in _named_in(one)]
         return [one for one in found if one.receipt.get("path") not in own]
 
     def undoable(self, name: str) -> Undoable | None:

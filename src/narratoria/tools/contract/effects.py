@@ -131,6 +131,11 @@ class Effect:
         """Tell if taking it back needs the author's code, rather than the session alone."""
         return self.apply is not None or self.rollback is not None
 
+    @property
+    def is_taken_back(self) -> bool:
+        """Tell if an undo can take it back: it is reversible, and not an `apply` without a `rollback`."""
+        return self.reversible and (self.rollback is not None or self.apply is None)
+
     # --- what others ask of it: lint, the hints for MCP hosts, the report of an undo
 
     def writes(self) -> Sequence[str]:
