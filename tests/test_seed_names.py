@@ -28,7 +28,8 @@ from narratoria.errors import (
     ToolValidationError,
     VisibilityExpansionRequired,
 )
-from narratoria.kinds.compose import parallel, sequence
+from narratoria.kinds.compose import conditional, parallel, sequence
+from narratoria.play.turn import TurnSettings
 from narratoria.run.plan import (
     CallResult,
     ExecutionResult,
@@ -55,7 +56,7 @@ from narratoria.tools.contract import (
     rollback_effects,
     validate,
 )
-from narratoria.tools.deadline import BudgetTracker, Deadline
+from narratoria.tools.deadline import Budget, BudgetTracker, Deadline
 from narratoria.tools.retry import ExponentialBackoff, FixedBackoff, LinearBackoff, policy_from_data
 from narratoria.tools.tool import CallScope, ToolExample, ToolHandler
 
@@ -507,3 +508,59 @@ def test_the_table_of_names_leads_to_names_that_are_there():
                     importlib.import_module(place)
                 except ImportError:
                     assert hasattr(importlib.import_module(module), attribute), place
+
+
+@pytest.mark.parametrize(
+    ("write", "advice"),
+    [
+        (lambda t, r: sequence([t], {"stopOnError": True}), "write stop_on_error=True"),
+        (lambda t, r: parallel([t], {"maxConcurrency": 2, "timeout": 3}), "max_concurrency=2, timeout=3"),
+        (lambda t, r: r.createDefaultContext, "registry.context(tool)"),
+        (lambda t, r: r.validateArguments, "tool.parse(args)"),
+        (lambda t, r: r.validateToolDefinition, "Tool(…)"),
+        (lambda t, r: r.validateSchema, "Tool(…)"),
+        (lambda t, r: narratoria.ToolValidator, "tool.parse(args)"),
+    ],
+)
+def test_options_in_a_mapping_and_validators_are_refused_with_the_name_to_use(write, advice):
+    @tool(description="Does nothing.")
+    async def nothing(params: Reading, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    with pytest.raises((TypeError, AttributeError, ImportError)) as refused:
+        write(nothing, ToolRegistry([nothing]))
+    assert advice in str(refused.value)
+
+
+async def test_a_conditional_without_a_fallback_may_say_none():
+    whole = conditional([], None, name="whole")
+    assert (await ToolRegistry([whole]).execute("whole", {})).error.code == "NO_BRANCH_MATCHED"
+
+
+@pytest.mark.parametrize("timeout", ["30", True, 0, float("nan"), [3]])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout):
+    def nothing(params: Reading, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    with pytest.raises(ToolValidationError, match="timeout must be a number of seconds"):
+        Tool("nothing", "Does nothing.", nothing, timeout=timeout)
+    with pytest.raises(ToolValidationError, match="timeout must be a number of seconds"):
+        parallel([Tool("nothing", "Does nothing.", nothing)], timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: TurnSettings(generation_timeout=5000),
+        lambda: Deadline.after(30_000),
+        lambda: Budget(max_seconds=60_000),
+    ],
+)
+def test_milliseconds_for_an_evaluation_are_refused(write):
+    with pytest.raises(ToolValidationError, match="seconds, not in milliseconds"):
+        write()
+
+
+@dataclass(frozen=True)
+class Reading:
+    page: int = 1

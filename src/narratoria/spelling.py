@@ -81,6 +81,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "ToolComposer": "sequence, parallel and conditional",
     "ToolConfig": "narratoria.tools.context.ToolConfig",
     "ToolRegistryImpl": "ToolRegistry",
+    "ToolValidator": "Tool(…), which checks itself; tool.parse(args) checks arguments",
 }
 
 
@@ -135,13 +136,21 @@ def keywords_spelled(**others: str) -> Callable[[type[T]], type[T]]:
 
 
 def options_spelled(function: F) -> F:
-    """Refuse a keyword argument of a function in camelCase with an error that gives the name to use."""
-    names = {camel_case(name): name for name in inspect.signature(function).parameters if "_" in name}
+    """Refuse a keyword argument of a function in camelCase, or options in a mapping, with an error that gives the names
+    to use.
+    """
+    parameters = inspect.signature(function).parameters
+    names = {camel_case(name): name for name in parameters if "_" in name}
+    positional = sum(one.kind is not one.KEYWORD_ONLY for one in parameters.values())
 
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
         for name in keywords.keys() & names.keys():
             raise TypeError(f"{function.__name__}: {name}= is called {names[name]}= here")
+        if len(arguments) > positional and isinstance(arguments[positional], Mapping):
+            given = arguments[positional].items()
+            written = ", ".join(f"{names.get(name, name)}={value!r}" for name, value in given)
+            raise TypeError(f"{function.__name__}: options are keyword arguments here; write {written}")
         return function(*arguments, **keywords)
 
     return cast(F, call)

@@ -26,7 +26,7 @@ from narratoria.events import JsonObject
 from narratoria.kinds.composed_names import composed_name
 from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.spelling import options_spelled
-from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
 from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
 
@@ -114,6 +114,7 @@ def parallel(
     if max_concurrency is not None and (type(max_concurrency) is not int or max_concurrency < 1):
         raise ToolValidationError(f"parallel: max_concurrency must be 1 or more, got {max_concurrency!r}")
     if timeout is not None:
+        check_positive("parallel: timeout", timeout)
         check_seconds("parallel: timeout", timeout, LONGEST_TIMEOUT)
     at_once = min(max_concurrency or len(tools), len(tools))
     shared = SharedArguments(tools, tools)
@@ -203,7 +204,7 @@ async def _side_by_side(
 @options_spelled
 def conditional(
     branches: Sequence[Branch],
-    fallback: Sequence[AnyTool] = (),
+    fallback: Sequence[AnyTool] | None = (),
     *,
     name: str | None = None,
     description: str | None = None,
@@ -228,7 +229,7 @@ def conditional(
         if listed := tuple(branch.tools):
             taken.append(Branch(branch.condition, _some(listed, "conditional")))
     branches = taken
-    fallback = fallback if isinstance(fallback, Tool) else tuple(fallback)
+    fallback = fallback if isinstance(fallback, Tool) else tuple(fallback or ())
     if fallback:
         fallback = _some(fallback, "conditional")
     chains = [*(branch.tools for branch in branches), *([fallback] if fallback else [])]

@@ -50,9 +50,11 @@ from narratoria.run.plan_executor import GENERATION_TIMEOUT, MAX_GENERATIONS, Pl
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.skills.skill import Skill
+from narratoria.tools.deadline import check_seconds
 
 MAX_PROMPT: Final = 20_000
 QUEUE_LENGTH: Final = 4
+LONGEST_GENERATION: Final = 4500.0  # an hour for a model, and a quarter for the narrators behind it
 NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
 
 _PLAIN: Final = PlainNarrator()
@@ -91,6 +93,9 @@ class TurnSettings:
     takes_choice: Callable[[str, str], bool] = same_words  # tells if a prompt is that choice, taken
     last_resort: Narrator = _PLAIN  # speaks after the last attempt
     list_calls: Callable[[Sequence[str]], str] = plain_list  # a line of the tools whose work nobody told of
+
+    def __post_init__(self) -> None:
+        check_seconds("generation_timeout", self.generation_timeout, LONGEST_GENERATION)
 
 
 @dataclass(slots=True)

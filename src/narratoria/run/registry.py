@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "narratoria.tools"
 
 
-@spelled()
+@spelled(
+    createDefaultContext="is called context here: registry.context(tool)",
+    validateArguments="is tool.parse(args) here",
+    validateToolDefinition="is done by Tool(…) itself",
+    validateSchema="is done by Tool(…) itself",
+)
 class ToolRegistry:
     """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
 

@@ -19,6 +19,7 @@ from narratoria.errors import BudgetExceededError, DeadlineExceededError, ToolVa
 Clock: TypeAlias = Callable[[], float]
 
 LONGEST_TIMEOUT: Final = 7200.0  # of one tool, in seconds; None is no limit
+LONGEST_EVALUATION: Final = 14400.0  # of many calls, in seconds
 LONGEST_WAIT: Final = 300.0  # before the first retry, and a step
 LONGEST_DELAY: Final = 3600.0  # between any two attempts
 
@@ -36,6 +37,12 @@ def check_seconds(what: str, seconds: Any, longest: float) -> None:
         )
 
 
+def check_positive(what: str, seconds: Any) -> None:
+    """Refuse a time limit that is no number, or not above 0."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise ToolValidationError(f"{what} must be a number of seconds, more than 0, got {seconds!r}")
+
+
 class Deadline:
     """A moment on a monotonic clock after which no call starts."""
 
@@ -50,6 +57,7 @@ class Deadline:
     @classmethod
     def after(cls, seconds: float, clock: Clock = time.monotonic) -> Deadline:
         """Return the deadline that many seconds from now."""
+        check_seconds("deadline", seconds, LONGEST_EVALUATION)
         return cls(clock() + seconds, clock)
 
     def remaining(self) -> float:
@@ -97,6 +105,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
             bound = getattr(self, name)
             if bound is not None and not bound >= 0:
                 raise ValueError(f"budget: {name} must be 0 or more, got {bound!r}")
+        check_seconds("budget: max_seconds", self.max_seconds, LONGEST_EVALUATION)
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from narratoria.events import JsonObject
 from narratoria.spelling import keywords_spelled, spelled
 from narratoria.tools import schema
 from narratoria.tools.context import CallScope, Pipeline, ToolContext, Trial
-from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy, check_waits
 from narratoria.tools.value_types import mismatch, plain_type
 
@@ -274,8 +274,8 @@ class Tool(Generic[P, R]):
         _check_text(description, f"tool {name!r}: description", kind)
         if not callable(handler):
             raise ToolValidationError(f"tool {name!r}: handler is not callable: {handler!r}")
-        if timeout is not None and not timeout > 0:
-            raise ToolValidationError(f"tool {name!r}: timeout must be more than 0 seconds, got {timeout!r}")
+        if timeout is not None:
+            check_positive(f"tool {name!r}: timeout", timeout)
         if not kind.made_of_tools:
             check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
         _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
