@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from narratoria.conformance.protocol_rules import RULES
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "narratoria"
@@ -56,6 +59,26 @@ def test_no_text_that_a_user_reads_names_a_section_of_a_specification() -> None:
             if isinstance(node.value, str) and "§" in node.value:
                 found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.value[:80]}")
     assert not found, "name the rule in words, or link docs/protocol.md:\n" + "\n".join(found)
+
+
+CLAUSE = re.compile(
+    r"§|(?<![\d,.])00[0-5]\b|\(\d{3}\)"
+)  # a number of a specification, or of one of its sections
+
+
+def test_no_docstring_names_a_section_of_a_specification() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text[:80]}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in docstrings(path)
+        if CLAUSE.search(text)
+    ]
+    assert not found, "say it in words, and keep the number in a comment:\n" + "\n".join(found)
+
+
+def test_the_rules_for_tools_have_names_and_no_numbers() -> None:
+    for rule in RULES:
+        assert re.fullmatch(r"[a-z][a-z0-9-]*", rule.name), rule.name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

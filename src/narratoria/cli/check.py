@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from narratoria.cli import FAILED
-from narratoria.cli.environment import env_option
+from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.conformance import Judgement, Report, check_tool
 from narratoria.conformance.ci_reports import github_annotations, junit_xml
@@ -72,7 +72,7 @@ def _document(report: Report) -> dict[str, Any]:
 
 def _entry(one: Judgement) -> dict[str, str]:
     return {
-        "rule": one.rule.id,
+        "rule": one.rule.name,
         "level": one.rule.level,
         "verdict": one.verdict,
         "detail": one.detail,

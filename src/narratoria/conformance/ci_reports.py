@@ -34,7 +34,7 @@ def junit_xml(reports: Sequence[Report]) -> bytes:
         )
         for one in judged:
             case = SubElement(
-                suite, "testcase", classname=_xml(report.tool), name=f"{one.rule.id}: {one.rule.says}"
+                suite, "testcase", classname=_xml(report.tool), name=f"{one.rule.name}: {one.rule.says}"
             )
             if one in broken:
                 SubElement(case, "failure", message=_xml(one.detail)).text = _xml(one.detail)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from narratoria.conformance.lines import Line, read_line
+from narratoria.conformance.output_lines import Line, read_line
 from narratoria.events import Asset, Done
 from narratoria.kinds.line_faults import EXCERPT_BYTES
 from narratoria.kinds.ndjson import Limits

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from narratoria.conformance.lines import Line
 from narratoria.conformance.observation import Observation
+from narratoria.conformance.output_lines import Line
 from narratoria.conformance.verdicts import Finding, Subject, failed, idle, passed
 from narratoria.events import Asset, Done, ToolErrorEvent, UiEvent
 from narratoria.session.media import is_media_type

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from narratoria.conformance import ending_rules as ending
-from narratoria.conformance import output_rules as saying
+from narratoria.conformance import ending_rules, output_rules
 from narratoria.conformance.verdicts import FAIL, Finding, Rule, Subject, failed, idle, passed
 from narratoria.errors import ArgumentsInvalid
 from narratoria.events import Asset, Done, Log, StatePatch, ToolErrorEvent, UiEvent
@@ -50,86 +49,109 @@ def _manifest_examples(subject: Subject) -> Finding:
 # --- the catalogue -------------------------------------------------------------------------------------
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule("launch", "2.1", "MUST", "the tool can be started", _launch),
-    Rule("manifest", "", "MUST", "its manifest is valid", _manifest),
-    Rule("manifest-examples", "", "SHOULD", "the manifest's examples fit its parameters", _manifest_examples),
-    Rule("ndjson", "2.2", "MUST", "stdout carries JSON objects, one a line", saying.no_fault("ndjson")),
-    Rule("stderr", "2.2", "SHOULD", "stderr shows no crash", ending.stderr),
-    Rule("utf-8", "2.3", "MUST", "stdout is UTF-8 without a byte order mark", saying.no_fault("utf-8")),
-    Rule("newlines", "2.3", "MUST", "lines end in \\n, not CR LF", saying.newlines),
-    Rule("whole-lines", "2.3", "MUST", "every line is a complete object", saying.no_fault("whole-lines")),
-    Rule("final-newline", "2.3", "SHOULD", "the last line ends in a newline", saying.final_newline),
-    Rule("version", "3", "MUST", 'every event has "version": "0"', saying.no_fault("version")),
-    Rule("type", "3", "MUST", "every event has one of the six types", saying.no_fault("type")),
-    Rule("request-id", "3", "SHOULD", "requestId is the one of the request", saying.request_id),
-    Rule("timestamp", "3", "MUST", "timestamp is ISO 8601", saying.timestamp),
-    Rule("log-fields", "4.1", "MUST", "a log has level and message", saying.no_fault("log-fields", Log)),
+    # 000 §2.1
+    Rule("launch", "MUST", "the tool can be started", _launch),
+    # of this runtime, beyond the specification
+    Rule("manifest", "MUST", "its manifest is valid", _manifest),
+    Rule("manifest-examples", "SHOULD", "the manifest's examples fit its parameters", _manifest_examples),
+    # 000 §2.2
+    Rule("ndjson", "MUST", "stdout carries JSON objects, one a line", output_rules.no_fault("ndjson")),
+    Rule("stderr", "SHOULD", "stderr shows no crash", ending_rules.stderr),
+    # 000 §2.3
+    Rule("utf-8", "MUST", "stdout is UTF-8 without a byte order mark", output_rules.no_fault("utf-8")),
+    Rule("newlines", "MUST", "lines end in \\n, not CR LF", output_rules.newlines),
+    Rule("whole-lines", "MUST", "every line is a complete object", output_rules.no_fault("whole-lines")),
+    Rule("final-newline", "SHOULD", "the last line ends in a newline", output_rules.final_newline),
+    # 000 §3
+    Rule("version", "MUST", 'every event has "version": "0"', output_rules.no_fault("version")),
+    Rule("type", "MUST", "every event has one of the six types", output_rules.no_fault("type")),
+    Rule("request-id", "SHOULD", "requestId is the one of the request", output_rules.request_id),
+    Rule("timestamp", "MUST", "timestamp is ISO 8601", output_rules.timestamp),
+    # 000 §4.1
+    Rule("log-fields", "MUST", "a log has level and message", output_rules.no_fault("log-fields", Log)),
+    # 000 §4.2
     Rule(
         "patch-is-object",
-        "4.2",
         "MUST",
         "a patch is an object",
-        saying.no_fault("patch-is-object", StatePatch),
+        output_rules.no_fault("patch-is-object", StatePatch),
+    ),
+    # 000 §4.3
+    Rule(
+        "asset-fields", "MUST", "an asset has its four fields", output_rules.no_fault("asset-fields", Asset)
+    ),
+    Rule("asset-id", "MUST", "assetId is unique in the invocation", output_rules.asset_ids),
+    Rule("asset-kind", "SHOULD", "kind names a category", output_rules.each_asset(output_rules.asset_kind)),
+    Rule(
+        "asset-media-type",
+        "MUST",
+        "mediaType is a MIME type",
+        output_rules.each_asset(output_rules.media_type),
     ),
     Rule(
-        "asset-fields", "4.3", "MUST", "an asset has its four fields", saying.no_fault("asset-fields", Asset)
+        "asset-file",
+        "MUST",
+        "the file is there and readable",
+        output_rules.each_asset(output_rules.asset_file),
     ),
-    Rule("asset-id", "4.3", "MUST", "assetId is unique in the invocation", saying.asset_ids),
-    Rule("asset-kind", "4.3", "SHOULD", "kind names a category", saying.each_asset(saying.asset_kind)),
-    Rule("asset-media-type", "4.3", "MUST", "mediaType is a MIME type", saying.each_asset(saying.media_type)),
-    Rule("asset-file", "4.3", "MUST", "the file is there and readable", saying.each_asset(saying.asset_file)),
     Rule(
         "asset-content",
-        "4.3",
         "MUST",
         "the file is what mediaType says",
-        saying.each_asset(saying.asset_content),
+        output_rules.each_asset(output_rules.asset_content),
     ),
-    Rule("asset-path", "7", "SHOULD", "the path is absolute", saying.each_asset(saying.asset_path)),
+    # 000 §7
+    Rule("asset-path", "SHOULD", "the path is absolute", output_rules.each_asset(output_rules.asset_path)),
+    # 000 §4.4
     Rule(
-        "ui-event-fields", "4.4", "MUST", "a ui_event has event", saying.no_fault("ui-event-fields", UiEvent)
+        "ui-event-fields", "MUST", "a ui_event has event", output_rules.no_fault("ui-event-fields", UiEvent)
     ),
-    Rule("choices", "4.4", "MUST", "narrative_choice offers texts", saying.choices),
+    Rule("choices", "MUST", "narrative_choice offers texts", output_rules.choices),
+    # 000 §4.5
     Rule(
         "error-fields",
-        "4.5",
         "MUST",
         "an error has code and message",
-        saying.no_fault("error-fields", ToolErrorEvent),
+        output_rules.no_fault("error-fields", ToolErrorEvent),
     ),
     Rule(
         "error-then-failure",
-        "4.5",
         "SHOULD",
         "after an error comes done with ok false",
-        saying.error_then_failure,
+        output_rules.error_then_failure,
     ),
-    Rule("done-fields", "4.6", "MUST", "done has ok", saying.no_fault("done-fields", Done)),
-    Rule("done-once", "4.6", "MUST", "it ends with exactly one done", ending.done_once),
-    Rule("nothing-after-done", "4.6", "SHOULD", "nothing is written after done", ending.nothing_after_done),
-    Rule("exit-status", "5.3", "MUST", "it exits with status 0", ending.exit_status),
-    Rule("flush", "5.4", "SHOULD", "every event is flushed at once", ending.flushes),
-    Rule("ends", "", "MUST", "it ends by itself, in time", ending.ends),
-    Rule("ends-promptly", "", "SHOULD", "it exits right after done", ending.ends_promptly),
-    Rule("leaves-nothing", "", "MUST", "it leaves no process behind", ending.leaves_nothing),
-    Rule("stops-on-term", "", "SHOULD", "it ends when TERM comes", ending.stops_on_term),
-    Rule("within-limits", "", "MUST", "its output stays within the caps", ending.within_limits),
-    Rule("bears-no-input", "6", "MUST", "it handles an empty stdin", ending.bears("bears-no-input")),
+    # 000 §4.6
+    Rule("done-fields", "MUST", "done has ok", output_rules.no_fault("done-fields", Done)),
+    Rule("done-once", "MUST", "it ends with exactly one done", ending_rules.done_once),
+    Rule("nothing-after-done", "SHOULD", "nothing is written after done", ending_rules.nothing_after_done),
+    # 000 §5.3
+    Rule("exit-status", "MUST", "it exits with status 0", ending_rules.exit_status),
+    # 000 §5.4
+    Rule("flush", "SHOULD", "every event is flushed at once", ending_rules.flushes),
+    # of this runtime, beyond the specification
+    Rule("ends", "MUST", "it ends by itself, in time", ending_rules.ends),
+    Rule("ends-promptly", "SHOULD", "it exits right after done", ending_rules.ends_promptly),
+    Rule("leaves-nothing", "MUST", "it leaves no process behind", ending_rules.leaves_nothing),
+    Rule("stops-on-term", "SHOULD", "it ends when TERM comes", ending_rules.stops_on_term),
+    Rule("within-limits", "MUST", "its output stays within the caps", ending_rules.within_limits),
+    # 000 §6
+    Rule("bears-no-input", "MUST", "it handles an empty stdin", ending_rules.bears("bears-no-input")),
+    # 000 §8
     Rule(
         "bears-unknown-fields",
-        "8",
         "MUST",
         "it handles unknown fields",
-        ending.bears("bears-unknown-fields", same=True),
+        ending_rules.bears("bears-unknown-fields", same=True),
     ),
-    Rule("bears-non-ascii", "2.3", "MUST", "it handles non-ASCII input", ending.bears("bears-non-ascii")),
-    Rule("bears-large-input", "6", "MUST", "it handles 1 MiB of input", ending.bears("bears-large-input")),
+    # 000 §2.3
+    Rule("bears-non-ascii", "MUST", "it handles non-ASCII input", ending_rules.bears("bears-non-ascii")),
+    # 000 §6
+    Rule("bears-large-input", "MUST", "it handles 1 MiB of input", ending_rules.bears("bears-large-input")),
     Rule(
         "bears-wrong-types",
-        "6",
         "SHOULD",
         "it handles input of the wrong type",
-        ending.bears("bears-wrong-types"),
+        ending_rules.bears("bears-wrong-types"),
     ),
-    Rule("bears-garbage", "6", "SHOULD", "it handles input that is not JSON", ending.bears("bears-garbage")),
+    Rule("bears-garbage", "SHOULD", "it handles input that is not JSON", ending_rules.bears("bears-garbage")),
 )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from narratoria.conformance.lines import Line
 from narratoria.conformance.observation import Observation
+from narratoria.conformance.output_lines import Line
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.process.launch import LaunchRefused
 
@@ -53,14 +53,9 @@ class Finding:
 @dataclass(frozen=True)
 class Rule:
     name: str
-    section: str
     level: Literal["MUST", "SHOULD"]
     says: str
     judge: Callable[[Subject], Finding]
-
-    @property
-    def id(self) -> str:
-        return f"{self.section} {self.name}".strip()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The scripted narrator: rules in a story's data turn what a player types into a plan.
 
-It is the stub of 000 §14.1.2, and enough to play a whole story without any model.
+It is enough to play a whole story without any model.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class ScriptedNarrator:
     def _without_other_deeds(
         self, best: _Fit, fits: Sequence[_Fit | None], pieces: list[str], disabled: frozenset[str]
     ) -> _Fit:
-        """`best`, or the same for fewer clauses: `...` says that words do not matter, not that a deed does not."""
+        """`best`, or the same rule for fewer clauses: `...` in a pattern may skip words, but no action of its own."""
         same = [
             fit for fit in fits if fit and fit.rank == best.rank and fit.action.groups == best.action.groups
         ]
@@ -327,7 +327,7 @@ def tool_path(tool: str, root: Path | None) -> str:
 
 
 def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
-    """000 §13.3: skill names the plan must not select; a tool counts by its own name and by its skill's."""
+    """Tools the plan must not call: those disabled by their own name or by their skill's."""  # 000 §13.3
     by_skill = {card.name for card in request.tools if card.skill in request.disabled_skills}
     named = request.disabled_skills | by_skill
     return named | {f"tools/{name}" for name in named}
