@@ -23,6 +23,7 @@ from narratoria.events import (
     ToolErrorEvent,
     ToolEvent,
 )
+from narratoria.mcp_server.client_connection import connection_of
 
 LEVELS: Final[tuple[types.LoggingLevel, ...]] = (
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
@@ -40,7 +41,7 @@ _LEVEL: Final[dict[str, types.LoggingLevel]] = {
 
 def connection_state(context: ServerRequestContext[Any, Any]) -> dict[str, Any]:
     """The data kept for the connection of a request."""
-    return context.session._connection.state
+    return connection_of(context).state
 
 
 class Notices:

@@ -106,7 +106,7 @@ class Prompts:
 
 def prompt_of_sections(prompt: Prompt) -> OfferedPrompt:
     """A prompt of a program: its arguments are the fields of its params."""
-    types_ = dict.fromkeys(place.params_type for place in prompt._places if place.params_type is not None)
+    types_ = prompt.params_types
 
     def render(given: Mapping[str, str]) -> str:
         values = []

@@ -16,6 +16,8 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from narratoria.mcp_server.client_connection import connection_of
+
 Context = ServerRequestContext[Any, Any]
 
 
@@ -29,7 +31,7 @@ class Subscriptions:
         self._sending: set[asyncio.Task[None]] = set()
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        connection = context.session._connection
+        connection = connection_of(context)
         if connection not in self._connections:
             self._connections[connection] = set()
             connection.exit_stack.callback(self._connections.pop, connection, None)
@@ -39,7 +41,7 @@ class Subscriptions:
     async def unsubscribe(
         self, context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        self._connections.get(context.session._connection, set()).discard(str(params.uri))
+        self._connections.get(connection_of(context), set()).discard(str(params.uri))
         return types.EmptyResult()
 
     def tell(self, uri: str, *, more: bool) -> None:

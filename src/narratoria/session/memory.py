@@ -52,13 +52,13 @@ class _Stored(msgspec.Struct, omit_defaults=True):
 class Memory:
     """The committed memory of a session."""
 
-    __slots__ = ("_clock", "_scopes", "_short_term_ttl", "_timers")
+    __slots__ = ("_scopes", "_timers", "clock", "short_term_ttl")
 
     def __init__(
         self, clock: Callable[[], float] = time.time, *, short_term_ttl: float = SHORT_TERM_TTL
     ) -> None:
-        self._clock = clock
-        self._short_term_ttl = short_term_ttl
+        self.clock = clock
+        self.short_term_ttl = short_term_ttl
         self._scopes: dict[str, dict[str, Entry]] = {scope: {} for scope in SCOPES}
         self._timers: list[tuple[float, str, str]] = []
 
@@ -96,7 +96,7 @@ class Memory:
         _check_key(scope, key)
         value = as_json(value, f"memory {scope}/{key}")
         if scope == EPISODIC:
-            value = {"at": self._clock(), "value": value}
+            value = {"at": self.clock(), "value": value}
         self._change(
             MemoryChange(scope=scope, op="write", key=key, value=value, expires=self._expiry(scope, key, ttl))
         )
@@ -222,10 +222,10 @@ class Memory:
 
     # --- what a draft does differently ------------------------------------------------------------
 
-    def _find(self, scope: str, key: str) -> Entry | None:
+    def find_entry(self, scope: str, key: str) -> Entry | None:
         return self._entries(scope).get(key)
 
-    def _scan(self, scope: str) -> list[tuple[str, Entry]]:
+    def scan_entries(self, scope: str) -> list[tuple[str, Entry]]:
         # A list made in one step: a handler's worker thread may read while another call commits.
         return list(self._entries(scope).items())
 
@@ -241,27 +241,27 @@ class Memory:
         return entries
 
     def _live(self, scope: str, key: str) -> Entry | None:
-        entry = self._find(scope, key)
-        return entry if entry is None or entry.expires is None or entry.expires > self._clock() else None
+        entry = self.find_entry(scope, key)
+        return entry if entry is None or entry.expires is None or entry.expires > self.clock() else None
 
     def _living(self, scope: str) -> list[tuple[str, Entry]]:
-        now = self._clock()
-        return [item for item in self._scan(scope) if item[1].expires is None or item[1].expires > now]
+        now = self.clock()
+        return [item for item in self.scan_entries(scope) if item[1].expires is None or item[1].expires > now]
 
     def _expiry(self, scope: str, key: str, ttl: float | None) -> float | None:
         if ttl is None:
-            return self._clock() + self._short_term_ttl if scope == "short-term" else None
+            return self.clock() + self.short_term_ttl if scope == "short-term" else None
         if scope not in _EXPIRING:
             raise MemoryAccessError(
                 f"memory {scope}/{key}: {scope} memory has no time to live; use short-term"
             )
         if not ttl > 0:
             raise MemoryAccessError(f"memory {scope}/{key}: ttl must be more than 0 seconds, got {ttl!r}")
-        return self._clock() + ttl
+        return self.clock() + ttl
 
     def _forget_expired(self) -> None:
         """Drop expired entries, each once, so that memory does not grow with them."""
-        while self._timers and self._timers[0][0] <= self._clock():
+        while self._timers and self._timers[0][0] <= self.clock():
             expires, scope, key = heapq.heappop(self._timers)
             entry = self._scopes[scope].get(key)
             if entry is not None and entry.expires == expires:

@@ -28,15 +28,15 @@ class MemoryDraft(Memory):
     def __init__(self, base: Memory, record: Callable[[MemoryChange], None]) -> None:
         self._base = base
         self._record = record
-        self._clock = base._clock
-        self._short_term_ttl = base._short_term_ttl
+        self.clock = base.clock
+        self.short_term_ttl = base.short_term_ttl
         self._overlay: dict[str, _Overlay] | None = None
 
     def apply(self, change: MemoryChange) -> list[MemoryChange]:
         """Show a change in this draft without recording it, as when a nested draft commits into this one."""
         check_scope(change.scope)
-        before = self._scan(change.scope) if change.op == "clear" else []
-        old = self._find(change.scope, change.key)
+        before = self.scan_entries(change.scope) if change.op == "clear" else []
+        old = self.find_entry(change.scope, change.key)
         if self._overlay is None:
             self._overlay = {}
         self._overlay.setdefault(change.scope, _Overlay()).add(change)
@@ -56,25 +56,25 @@ class MemoryDraft(Memory):
     def load(self, data: Mapping[str, Any]) -> None:
         raise MemoryAccessError("memory is loaded into a session, not into the draft of a call")
 
-    def _find(self, scope: str, key: str) -> Entry | None:
+    def find_entry(self, scope: str, key: str) -> Entry | None:
         overlay = None if self._overlay is None else self._overlay.get(scope)
         if overlay is None:
-            return self._base._find(scope, key)
+            return self._base.find_entry(scope, key)
         changes = overlay.changes.get(key)
         if changes is not None and scope != EPISODIC:
             return _after(None, changes[-1])
-        entry = None if overlay.cleared else self._base._find(scope, key)
+        entry = None if overlay.cleared else self._base.find_entry(scope, key)
         for change in changes or ():
             entry = _after(entry, change)
         return entry
 
-    def _scan(self, scope: str) -> list[tuple[str, Entry]]:
+    def scan_entries(self, scope: str) -> list[tuple[str, Entry]]:
         overlay = None if self._overlay is None else self._overlay.get(scope)
-        base = self._base._scan(scope)
+        base = self._base.scan_entries(scope)
         if overlay is None:
             return base
         kept = [] if overlay.cleared else [item for item in base if item[0] not in overlay.changes]
-        mine = ((key, self._find(scope, key)) for key in list(overlay.changes))
+        mine = ((key, self.find_entry(scope, key)) for key in list(overlay.changes))
         return [*kept, *((key, entry) for key, entry in mine if entry is not None)]
 
     def _change(self, change: MemoryChange) -> None:

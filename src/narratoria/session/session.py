@@ -100,7 +100,10 @@ class Run(msgspec.Struct, frozen=True, gc=False):
 
 
 class Sink(Protocol):
-    """A receiver of records: a journal, a viewer. A sink that is `full` slows the tools until it has room."""
+    """A receiver of records: a journal, a viewer. A sink that is `full` slows the tools until it has room.
+
+    A sink may have `push_run(run: Run)` too: it then gets the events of one moment at once.
+    """
 
     def push(self, record: Record) -> None: ...
 

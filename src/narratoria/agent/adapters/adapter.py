@@ -109,7 +109,7 @@ class ModelReply:
     model: str = ""
 
 
-def _unheard(text: str) -> None:
+def unheard(text: str) -> None:
     """Ignore the pieces of a reply."""
 
 
@@ -121,12 +121,12 @@ class Adapter(Protocol):
     def name(self) -> str: ...
 
     async def complete(
-        self, request: ModelRequest, on_text: Callable[[str], None] = _unheard
+        self, request: ModelRequest, on_text: Callable[[str], None] = unheard
     ) -> ModelReply: ...
 
 
 async def complete(
-    adapter: Adapter, request: ModelRequest, on_text: Callable[[str], None] = _unheard
+    adapter: Adapter, request: ModelRequest, on_text: Callable[[str], None] = unheard
 ) -> ModelReply:
     """Ask a model through its adapter, in a span. The adapter may tell its `provider`, `model` and `address`."""
     if not telemetry.on():

@@ -26,8 +26,8 @@ from narratoria.agent.adapters.adapter import (
     ModelReply,
     ModelRequest,
     ModelUsage,
-    _unheard,
     complete,
+    unheard,
 )
 from narratoria.agent.adapters.answers import json_in
 from narratoria.agent.adapters.function_names import function_name
@@ -95,7 +95,7 @@ async def evaluate(
     max_tokens: int = 1024,
     time_limit: float = REPLY_TIMEOUT,
     tool_choice: str | None = None,
-    on_text: Callable[[str], None] = _unheard,
+    on_text: Callable[[str], None] = unheard,
     config: Mapping[str, Any] | None = None,
 ) -> Evaluation[T]:
     """Ask until the model answers without calling a tool, at most `max_rounds` times.

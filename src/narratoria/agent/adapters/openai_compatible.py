@@ -34,8 +34,8 @@ from narratoria.agent.adapters.adapter import (
     ModelUnreachable,
     ModelUsage,
     Price,
-    _unheard,
     estimated_tokens,
+    unheard,
 )
 from narratoria.agent.adapters.body_limit import bound
 from narratoria.agent.adapters.function_names import function_name
@@ -141,7 +141,7 @@ class OpenAIAdapter:
         """Close the connections."""
         await self._client.close()
 
-    async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = _unheard) -> ModelReply:
+    async def complete(self, request: ModelRequest, on_text: Callable[[str], None] = unheard) -> ModelReply:
         """Return one reply, or raise a `ModelFailed` that says what the server did. A key the server repeats is
         removed.
         """

@@ -108,8 +108,13 @@ class Prompt:
                 tools.append((path, tool))
         return tuple(tools)
 
+    @property
+    def params_types(self) -> tuple[type[Any], ...]:
+        """The types of params that its sections take, in order, each once."""
+        return tuple(dict.fromkeys(one.params_type for one in self._places if one.params_type is not None))
+
     def _by_type(self, params: Sequence[Any]) -> dict[type[Any], Any]:
-        wanted = {place.params_type for place in self._places if place.params_type is not None}
+        wanted = self.params_types
         given: dict[type[Any], Any] = {}
         for one in params:
             if type(one) not in wanted:

@@ -121,7 +121,7 @@ def unset_of(asked: Named) -> list[str]:
 
 
 def _ours() -> Mapping[bytes, bytes]:
-    # On POSIX os.environ keeps encoded bytes and decodes each at every look.
+    # On POSIX os.environ keeps encoded bytes and decodes each at every look; `os.environb` looks up as slowly.
     raw = getattr(os.environ, "_data", None)
     if os.name == "posix" and isinstance(raw, dict):
         return raw
