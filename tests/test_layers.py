@@ -86,11 +86,47 @@ def test_no_modules_import_each_other_in_a_circle():
 def test_no_two_modules_share_a_name():
     seen: dict[str, list[str]] = {}
     for name, path in MODULES.items():
-        if path.name != "__init__.py" and not name.startswith(
-            "narratoria.cli."
-        ):  # commands are named for their rooms
+        if path.name != "__init__.py":
             seen.setdefault(path.stem, []).append(name)
     assert {stem: names for stem, names in seen.items() if len(names) > 1 and stem != "__main__"} == {}
+
+
+# Private names of others that are read all the same, each in one place that says why.
+PRIVATE = {
+    ("narratoria.kinds.process.environment", "_data"),  # of os.environ: a fifth of the cost of a launch
+    (
+        "narratoria.kinds.process.guardian",
+        "_exit",
+    ),  # os._exit: a child after fork must not run its parent's handlers
+    ("narratoria.mcp_server.client_connection", "_connection"),  # the SDK has no public way
+    ("narratoria.store.portable", "_Hash"),  # the type of hashlib's objects, for the type checker only
+}
+
+
+def private_reads(tree: ast.Module) -> set[str]:
+    """Private attributes that a module reads and does not make itself; `_replace` is of named tuples."""
+    own, read = {"_replace"}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            own.add(node.target.id)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            own.add(node.id)
+        elif isinstance(node, ast.ImportFrom):
+            read.update(one.name for one in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "hasattr"):
+            read.update(one.value for one in node.args[1:2] if isinstance(one, ast.Constant))
+        elif isinstance(node, ast.Attribute):
+            of_itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            (own if of_itself else read).add(node.attr)
+    return {name for name in read - own if name.startswith("_") and not name.startswith("__")}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_nothing_reads_a_private_attribute_of_another_object(name):
+    found = private_reads(ast.parse(MODULES[name].read_text(encoding="utf-8")))
+    assert {(name, one) for one in found} <= PRIVATE, f"{name} reads {sorted(found)}"
 
 
 def test_every_room_says_what_it_is_in_a_line():

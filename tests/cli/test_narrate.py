@@ -362,6 +362,6 @@ async def test_eval_scores_a_set_about_a_storys_rules(tmp_path: Path) -> None:
     assert (report["prompts"], report["right"], report["unaskedDeeds"]) == (2, 1.0, 0)
     assert report["parts"] == {"all": 1.0, "torch": 1.0, "#rules": 1.0, "#still": 1.0}
     code, out, _ = await narratoria("eval", str(file))
-    assert code == 0 and "rules → paraphrase" in out and "unasked deeds" in out
+    assert code == 0 and "rules → paraphrase" in out and "unasked acts" in out
     code, _, err = await narratoria("eval", str(file), "--narrator", "llm")
     assert (code, "'llm' knows no rules" in " ".join(err.split())) == (2, True), err

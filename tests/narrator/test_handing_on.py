@@ -13,7 +13,7 @@ from narratoria.errors import NarratorUnavailable, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard, card
 from narratoria.narrator.rules.scripted import ScriptedNarrator
-from narratoria.narrator.shared_prompt import Continuing
+from narratoria.narrator.shared_prompt import BehindRules
 from narratoria.play.casting import make_narrator
 from narratoria.play.game import story_registry
 from narratoria.play.story import Story
@@ -185,7 +185,7 @@ async def shared(folder: Path, prompt: str) -> tuple[list[NarratorRequest], Plan
     (folder / "narrator.toml").write_text(LEVER)
     rules, narrator = ScriptedNarrator.load(folder / "narrator.toml"), Does()
     request = NarratorRequest(prompt, state={"lever": "up"}, tools=[ToolCard("open_thing", "Open.")])
-    return narrator.asked, await Continuing(narrator, rules).plan(request)
+    return narrator.asked, await BehindRules(narrator, rules).plan(request)
 
 
 async def test_what_the_rules_begin_is_done_before_the_rest_and_seen_by_it(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from narratoria.narrator.english.clauses import tokenize
 from narratoria.narrator.english.mood import Mood, mood
-from narratoria.narrator.english.undoing import undoes
+from narratoria.narrator.english.opposites import undoes
 
 
 def of(prompt: str) -> Mood:

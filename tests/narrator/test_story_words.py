@@ -128,7 +128,7 @@ def test_in_the_passage(
 def test_what_has_nothing_to_do_with_the_torch_is_not_said_to_misuse_it(
     narrators: dict[str, ParaphraseNarrator], prompt: str
 ) -> None:
-    assert "misuse-torch" not in [one.rule.id for one in answered(narrators["torch"], prompt, {}, "torch")]
+    assert "misuse-torch" not in [one.rule.name for one in answered(narrators["torch"], prompt, {}, "torch")]
 
 
 def test_a_rope_that_is_carried_is_not_said_to_be_gone(narrators: dict[str, ParaphraseNarrator]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
-from narratoria.narrator.withheld_tools import Reserved, Withheld
+from narratoria.narrator.withheld_tools import Withheld, WithoutTools
 from narratoria.play.casting import make_narrator
 from narratoria.play.game import Game
 from narratoria.play.story import Story
@@ -30,10 +30,10 @@ class Names:
 
 async def test_a_reserved_tool_is_not_seen_and_where_all_are_reserved_nobody_speaks() -> None:
     cards = [ToolCard("light", "Lights."), ToolCard("sing", "Sings.")]
-    plan = await Reserved(Names(), {"light"}).plan(NarratorRequest("x", tools=cards))
+    plan = await WithoutTools(Names(), {"light"}).plan(NarratorRequest("x", tools=cards))
     assert plan.narrative == "sing"
     with pytest.raises(NoMatch, match="for its rules"):
-        await Reserved(Names(), {"light"}).plan(NarratorRequest("x", tools=cards[:1]))
+        await WithoutTools(Names(), {"light"}).plan(NarratorRequest("x", tools=cards[:1]))
 
 
 def test_rules_keep_the_tools_they_call_unless_the_story_sets_them_free(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from conftest import RunningServer
-from narratoria.web.opening import signpost
+from narratoria.web.browser_launch import signpost
 from narratoria.web.sign_ins import THIRTY_DAYS, TOKEN_SECONDS, SignIns
 
 

@@ -15,7 +15,7 @@ from narratoria.session.draft import PatchMade
 from narratoria.state import merge
 from narratoria.store.journal import Journal
 from narratoria.store.sqlite import SqliteStore
-from narratoria.web.turn_pages import JournalPast, Window
+from narratoria.web.turn_pages import JournalRecords, Window
 
 Begin = Callable[[], Journal]
 
@@ -37,7 +37,7 @@ def take_turn(session: Session, value: int) -> None:
 
 
 def newest(journal: Journal, turns: int) -> Window:
-    past = JournalPast(journal.store, journal.session.id, journal.timeline)
+    past = JournalRecords(journal.store, journal.session.id, journal.timeline)
     return past.newest(turns, journal.session.seq)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conftest import SCREENS, RunningServer
-from narratoria.web.opening import signpost
+from narratoria.web.browser_launch import signpost
 
 
 def test_a_browser_comes_in_by_the_file_and_leaves_by_the_settings(

@@ -40,7 +40,7 @@ COMMANDS: Final = {
     "new": ("narratoria.cli.new", "new"),
     "plan": ("narratoria.cli.plans", "plan"),
     "play": ("narratoria.cli.play", "play"),
-    "replay": ("narratoria.cli.replay", "replay"),
+    "replay": ("narratoria.cli.replay_command", "replay"),
     "run": ("narratoria.cli.plans", "run"),
     "schema": ("narratoria.cli.schema", "schema"),
     "sessions": ("narratoria.cli.sessions", "sessions"),

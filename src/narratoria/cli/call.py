@@ -16,7 +16,7 @@ import msgspec
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from narratoria.cli import FAILED, TIMED_OUT
-from narratoria.cli.environment import env_option
+from narratoria.cli.env_option import env_option
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.cli.skills_option import known_skills, skills_option

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from narratoria.cli.environment import env_option
+from narratoria.cli.env_option import env_option
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of, story_registry

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import click
 
 from narratoria.cli.completion import STORY
-from narratoria.cli.lines import in_daemon_thread, read_line
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.cli.skills_option import say_problems, skills_option
+from narratoria.cli.stdin_lines import in_daemon_thread, read_line
 from narratoria.errors import PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked

@@ -32,7 +32,7 @@ def prose(text: str) -> RenderableType:
     return Padding(Constrain(Markdown(printable(text)), WIDTH - 4), (0, 2))
 
 
-class Telling:
+class LiveNarration:
     """Shows the pieces of a narration as they come, below everything else; the caller prints the final text.
 
     Only a terminal can take a word back, so only there anything is shown before it is final. Until the first word,

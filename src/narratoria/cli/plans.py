@@ -13,7 +13,7 @@ import click
 
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.completion import SESSION
-from narratoria.cli.environment import env_option
+from narratoria.cli.env_option import env_option
 from narratoria.cli.live import PlanView
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, styled

@@ -14,12 +14,12 @@ import click
 from rich.console import Console
 
 from narratoria.cli.completion import SESSION, STORY
-from narratoria.cli.environment import env_option
-from narratoria.cli.lines import in_daemon_thread, read_line
+from narratoria.cli.env_option import env_option
 from narratoria.cli.mcp_option import mcp_option, read_servers
-from narratoria.cli.narration_view import Telling, prose, speaker
+from narratoria.cli.narration_view import LiveNarration, prose, speaker
 from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.skills_option import skills_option
+from narratoria.cli.stdin_lines import in_daemon_thread, read_line
 from narratoria.cli.terminal_commands import Commands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
@@ -236,7 +236,7 @@ class _Table:
     def __init__(self, game: Game) -> None:
         self.game = game
         self.out: Console = console()
-        self.telling = Telling(self.out)
+        self.telling = LiveNarration(self.out)
         game.session.attach(self)
         logging.getLogger("narratoria").addFilter(_is_no_notice)
         self.out.print(styled((game.story.title, "bold magenta")))

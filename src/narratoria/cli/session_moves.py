@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from narratoria.cli.completion import SESSION
-from narratoria.cli.environment import env_option
+from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.play import open_game, tell, turn_document
 from narratoria.cli.session_options import (

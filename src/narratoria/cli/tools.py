@@ -13,7 +13,7 @@ import msgspec
 
 from narratoria.cli import FAILED
 from narratoria.cli.completion import STORY
-from narratoria.cli.environment import env_option
+from narratoria.cli.env_option import env_option
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.skills_option import known_skills, skills_option

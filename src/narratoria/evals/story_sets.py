@@ -41,14 +41,14 @@ class StoryCase:
     expect: tuple[
         str, ...
     ]  # any of these is right: a rule's id, several joined by +, or one of the words above
-    asking_counts: bool = False  # a deed that is first asked about counts as understood
+    asking_counts: bool = False  # an action that is first asked about counts as understood
 
 
 @dataclass(frozen=True, slots=True)
 class StoryOutcome:
     case: StoryCase
     right: bool
-    unasked: bool  # a deed was done that nobody asked for
+    unasked: bool  # an action was done that nobody asked for
     refused: bool
     cpu_seconds: float
 
@@ -76,7 +76,7 @@ class StoryReport:
         return milliseconds([outcome.cpu_seconds for outcome in self.outcomes])
 
     def parts(self) -> dict[str, StoryReport]:
-        """The whole, by story, and by what is asked for: a deed or a word of certain rules, or that nothing changes."""
+        """Reports for all cases, for each story, for cases that expect rules and for those that expect no change."""
         parts: dict[str, list[StoryOutcome]] = {"all": [], "#rules": [], "#still": []}
         for outcome in self.outcomes:
             kind = "#still" if _UNCHANGED & set(outcome.case.expect) else "#rules"
@@ -98,7 +98,7 @@ class StoryReport:
         }
 
     def render(self) -> str:
-        lines = [f"{'':<12}{'prompts':>8}{'right':>7}{'unasked deeds':>15}{'refused':>9}{'cpu ms':>8}"]
+        lines = [f"{'':<12}{'prompts':>8}{'right':>7}{'unasked acts':>15}{'refused':>9}{'cpu ms':>8}"]
         lines += [
             f"{name:<12}{len(part.outcomes):>8}{percent(part.right):>7}{part.unasked:>15}{percent(part.refused):>9}"
             f"{part.cpu_ms[0]:>8.1f}"

@@ -101,7 +101,7 @@ class ChainNarrator:
                 self.last_choices = tuple(declaration_of(narrator).choices)
                 return plan
             course.at += 1
-        # After a deed that failed, "I don't know how to do that" would deny a skill that is there.
+        # After an action that failed, "I don't know how to do that" would deny a skill that is there.
         failed = request.last_trace is not None and not request.last_trace.success
         if course.refusal is not None and not (failed and self.last_resort is not None):
             self.last_speaker = course.refuser

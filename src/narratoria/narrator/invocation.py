@@ -48,7 +48,7 @@ class NarratorFailed(NarratoriaError):
 async def ask(narrator: Narrator, request: NarratorRequest, seconds: float) -> PlanDocument:
     """Its plan, within `seconds`. Raises `NoMatch` or `PlanRejected` as the narrator does, `NarratorFailed` for
     everything else that can go wrong; what it had said by then is taken back."""
-    voice = _Voice(request)
+    voice = _LentCallbacks(request)
     try:
         plan = await _answer(narrator, voice.lent(), seconds)
     except NarratoriaError:
@@ -59,7 +59,7 @@ async def ask(narrator: Narrator, request: NarratorRequest, seconds: float) -> P
     return plan
 
 
-class _Voice:
+class _LentCallbacks:
     """The callbacks lent to a narrator, silent when its time is up."""
 
     def __init__(self, request: NarratorRequest) -> None:

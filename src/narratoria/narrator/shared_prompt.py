@@ -1,8 +1,8 @@
-"""Rules and another narrator share a prompt: some of its deeds are the story's own, the others a tool's.
+"""A prompt divided between rules and a narrator behind them: the rules do some of its actions, tools the others.
 
-Only where the two come apart cleanly: the rules understood all that stands first, or what stands last and is told
-whatever was done before, and every other clause is an order. What ties clauses together (a condition, an order word, a
-list, speech) is for one narrator to read as a whole.
+It is divided only where the rules understood every clause at the beginning, or a clause at the end that needs nothing
+of what comes before it, and every other clause is an order. A prompt whose clauses belong together (a condition, an
+order word, a list, speech) goes to one narrator as a whole.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class _Share:
     comes_first: bool
 
 
-class Continuing:
-    """A narrator behind rules that does what they leave of a prompt, after what they do or before what they tell."""
+class BehindRules:
+    """A narrator that plans the part of a prompt which the rules in front of it do not understand."""
 
     def __init__(self, narrator: Narrator, rules: ScriptedNarrator) -> None:
         self._narrator = narrator

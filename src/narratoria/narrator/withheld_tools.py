@@ -1,8 +1,8 @@
-"""Tools a story keeps for its rules: a narrator that goes by likeness alone does not get to see them.
+"""Tools that a story keeps for its rules, hidden from other narrators.
 
-A rule says when a deed can be done and what is told of it. A narrator that leads from meaning straight to a tool
-knows nothing of that: it would light a torch that burns already. A model is told more, and sees more; but the tool that
-carries out what rules say themselves writes any state, and what cannot be taken back is no model's guess either.
+A rule says when an action is possible and what is told of it. The local narrator knows only what a tool means: it would
+light a torch that burns already, so it sees no tool that a rule calls. A model sees those, but not the stage tool, as
+that writes any state, nor tools whose actions cannot be undone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from narratoria.play.story import Story
 
 
-class Reserved:
+class WithoutTools:
     """A narrator that plans without the tools named here."""
 
     def __init__(self, narrator: Narrator, tools: Collection[str]) -> None:
@@ -49,7 +49,7 @@ class Withheld:
 
     @classmethod
     def by(cls, story: Story, *, beside_rules: bool) -> Withheld:
-        """The stage always; a tool of final deeds only where rules are asked too, for nobody else could do them."""
+        """The stage tool; with rules in the chain, also the tools that only rules with final actions call."""
         if story.rules is None:
             return cls()
         kept = {story.rules.stage, *(story.rules.final_tools if beside_rules else ())}

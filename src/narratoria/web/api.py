@@ -29,7 +29,7 @@ from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import Games, NotFound
 from narratoria.web.openapi import BINARY, STREAM, Operation
 from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
-from narratoria.web.windows import MAX_STREAMS, Windows
+from narratoria.web.stream_limit import MAX_STREAMS, Windows
 
 MAX_BODY: Final = 1024 * 1024
 MAX_IMPORT: Final = 1024**3
@@ -113,14 +113,14 @@ class Api:
     async def preview_undo(self, request: HttpRequest) -> Response:
         given = request.query_params.get("to")
         turn = None if given is None else _number("to", given)
-        seat = await self.games.idle(_id(request))
-        return _json(await moves.preview_undo(seat, turn, imported=_flag(request, "imported")))
+        opened = await self.games.idle(_id(request))
+        return _json(await moves.preview_undo(opened, turn, imported=_flag(request, "imported")))
 
     async def undo(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Undo, documents.Undo())
-        seat = await self.games.idle(_id(request))
+        opened = await self.games.idle(_id(request))
         return _json(
-            moves.told(await moves.undo(seat, asked.to, imported=asked.imported), seat.game.registry)
+            moves.told(await moves.undo(opened, asked.to, imported=asked.imported), opened.game.registry)
         )
 
     async def redo(self, request: HttpRequest) -> Response:
@@ -151,13 +151,13 @@ class Api:
         name = request.query_params.get("checkpoint")
         if name is None:
             raise BadRequest("name the checkpoint, as in ?checkpoint=before%20the%20door")
-        seat = await self.games.idle(_id(request))
-        return _json(await moves.preview_restore(seat, name, imported=_flag(request, "imported")))
+        opened = await self.games.idle(_id(request))
+        return _json(await moves.preview_restore(opened, name, imported=_flag(request, "imported")))
 
     async def restore(self, request: HttpRequest) -> Response:
         asked = await _body(request, documents.Restore)
-        seat = await self.games.idle(_id(request))
-        return _json(await moves.restore(seat, asked.checkpoint, imported=asked.imported))
+        opened = await self.games.idle(_id(request))
+        return _json(await moves.restore(opened, asked.checkpoint, imported=asked.imported))
 
     # --- looking -------------------------------------------------------------------------------------------
 
@@ -181,13 +181,13 @@ class Api:
         return _json(await self.games.tools(_id(request)))
 
     async def events(self, request: HttpRequest) -> Response:
-        seat = await self.games.open(_id(request))
+        opened = await self.games.open(_id(request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after")
         after = None if seen is None else _number("after", seen)
         given = request.query_params.get("turns")
         turns = None if given is None else max(1, _number("turns", given))
         known: SignIn = request.scope[SIGN_IN]
-        return _EventStream(self._watch(seat.feed, after, turns, request.query_params, known))
+        return _EventStream(self._watch(opened.feed, after, turns, request.query_params, known))
 
     async def _watch(
         self, feed: Feed, after: int | None, turns: int | None, asked: Mapping[str, str], known: SignIn
@@ -195,7 +195,7 @@ class Api:
         viewer = Viewer(feed.seq)
         known.on_end.add(viewer.leave)  # signed out, here or in another window
         try:
-            with self._windows.seat(asked.get("browser")) as lasting:
+            with self._windows.opened(asked.get("browser")) as lasting:
                 once = "once" in asked or not lasting
                 async for chunk in feed.follow(after, turns, once=once, viewer=viewer):
                     if known.ended:

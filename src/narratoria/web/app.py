@@ -20,8 +20,8 @@ from narratoria.web.games import Games
 from narratoria.web.refusals import explain_route
 from narratoria.web.sign_ins import SignIns
 from narratoria.web.static_files import StaticFiles
+from narratoria.web.stream_limit import MAX_STREAMS
 from narratoria.web.tracing import Tracing
-from narratoria.web.windows import MAX_STREAMS
 
 
 def create_app(

@@ -19,8 +19,8 @@ import msgspec
 
 from narratoria.events import CallEmitted, Log, Narration, NarrationDelta, TurnCommitted
 from narratoria.session import Record
-from narratoria.web.narration_html import TOLD, Key, Telling, dress, tells
-from narratoria.web.turn_pages import Past, Window
+from narratoria.web.narration_html import TOLD, Key, UnfinishedNarrations, dress, tells
+from narratoria.web.turn_pages import PastRecords, Window
 
 GATHER_SECONDS: Final = 0.03
 # Writing to a socket is what costs: many viewers are served less often.
@@ -103,7 +103,7 @@ class Feed:
     full = False  # a viewer never asks a tool to pause
 
     def __init__(
-        self, past: Past | None = None, seq: int = 0, *, keep_alive: float = KEEP_ALIVE_SECONDS
+        self, past: PastRecords | None = None, seq: int = 0, *, keep_alive: float = KEEP_ALIVE_SECONDS
     ) -> None:
         self._past = past
         self._keep_alive = keep_alive
@@ -111,7 +111,7 @@ class Feed:
         self._gathered: list[Record] = []
         self._batches: deque[Batch] = deque()
         self._rendering: asyncio.Future[bytes] | None = None
-        self._telling = Telling()
+        self._telling = UnfinishedNarrations()
         self._shown: dict[Key, list[str]] = {}  # of the narrations under way, what all viewers have
         self._timer: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None

@@ -9,7 +9,7 @@ from narratoria.errors import JournalError, NarratoriaError
 from narratoria.play import history
 from narratoria.run.registry import ToolRegistry
 from narratoria.web.documents import CheckpointCard, Restored, Undone, UndoPreview
-from narratoria.web.open_game import Seat
+from narratoria.web.open_game import OpenGame
 from narratoria.web.undo_report import in_words
 
 
@@ -29,25 +29,27 @@ def refusing() -> Iterator[None]:
         raise Refused(str(error)) from None
 
 
-async def preview_undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> UndoPreview:
+async def preview_undo(opened: OpenGame, to: int | None = None, *, imported: bool = False) -> UndoPreview:
     """Return what taking back the newest turn, or `to` and every later one, would do."""
-    await seat.game.equipped()
-    registry = seat.game.registry
+    await opened.game.equipped()
+    registry = opened.game.registry
     with refusing():
         if to is None:
-            return _preview([await history.preview_undo(seat.journal, registry, imported=imported)], registry)
+            return _preview(
+                [await history.preview_undo(opened.journal, registry, imported=imported)], registry
+            )
         return _preview(
-            await history.preview_undo_to(seat.journal, to, registry, imported=imported), registry
+            await history.preview_undo_to(opened.journal, to, registry, imported=imported), registry
         )
 
 
-async def undo(seat: Seat, to: int | None = None, *, imported: bool = False) -> list[history.Undone]:
+async def undo(opened: OpenGame, to: int | None = None, *, imported: bool = False) -> list[history.Undone]:
     """Take back the newest turn, or `to` and every later one; return each outcome, the newest first."""
-    await seat.game.equipped()
+    await opened.game.equipped()
     with refusing():
         if to is None:
-            return [await history.undo(seat.journal, seat.game.registry, imported=imported)]
-        return await history.undo_to(seat.journal, to, seat.game.registry, imported=imported)
+            return [await history.undo(opened.journal, opened.game.registry, imported=imported)]
+        return await history.undo_to(opened.journal, to, opened.game.registry, imported=imported)
 
 
 def told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
@@ -59,45 +61,45 @@ def told(undone: Sequence[history.Undone], registry: ToolRegistry) -> Undone:
     )
 
 
-async def redo(seat: Seat, to: int | None = None) -> list[int]:
+async def redo(opened: OpenGame, to: int | None = None) -> list[int]:
     """Bring back the turn undone last, or all up to `to`; return their numbers, the oldest first."""
     with refusing():
         if to is None:
-            return [await history.redo(seat.journal)]
-        return await history.redo_to(seat.journal, to)
+            return [await history.redo(opened.journal)]
+        return await history.redo_to(opened.journal, to)
 
 
 # --- checkpoints -------------------------------------------------------------------------------------------
 
 
-def checkpoints(seat: Seat) -> list[CheckpointCard]:
+def checkpoints(opened: OpenGame) -> list[CheckpointCard]:
     """Return the checkpoints in the order of their turns."""
-    marked = sorted(seat.journal.timeline.checkpoints.items(), key=lambda one: one[1])
+    marked = sorted(opened.journal.timeline.checkpoints.items(), key=lambda one: one[1])
     return [CheckpointCard(name=name, turn=turn) for name, turn in marked]
 
 
-async def mark(seat: Seat, name: str) -> CheckpointCard:
+async def mark(opened: OpenGame, name: str) -> CheckpointCard:
     with refusing():
-        return CheckpointCard(name=name, turn=await history.checkpoint(seat.journal, name))
+        return CheckpointCard(name=name, turn=await history.checkpoint(opened.journal, name))
 
 
-async def preview_restore(seat: Seat, name: str, *, imported: bool = False) -> UndoPreview:
-    _turn_of(seat, name)
-    await seat.game.equipped()
-    registry = seat.game.registry
+async def preview_restore(opened: OpenGame, name: str, *, imported: bool = False) -> UndoPreview:
+    _turn_of(opened, name)
+    await opened.game.equipped()
+    registry = opened.game.registry
     with refusing():
         return _preview(
-            await history.preview_return(seat.journal, name, registry, imported=imported), registry
+            await history.preview_return(opened.journal, name, registry, imported=imported), registry
         )
 
 
-async def restore(seat: Seat, name: str, *, imported: bool = False) -> Restored:
+async def restore(opened: OpenGame, name: str, *, imported: bool = False) -> Restored:
     """Take back every turn after the checkpoint; none if the story is already there."""
-    turn = _turn_of(seat, name)
-    await seat.game.equipped()
-    registry = seat.game.registry
+    turn = _turn_of(opened, name)
+    await opened.game.equipped()
+    registry = opened.game.registry
     with refusing():
-        undone = await history.return_to(seat.journal, name, registry, imported=imported)
+        undone = await history.return_to(opened.journal, name, registry, imported=imported)
     return Restored(
         turn=turn,
         turns=[one.turn for one in undone],
@@ -106,10 +108,10 @@ async def restore(seat: Seat, name: str, *, imported: bool = False) -> Restored:
     )
 
 
-def _turn_of(seat: Seat, name: str) -> int:
-    turn = seat.journal.timeline.checkpoints.get(name)
+def _turn_of(opened: OpenGame, name: str) -> int:
+    turn = opened.journal.timeline.checkpoints.get(name)
     if turn is None:
-        known = ", ".join(repr(one.name) for one in checkpoints(seat)) or "none yet"
+        known = ", ".join(repr(one.name) for one in checkpoints(opened)) or "none yet"
         raise NoCheckpoint(f"there is no checkpoint {name!r}; there are: {known}")
     return turn
 

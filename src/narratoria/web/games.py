@@ -33,8 +33,8 @@ from narratoria.web.documents import (
 from narratoria.web.feed import Feed
 from narratoria.web.game_moves import Refused, refusing, undo
 from narratoria.web.library import Shelf, title_of
-from narratoria.web.open_game import Seat
-from narratoria.web.turn_pages import JournalPast
+from narratoria.web.open_game import OpenGame
+from narratoria.web.turn_pages import JournalRecords
 
 if TYPE_CHECKING:
     from narratoria.store.journal import Journal
@@ -68,7 +68,7 @@ class Games:
         self._patience = patience
         self._servers = servers  # MCP servers that every game gets
         self._skills = tuple(skills)  # folders of skills that every game gets
-        self._seats: dict[str, Seat] = {}
+        self._open_games: dict[str, OpenGame] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
         self._ending = threading.Event()  # asked by threads that nobody can cancel
@@ -84,7 +84,7 @@ class Games:
         self.begin_end()
         await self._let_turns_end()
         left = await asyncio.gather(
-            *[self._interrupt(seat) for seat in self._seats.values()], return_exceptions=True
+            *[self._interrupt(opened) for opened in self._open_games.values()], return_exceptions=True
         )
         await self._tasks.__aexit__(kind, error, trace)
         for failure in left:
@@ -93,28 +93,28 @@ class Games:
 
     async def _let_turns_end(self) -> None:
         """Wait for running turns for a moment: most end by then, and need not be resumed."""
-        turns = [seat.turn for seat in self._seats.values() if seat.turn is not None]
+        turns = [opened.turn for opened in self._open_games.values() if opened.turn is not None]
         if turns:
             await asyncio.wait(turns, timeout=GRACE_SECONDS)
 
-    async def _interrupt(self, seat: Seat) -> None:
+    async def _interrupt(self, opened: OpenGame) -> None:
         """Leave a running turn as a crash would: it is finished when the session is opened next.
 
         The journal is closed first. Later records of the cancelled turn are dropped, so that the end of the server is
         never recorded as the player's own Cancel.
         """
         try:
-            await seat.journal.close()
+            await opened.journal.close()
         finally:
-            if seat.turn is not None:
-                seat.turn.cancel()
-            await seat.game.close()
+            if opened.turn is not None:
+                opened.turn.cancel()
+            await opened.game.close()
 
     def begin_end(self) -> None:
         """Disconnect every viewer, and give up imports and exports that run; a page reconnects by itself."""
         self._ending.set()
-        for seat in self._seats.values():
-            seat.feed.close()
+        for opened in self._open_games.values():
+            opened.feed.close()
 
     # --- saved sessions ------------------------------------------------------------------------------------
 
@@ -130,8 +130,8 @@ class Games:
         return await self._card(await asyncio.to_thread(self._meta, session_id))
 
     async def _card(self, meta: SessionMeta) -> SessionCard:
-        seat = self._seats.get(meta.id)
-        return await asyncio.to_thread(self.shelf.card, meta, seat.session if seat else None)
+        opened = self._open_games.get(meta.id)
+        return await asyncio.to_thread(self.shelf.card, meta, opened.session if opened else None)
 
     def _meta(self, session_id: str) -> SessionMeta:
         try:
@@ -149,23 +149,23 @@ class Games:
         journal = await asyncio.to_thread(
             self.store.create, session, story=story.id, title=story.title, folder=folder_of(story)
         )
-        seat = self._seat(game, journal)
-        seat.game.begin()
+        opened = self._open_game(game, journal)
+        opened.game.begin()
         await journal.commit_turn()
         return session.id
 
-    async def open(self, session_id: str) -> Seat:
-        """Return the seat of a session, restored from its journal if it is not open yet."""
+    async def open(self, session_id: str) -> OpenGame:
+        """Return the open game of a session, restored from its journal if it is not open yet."""
         async with self._opening.setdefault(session_id, asyncio.Lock()):
-            seat = self._seats.get(session_id)
-            if seat is None:
+            opened = self._open_games.get(session_id)
+            if opened is None:
                 meta = await asyncio.to_thread(self._meta, session_id)
                 story = await asyncio.to_thread(self.shelf.story_of, meta)
                 journal = await asyncio.to_thread(self.store.open, session_id)
-                seat = self._seat(self._game(story, journal.session), journal)
-                seat.restore()
-                self._start(seat, seat.game.resume())
-            return seat
+                opened = self._open_game(self._game(story, journal.session), journal)
+                opened.restore()
+                self._start(opened, opened.game.resume())
+            return opened
 
     async def first_look(self, session_id: str) -> bytes | None:
         """Return the first data of a page, as JSON; None if that would keep the page empty for too long."""
@@ -175,14 +175,14 @@ class Games:
 
     async def _look(self, session_id: str) -> bytes | None:
         try:
-            seat = await self.open(session_id)
+            opened = await self.open(session_id)
             meta = await asyncio.to_thread(self._meta, session_id)
         except NarratoriaError:  # the page asks again, and says why it cannot be opened
             return None
-        past = (await seat.feed.so_far(FIRST_TURNS)).body
+        past = (await opened.feed.so_far(FIRST_TURNS)).body
         if len(past) > MOST_BYTES_AT_FIRST:
             return None
-        story = seat.game.story
+        story = opened.game.story
         return msgspec.json.encode(
             {"title": title_of(meta, story), "language": story.language, "past": msgspec.Raw(past)}
         )
@@ -190,23 +190,23 @@ class Games:
     def _game(self, story: Story, session: Session) -> Game:
         return Game(story, session, narrators=self._narrators, servers=self._servers, skills=self._skills)
 
-    def _seat(self, game: Game, journal: Journal) -> Seat:
+    def _open_game(self, game: Game, journal: Journal) -> OpenGame:
         session = game.session
-        past = JournalPast(self.store, session.id, journal.timeline)
-        seat = Seat(game, journal, Feed(past, session.seq), self._narrators)
-        journal.attach(seat.feed)  # not to the session: a viewer never knows more than a restarted server
-        self._seats[session.id] = seat
-        return seat
+        past = JournalRecords(self.store, session.id, journal.timeline)
+        opened = OpenGame(game, journal, Feed(past, session.seq), self._narrators)
+        journal.attach(opened.feed)  # not to the session: a viewer never knows more than a restarted server
+        self._open_games[session.id] = opened
+        return opened
 
     async def _leave(self, session_id: str) -> None:
-        seat = self._seats.pop(session_id, None)
-        if seat is None:
+        opened = self._open_games.pop(session_id, None)
+        if opened is None:
             return
-        seat.game.cancel()
-        async with seat.session.turn_lock:
-            seat.feed.close()
-            await seat.journal.close()
-            await seat.game.close()
+        opened.game.cancel()
+        async with opened.session.turn_lock:
+            opened.feed.close()
+            await opened.journal.close()
+            await opened.game.close()
 
     async def delete(self, session_id: str) -> None:
         """Delete a session. Requests for it meanwhile wait, and get "not found"."""
@@ -228,10 +228,10 @@ class Games:
             turn = (await self.open(session_id)).journal.timeline.before(before)
             if turn is None:
                 raise Refused(f"there is nothing before turn {before} to branch from; begin the story again")
-        seat = self._seats.get(session_id) if turn is not None else await self.open(session_id)
-        if seat is not None:
-            await seat.journal.flush()
-            turn = seat.journal.timeline.last if turn is None else turn
+        opened = self._open_games.get(session_id) if turn is not None else await self.open(session_id)
+        if opened is not None:
+            await opened.journal.flush()
+            turn = opened.journal.timeline.last if turn is None else turn
         if turn is None:
             raise Refused("there is no turn to branch from yet")
         title = branch_title((await self.card(session_id)).title, turn)
@@ -242,9 +242,9 @@ class Games:
     async def export(self, session_id: str) -> BinaryIO:
         """Return the session as one file, rewound to its beginning."""
         await asyncio.to_thread(self._meta, session_id)
-        seat = self._seats.get(session_id)
-        if seat is not None:
-            await seat.journal.flush()
+        opened = self._open_games.get(session_id)
+        if opened is not None:
+            await opened.journal.flush()
         file = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
         try:
             await asyncio.to_thread(
@@ -271,37 +271,37 @@ class Games:
 
     async def prompt(self, session_id: str, text: str, origin: Origin) -> int:
         """Begin a turn and return its number; its events are on the stream."""
-        seat = await self.idle(session_id)
-        return self._begin(seat, text, origin)
+        opened = await self.idle(session_id)
+        return self._begin(opened, text, origin)
 
     async def retry(self, session_id: str, text: str | None, to: int | None = None) -> int:
         """Take the turn `to`, or the newest, again, with the same prompt or another."""
         undone = await undo(await self.idle(session_id), to)
         return self._begin(await self.idle(session_id), text or undone[-1].prompt, "retry")
 
-    async def idle(self, session_id: str) -> Seat:
-        """Return the seat of a session in which no turn runs; refuse it while one does."""
-        seat = await self.open(session_id)
-        if seat.game.busy or seat.session.turn_lock.locked():
+    async def idle(self, session_id: str) -> OpenGame:
+        """Return the open game of a session in which no turn runs; refuse it while one does."""
+        opened = await self.open(session_id)
+        if opened.game.busy or opened.session.turn_lock.locked():
             raise SessionBusy("a turn is running; wait for its end, or cancel it")
-        return seat
+        return opened
 
-    def _begin(self, seat: Seat, text: str, origin: Origin) -> int:
-        self._start(seat, seat.game.prompt(text, origin=origin))
-        return seat.session.turn_count + 1
+    def _begin(self, opened: OpenGame, text: str, origin: Origin) -> int:
+        self._start(opened, opened.game.prompt(text, origin=origin))
+        return opened.session.turn_count + 1
 
-    def _start(self, seat: Seat, turn: Awaitable[object]) -> None:
-        seat.turn = self._tasks.create_task(self._play(seat, turn))
+    def _start(self, opened: OpenGame, turn: Awaitable[object]) -> None:
+        opened.turn = self._tasks.create_task(self._play(opened, turn))
 
-    async def _play(self, seat: Seat, turn: Awaitable[object]) -> None:
+    async def _play(self, opened: OpenGame, turn: Awaitable[object]) -> None:
         try:
             await turn
         except NarratoriaError as error:
-            seat.session.notice(Notice(level="error", message=str(error)))
+            opened.session.notice(Notice(level="error", message=str(error)))
 
     async def cancel(self, session_id: str) -> bool:
-        seat = await self.open(session_id)
-        return seat.game.cancel()
+        opened = await self.open(session_id)
+        return opened.game.cancel()
 
     async def tools(self, session_id: str) -> list[ToolName]:
         registry = (await self.open(session_id)).game.registry
@@ -316,6 +316,6 @@ class Games:
         return (await self.open(session_id)).settings()
 
     async def change_settings(self, session_id: str, change: SettingsChange) -> Settings:
-        seat = await self.open(session_id)
-        await seat.change(change)
-        return seat.settings()
+        opened = await self.open(session_id)
+        await opened.change(change)
+        return opened.settings()

@@ -34,7 +34,7 @@ class FeedRecord(Record, frozen=True, omit_defaults=True):
     prose: Prose | None = None
 
 
-class Telling:
+class UnfinishedNarrations:
     """The unfinished narrations of one session, as far as they have been written."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ SETTINGS_KEY: Final = "player settings"
 
 
 @dataclass(slots=True)
-class Seat:
+class OpenGame:
     """One writer and any number of viewers of a game."""
 
     game: Game

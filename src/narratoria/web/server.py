@@ -23,9 +23,9 @@ from narratoria.store.default_store import default_store
 from narratoria.store.store import Store, data_home
 from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
+from narratoria.web.browser_launch import clear_signposts, has_display, open_browser, signpost
 from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Limits
 from narratoria.web.games import Games
-from narratoria.web.opening import clear_signposts, has_display, open_browser, signpost
 from narratoria.web.repeated_records import keep_short
 from narratoria.web.sign_ins import SignIns
 

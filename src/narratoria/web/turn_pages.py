@@ -22,7 +22,7 @@ class Window(NamedTuple):
     earlier: int = 0
 
 
-class Past(Protocol):
+class PastRecords(Protocol):
     def read(self, after: int, before: int) -> Iterable[Record]:
         """Yield the records after the first number and before the second."""
         ...
@@ -32,7 +32,7 @@ class Past(Protocol):
         ...
 
 
-class JournalPast:
+class JournalRecords:
     """The past of one session, from its journal."""
 
     def __init__(self, store: Store, session_id: str, timeline: Timeline) -> None:

@@ -43,9 +43,9 @@ class GradualVectors:
         return self._vectors[places]
 
     def make_all(self, first: Iterable[str] = ()) -> None:
-        """Make what is missing, in portions; stand back while somebody waits for another.
+        """Make the missing vectors in portions, and pause while a prompt waits for one.
 
-        Those of like length go together, for little padding. A program that ends early has kept what was made.
+        Texts of like length go together, for little padding. What was made is kept if the program ends early.
         """
         early = {self._places[text] for text in first}
         order = sorted(range(len(self._texts)), key=lambda at: (at not in early, len(self._texts[at])))

@@ -191,7 +191,7 @@ class EntityFinder:
                     self._by_stem.setdefault(word, []).append(entity)
 
     def kinds(self) -> dict[str, tuple[str, ...]]:
-        """The things of each kind: by what they are called, and by what they are kept under."""
+        """The things of each kind; a kind is a noun they share or the key of the state that holds them."""
         found: dict[str, dict[str, None]] = {}
         for entity in self.entities:
             if entity.firm or entity.kind:

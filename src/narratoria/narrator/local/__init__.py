@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from narratoria.narrator.embedding.loading import load_embedder, missing_packages
-from narratoria.narrator.withheld_tools import Reserved
+from narratoria.narrator.withheld_tools import WithoutTools
 
 if TYPE_CHECKING:
     from narratoria.narrator.protocol import Narrator
@@ -21,9 +21,9 @@ def missing(story: Story, environment: Mapping[str, str]) -> str:
 def make(cast: Cast) -> Narrator:
     """The narrator without the tools kept for rules; behind rules it does what they leave of a prompt."""
     from narratoria.narrator.local.local_narrator import LocalNarrator  # needs the extra `local`
-    from narratoria.narrator.shared_prompt import Continuing
+    from narratoria.narrator.shared_prompt import BehindRules
 
     narrator: Narrator = LocalNarrator(load_embedder()[1])
     if cast.reads_rules and cast.story.reserved_tools:
-        narrator = Reserved(narrator, cast.story.reserved_tools)
-    return Continuing(narrator, cast.story.scripted_narrator()) if "rules" in cast.in_front else narrator
+        narrator = WithoutTools(narrator, cast.story.reserved_tools)
+    return BehindRules(narrator, cast.story.scripted_narrator()) if "rules" in cast.in_front else narrator

@@ -10,8 +10,8 @@ from typing import Final
 from narratoria.narrator.embedding.minilm import Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.english.mood import Mood
+from narratoria.narrator.english.opposites import undoes
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import families, families_of, says_enough
 from narratoria.narrator.english.words import HARMFUL, split_name, stem, stem_set
 from narratoria.narrator.local.clause_features import (

@@ -1,4 +1,4 @@
-"""Meaning over a story's own rules: what the player says in other words becomes what the author foresaw.
+"""The paraphrase narrator: finds the rule of a story that a prompt means in other words.
 
 A clause that fits no rule by its words is compared, by sentence embeddings, with phrases that do. The nearest is
 given to the rules in its place, so a story's conditions, cases and gates hold however the wish was worded. What
@@ -20,7 +20,7 @@ from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.local.suggestions import Reminder
 from narratoria.narrator.paraphrase.rule_meanings import Meanings
 from narratoria.narrator.paraphrase.rule_phrases import readable
-from narratoria.narrator.paraphrase.rule_search import Thought, Understanding
+from narratoria.narrator.paraphrase.rule_search import RuleSearch, Understanding
 from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
 from narratoria.narrator.rules.patterns import MAX_PROMPT
 from narratoria.narrator.rules.rule_file import Rule
@@ -77,7 +77,7 @@ class ParaphraseNarrator:
 
     def understand(self, request: NarratorRequest) -> Understanding:
         request = replace(request, prompt=corrected(request.prompt[:MAX_PROMPT]))
-        return Thought(self.scripted, self.meanings, request).understanding()
+        return RuleSearch(self.scripted, self.meanings, request).understanding()
 
     @property
     def meanings(self) -> Meanings:
@@ -129,7 +129,7 @@ class ParaphraseNarrator:
     def _phrase_for(
         self, rule: Rule, request: NarratorRequest, state: Mapping[str, Any], *, offered: bool = False
     ) -> str | None:
-        """The plainest words that make the rule do its deed now; of an offer, nothing that ends the story."""
+        """The plainest words that make the rule act now; of an offer, nothing that ends the story."""
         for phrase in self.meanings.phrases_of(rule.id):
             if "{" in phrase or " " not in phrase:
                 continue

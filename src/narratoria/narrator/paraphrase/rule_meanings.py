@@ -13,8 +13,8 @@ from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.english.clauses import Clause, tokenize
 from narratoria.narrator.english.named_things import EntityFinder
+from narratoria.narrator.english.opposites import undoes
 from narratoria.narrator.english.phrases import read
-from narratoria.narrator.english.undoing import undoes
 from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known
 from narratoria.narrator.english.words import STOPWORDS, stem
 from narratoria.narrator.paraphrase.rule_phrases import phrases
@@ -53,7 +53,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A clause, ready to be compared: its words, their vector, and the vector of the deed without its things."""
+    """A clause, ready to be compared: its words, their vector, and the vector of the action without its things."""
 
     text: str
     vector: Vectors
@@ -81,8 +81,8 @@ class Said:
 class Meanings:
     """The phrases of a story's rules, embedded when a prompt is first compared with them.
 
-    A prompt is compared with those rules only that may answer it: some of their cases fit the state, and their deed
-    is not plainly another. What it is taken for does not hang on how many phrases are embedded yet.
+    A prompt is compared with those rules only that may answer it: some of their cases fit the state, and their action
+    is not plainly another. The answer is the same whether few or all phrases are embedded yet.
     """
 
     def __init__(self, rules: Rules, embedder: Embedder) -> None:
@@ -96,7 +96,7 @@ class Meanings:
         owners = _owners(rules.rules)
         self.phrases = list(owners)
         self._owners = [frozenset(of) for of in owners.values()]
-        # A deed is the rule's, whichever of its things it was paired with when the phrases were made.
+        # An action is the rule's, whichever of its things it was paired with when the phrases were made.
         self._rows = {
             name: [at for at, of in enumerate(self._owners) if name in of]
             for name in dict.fromkeys(name for of in self._owners for name in of)
@@ -183,7 +183,7 @@ class Meanings:
         return sorted(found, key=lambda meaning: -meaning.score)[:count]
 
     def score(self, said: Said, phrase: str, vectors: Sequence[Vectors]) -> float:
-        """The same for a phrase that is not of the rules: `vectors` are its own and its deed's."""
+        """The same for a phrase that is not of the rules: `vectors` are its own and its action's."""
         like = float(vectors[0] @ said.vector) + _SAME_DEED * float(vectors[1] @ said.deed)
         return like + _in_common(said.stems, stems(phrase))
 
@@ -239,7 +239,7 @@ def _owners(rules: Sequence[Rule]) -> dict[str, list[str]]:
 
 
 def deed(text: str) -> str:
-    """A phrase without its things: "pour into". A placeholder for them would make all deeds look alike."""
+    """A phrase without its things: "pour into". A placeholder for them would make all actions look alike."""
     words = read(Clause(tuple(tokenize(text))), _NO_THINGS).masked.split()
     return " ".join(word for word in words if word not in ("it", SOMETHING)) or text
 

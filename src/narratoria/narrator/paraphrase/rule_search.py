@@ -39,7 +39,7 @@ from narratoria.state import plain
 
 # Chosen on evals/paraphrases/development.jsonl; a score is at most 1.6, likeness of meaning at most 1 of it.
 TO_TELL: Final = 0.65  # what a rule must score to be told,
-TO_ACT: Final = 0.8  # and what to be done: a wrong deed is worse than a wrong word
+TO_ACT: Final = 0.8  # and what to be done: a wrong action is worse than a wrong word
 MARGIN: Final = 0.01  # between the best rule and the next; below it nobody can tell which was meant
 STRANGER: Final = 0.32  # how much nearer than an everyday request that no rule is for
 _OFFERED: Final = 0.04  # what the page offers just now is a little likelier to be meant,
@@ -67,14 +67,14 @@ class Understanding:
     """The actions found for each clause of a prompt, and the rest of the prompt."""
 
     actions: list[Action] = field(default_factory=list)
-    left_be: bool = False  # there was nothing but deeds that are ruled out
+    left_be: bool = False  # there was nothing but actions that are ruled out
     asked: bool = False  # there was nothing but questions
-    confirm: Action | None = None  # a deed that cannot be undone and was not asked for in plain words
+    confirm: Action | None = None  # an action that cannot be undone and was not asked for in plain words
     missed: list[str] = field(default_factory=list)  # orders that no rule could be found for
 
 
-class Thought:
-    """One prompt on its way to the rules."""
+class RuleSearch:
+    """The search for the rules that one prompt means."""
 
     def __init__(self, scripted: ScriptedNarrator, meanings: Meanings, request: NarratorRequest) -> None:
         self.scripted = scripted
@@ -137,7 +137,7 @@ class Thought:
         self.state = foresee(meant.action, self.state)
 
     def _sentences(self) -> Iterator[tuple[list[Token], Mood]]:
-        """The sentences of the prompt, typos mended, each with what it does with its deed."""
+        """The sentences of the prompt, typos mended, each with its mood: an order, a question, a prohibition."""
         mend = self._mender()
         told: list[tuple[list[Token], str]] = []
         tokens: list[Token] = []
@@ -322,7 +322,7 @@ def _is_aside(clause: Clause) -> bool:
 
 
 def _conjuncts(clause: Clause) -> list[Clause]:
-    """ "grab the oil and the rope" is two deeds with one verb."""
+    """ "grab the oil and the rope" is two actions with one verb."""
     words = [token.low for token in clause.tokens]
     joints = [at for at in range(1, len(words) - 1) if words[at] == "and" and words[at + 1] in DETERMINERS]
     for at in joints:

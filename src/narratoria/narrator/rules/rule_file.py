@@ -153,7 +153,7 @@ class Rules:
     stage: str = "stage"
     root: Path | None = None
     unavailable: Texts = OUT_OF_REACH  # for a rule that does not say it itself: a tool it needs has failed
-    confirm: Texts = CONFIRM  # before a deed of a careful rule that was asked for in other words
+    confirm: Texts = CONFIRM  # before an action of a careful rule that was asked for in other words
     unanswered: Texts = UNANSWERED  # to a question no rule answers
     undone: Texts = UNDONE  # of the {rest} of a prompt that was understood in part only
 
@@ -198,7 +198,7 @@ class Rules:
 
     @property
     def final_tools(self) -> set[str]:
-        """Tools that only deeds call which must never be somebody's guess."""
+        """Tools that are called only by actions that cannot be undone or need a confirmation."""
         final, other = set[str](), {call.tool for call in self.closing}
         for rule in self.rules:
             for case in rule.cases:

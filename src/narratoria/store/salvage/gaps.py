@@ -20,7 +20,7 @@ from narratoria.store.store import SessionMeta
 from narratoria.store.timeline import Timeline
 
 
-class Telling:
+class BridgedRecords:
     """The records of one session in order, with gaps and the snapshots that bridge them.
 
     Turns that a gap has cut are left out, so that no half of one is ever taken back. Turns behind a gap are kept even

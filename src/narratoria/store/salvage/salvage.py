@@ -14,7 +14,7 @@ from narratoria.errors import JournalError
 from narratoria.events import AssetStored, RecordsLost, TurnCommitted, TurnStarted
 from narratoria.session.session import Record
 from narratoria.store.file_lease import nobody_playing
-from narratoria.store.salvage.gaps import Telling, snapshots_of
+from narratoria.store.salvage.gaps import BridgedRecords, snapshots_of
 from narratoria.store.salvage.rows import DAMAGE, rebuild
 from narratoria.store.sqlite import NewerVersion, SqliteStore
 from narratoria.store.store import SessionMeta, TurnSpan
@@ -122,7 +122,7 @@ def _sound(copy: Path, path: Path) -> list[SavedSession] | None:
 def _looked_at(store: SqliteStore, meta: SessionMeta) -> SavedSession:
     """Return the readable part of a session without apparent damage; its tables must agree with its records."""
     records = list(store.read(meta.id))
-    told = Telling(meta, records, {})
+    told = BridgedRecords(meta, records, {})
     pictures = {one.event.hash for one in records if isinstance(one.event, AssetStored)}
     restored = store.restore(meta.id)
     if not pictures <= store.asset_hashes() or _turns(records) != {
@@ -169,17 +169,17 @@ def _copied(source: SqliteStore, target: SqliteStore, meta: SessionMeta) -> Save
     return SavedSession(meta.id, meta.title, 0, meta.last_seq)
 
 
-def _tellings(source: SqliteStore, meta: SessionMeta) -> Iterator[Telling]:
+def _tellings(source: SqliteStore, meta: SessionMeta) -> Iterator[BridgedRecords]:
     """Yield ways to rebuild a session, the most complete first. If a turn in a gap is taken back behind it, only a
     later snapshot will do.
     """
     records = list(source.read(meta.id))
-    plain = Telling(meta, records, {})
+    plain = BridgedRecords(meta, records, {})
     if plain.reached >= meta.last_seq:
         yield plain
     snapshots = snapshots_of(source, meta.id)
     for least in sorted(snapshots):
-        yield Telling(meta, records, {seq: one for seq, one in snapshots.items() if seq >= least})
+        yield BridgedRecords(meta, records, {seq: one for seq, one in snapshots.items() if seq >= least})
     if plain.reached < meta.last_seq:
         yield plain
 

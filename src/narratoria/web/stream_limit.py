@@ -25,7 +25,7 @@ class Windows:
         self._open: Counter[str | None] = Counter()
 
     @contextmanager
-    def seat(self, browser: str | None) -> Iterator[bool]:
+    def opened(self, browser: str | None) -> Iterator[bool]:
         """Tell if this request may be an endless stream, and count it while it lasts. A browser is one that
         identifies itself.
         """

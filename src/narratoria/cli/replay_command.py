@@ -14,7 +14,7 @@ from rich.padding import Padding
 
 from narratoria.cli import FAILED
 from narratoria.cli.completion import SESSION, STORY
-from narratoria.cli.environment import env_option
+from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, page, print_json, printable, styled
 from narratoria.cli.session_options import ask, counted, opened_store, yes_option
 from narratoria.events import SessionStarted
