@@ -9,7 +9,7 @@ import msgspec
 
 from narratoria.errors import INVALID_ARGUMENTS, PlanRejected
 from narratoria.narrator.invocation import readable
-from narratoria.play.skills import Skills
+from narratoria.play.disabled_skills import Skills
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
 from narratoria.run.plan_references import FROM, LITERAL
 

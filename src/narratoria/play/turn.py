@@ -41,10 +41,10 @@ from narratoria.narrator.protocol import (
     card,
     declaration_of,
 )
+from narratoria.play.disabled_skills import Skills
 from narratoria.play.earlier_plans import CallFailure, EarlierPlans
 from narratoria.play.last_resort import PlainNarrator, plain_list
 from narratoria.play.offering import ending_of, offer_after, same_words
-from narratoria.play.skills import Skills
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
 from narratoria.run.plan_executor import GENERATION_TIMEOUT, MAX_GENERATIONS, PlanExecutor
 from narratoria.run.registry import ToolRegistry
