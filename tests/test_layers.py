@@ -116,7 +116,9 @@ def private_reads(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             read.update(one.name for one in node.names)
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "hasattr"):
-            read.update(one.value for one in node.args[1:2] if isinstance(one, ast.Constant))
+            of_itself = ast.unparse(node.args[0]) in ("self", "cls")
+            names = {one.value for one in node.args[1:2] if isinstance(one, ast.Constant)}
+            (own if of_itself else read).update(names)
         elif isinstance(node, ast.Attribute):
             of_itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             (own if of_itself else read).add(node.attr)

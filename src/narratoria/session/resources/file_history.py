@@ -10,7 +10,7 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from narratoria.session.file_changes import DIRECTORY
 from narratoria.session.resources.host_folder import HostFolder, Stamp, stamp_of
@@ -25,12 +25,18 @@ class Kept(NamedTuple):
     mode: int
 
 
+class Writer(Protocol):
+    """An owner of changes: a filesystem, or a call's draft of one."""
+
+    writes: list[Write]
+
+
 class Write:
     """One owner's change to one path: the content before, and after (None: nothing) with its hash."""
 
     __slots__ = ("before", "digest", "left", "owner", "parts")
 
-    def __init__(self, owner: object, parts: Parts, before: Kept | None, left: Stamp | str | None) -> None:
+    def __init__(self, owner: Writer, parts: Parts, before: Kept | None, left: Stamp | str | None) -> None:
         self.owner = owner
         self.parts = parts
         self.before = before
@@ -46,7 +52,7 @@ class FileHistory:
         self.lock = threading.RLock()
         self._chains: dict[Parts, list[Write]] = {}
 
-    def begin(self, owner: object, parts: Parts, writes: list[Write]) -> Write:
+    def begin(self, owner: Writer, parts: Parts, writes: list[Write]) -> Write:
         """Record that `owner` is about to change `parts`; its entry is added to `writes` unless it is there."""
         chain = self._chains.setdefault(parts, [])
         if not chain or chain[-1].owner is not owner:
@@ -54,7 +60,7 @@ class FileHistory:
             writes.append(chain[-1])
         return chain[-1]
 
-    def hand_over(self, writes: Sequence[Write], owner: object, to: list[Write]) -> None:
+    def hand_over(self, writes: Sequence[Write], owner: Writer, to: list[Write]) -> None:
         """Hand the writes of a nested call to the enclosing call."""
         for write in writes:
             write.owner = owner
@@ -126,9 +132,9 @@ class FileHistory:
         depth = len(write.parts)
         for parts, chain in self._chains.items():
             if parts[:depth] == write.parts and len(parts) > depth and chain:
-                heir: Any = chain[-1].owner
+                heir = chain[-1].owner
                 write.owner = heir
-                heir._writes.insert(0, write)
+                heir.writes.insert(0, write)
                 self._chains[write.parts] = [write]
                 return None
         return f"the directory {'/'.join(write.parts)} was left: it holds what others wrote"

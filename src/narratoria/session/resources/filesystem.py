@@ -112,13 +112,13 @@ class _Texts:
 class HostFilesystem(_Texts):
     """The folder `root` of the host. Symbolic links are not followed, except in `root` itself."""
 
-    __slots__ = ("_folder", "_history", "_over", "_parent", "_writes")
+    __slots__ = ("_folder", "_history", "_over", "_parent", "writes")
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._folder = HostFolder(Path(root).resolve(strict=True))
         self._history = FileHistory(self._folder)
         self._parent: HostFilesystem | None = None
-        self._writes: list[Write] = []
+        self.writes: list[Write] = []
         self._over = False
 
     @property
@@ -209,12 +209,12 @@ class HostFilesystem(_Texts):
     def _begin(self, parts: tuple[str, ...]) -> Write:
         if self._over:  # a worker thread that outlived its timeout: nobody would take its writes back
             raise PathRefusedError(f"{'/'.join(parts)} is not changed: the call is over")
-        return self._history.begin(self, parts, self._writes)
+        return self._history.begin(self, parts, self.writes)
 
     def _end(self, write: Write) -> None:
         if self._parent is None:
             self._history.settle([write])
-            self._writes.clear()
+            self.writes.clear()
 
     def draft(self) -> HostFilesystem:
         """Return a draft: its changes are made real by `commit`."""
@@ -222,7 +222,7 @@ class HostFilesystem(_Texts):
         child._folder = self._folder
         child._history = self._history
         child._parent = self
-        child._writes = []
+        child.writes = []
         child._over = False
         return child
 
@@ -231,7 +231,7 @@ class HostFilesystem(_Texts):
         with self._history.lock:
             befores: dict[tuple[str, ...], Write] = {}
             lefts: dict[tuple[str, ...], str | None] = {}
-            for write in self._writes:
+            for write in self.writes:
                 if isinstance(write.left, str | None) or write.digest is not None:
                     befores.setdefault(write.parts, write)
                     lefts[write.parts] = write.left if isinstance(write.left, str | None) else write.digest
@@ -242,17 +242,17 @@ class HostFilesystem(_Texts):
     def commit(self) -> None:
         """Make the changes of the draft real."""
         with self._history.lock:
-            writes, self._writes = self._writes, []
+            writes, self.writes = self.writes, []
             self._over = self._parent is not None
             if self._parent is None or self._parent._parent is None:
                 self._history.settle(writes)
             else:
-                self._history.hand_over(writes, self._parent, self._parent._writes)
+                self._history.hand_over(writes, self._parent, self._parent.writes)
 
     def discard(self) -> Sequence[str]:
         """Drop the changes of the draft."""
         with self._history.lock:
-            writes, self._writes = self._writes, []
+            writes, self.writes = self.writes, []
             self._over = self._parent is not None
             return self._history.take_back(writes)
 
