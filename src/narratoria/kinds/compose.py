@@ -216,19 +216,7 @@ def conditional(
     The changes of the first tool of a branch not taken are dropped. With no match the `fallback` runs; without one
     the call fails with `NO_BRANCH_MATCHED`.
     """
-    taken: list[Branch] = []
-    for index, branch in enumerate(branches):
-        if not isinstance(branch, Branch):
-            raise ToolValidationError(f"conditional: branches[{index}]: write Branch(condition, tools)")
-        if not callable(branch.condition):
-            raise ToolValidationError(
-                f"conditional: branches[{index}].condition is not callable: {branch.condition!r}"
-            )
-        if isinstance(branch.tools, Tool):
-            raise ToolValidationError(f"conditional: branches[{index}].tools: expected a list of tools")
-        if listed := tuple(branch.tools):
-            taken.append(Branch(branch.condition, _some(listed, "conditional")))
-    branches = taken
+    branches = _checked_branches(branches)
     fallback = fallback if isinstance(fallback, Tool) else tuple(fallback or ())
     if fallback:
         fallback = _some(fallback, "conditional")
@@ -267,6 +255,23 @@ def conditional(
         _longest(chains),
         retry,
     )
+
+
+def _checked_branches(branches: Sequence[Branch]) -> list[Branch]:
+    """The branches that have tools; raise `ToolValidationError` for one that is none."""
+    checked: list[Branch] = []
+    for index, branch in enumerate(branches):
+        if not isinstance(branch, Branch):
+            raise ToolValidationError(f"conditional: branches[{index}]: write Branch(condition, tools)")
+        if not callable(branch.condition):
+            raise ToolValidationError(
+                f"conditional: branches[{index}].condition is not callable: {branch.condition!r}"
+            )
+        if isinstance(branch.tools, Tool):
+            raise ToolValidationError(f"conditional: branches[{index}].tools: expected a list of tools")
+        if listed := tuple(branch.tools):
+            checked.append(Branch(branch.condition, _some(listed, "conditional")))
+    return checked
 
 
 async def _in_order(

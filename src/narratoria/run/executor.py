@@ -218,6 +218,7 @@ class ToolExecutor:
         attempt: int,
     ) -> AnyResult | Coroutine[Any, Any, AnyResult]:
         """Run steps 5 to 7 once: a draft, the handler under its timeout, effects, and commit or discard."""
+        # One long function on purpose, as is `execute`: what the common call does not need is in `_rest`.
         root = session.root
         draft = Draft(session, root, session.depth + 1)
         if root.recording:

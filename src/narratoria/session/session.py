@@ -331,6 +331,23 @@ class Session:
 
     # --- committing ----------------------------------------------------------------------------------------
 
+    def _take_back(
+        self,
+        before: JsonObject,
+        inverse: Sequence[Change],
+        reduced: Sequence[tuple[type, tuple[Any, ...]]],
+        kept_assets: Sequence[int],
+    ) -> None:
+        """Take back the operations of a commit that could not be finished."""
+        revert(self.tree, before)
+        for change in reversed(inverse):
+            if not isinstance(change, SliceChange) or not reduced:
+                self.apply_change(change)
+        for slice_type, values in reversed(reduced):
+            self.slices.put(slice_type, values)
+        for seq in kept_assets:
+            self.asset_records.discard(seq)
+
     def complete(self, tool: str) -> None:
         """Count a committed call: its tool is completed."""
         # 004 `DependencyPrecondition`.
@@ -349,6 +366,7 @@ class Session:
         """Make a draft's operations part of the session: all of them, in order, or none. `completed` are the tools of
         the calls within it, `resources` their changes in resources.
         """
+        # One long function on purpose: every call commits here, and each function more would cost it.
         recording = bool(self._sinks)
         changes: list[int | Change] = []
         inverse: list[Change] = []
@@ -387,14 +405,7 @@ class Session:
                     else:
                         inverse.extend(reversed(self.apply_change(change)))
         except BaseException:
-            revert(self.tree, before)
-            for change in reversed(inverse):
-                if not isinstance(change, SliceChange) or not reduced:
-                    self.apply_change(change)
-            for slice_type, values in reversed(reduced):
-                self.slices.put(slice_type, values)
-            for seq in kept_assets:
-                self.asset_records.discard(seq)
+            self._take_back(before, inverse, reduced, kept_assets)
             raise
         self.completed_tools.update(completed)
         if recording and (changes or effects or completed or resources):

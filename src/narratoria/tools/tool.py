@@ -282,18 +282,22 @@ class Tool(Generic[P, R]):
         check_waits(f"tool {name!r}: retry: backoff", retry)
         self.params_type, self.result_type = self._types or _handler_types(handler)
         self.plain_result = plain_type(self.result_type)  # a value of this type needs no check
-        if parameters is not None:
-            self.parameters: Mapping[str, Any] = parameters
-            self.parse: Callable[[Mapping[str, Any]], Any] = schema.parser_for_schema(parameters, name=name)
-        else:
-            if self.params_type is Any:
-                raise ToolValidationError(
-                    f"tool {name!r}: annotate the handler's first parameter with a dataclass, "
-                    f"write Tool[Params, Result](…), or pass parameters=<JSON Schema>"
-                )
-            self.parameters = schema.schema_for(self.params_type, name=name)
-            self.parse = schema.parser_for(self.params_type, name=name)
+        self.parameters, self.parse = self._parameters(parameters)
         self._check_examples()
+
+    def _parameters(
+        self, given: Mapping[str, Any] | None
+    ) -> tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], Any]]:
+        """The JSON Schema of the params, given or made of their type, and the parser of arguments."""
+        if given is not None:
+            return given, schema.parser_for_schema(given, name=self.name)
+        if self.params_type is Any:
+            raise ToolValidationError(
+                f"tool {self.name!r}: annotate the handler's first parameter with a dataclass, "
+                f"write Tool[Params, Result](…), or pass parameters=<JSON Schema>"
+            )
+        made = schema.schema_for(self.params_type, name=self.name)
+        return made, schema.parser_for(self.params_type, name=self.name)
 
     def _check_examples(self) -> None:
         for index, example in enumerate(self.examples):

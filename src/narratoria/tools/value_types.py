@@ -116,11 +116,7 @@ def _misfit_of_parts(
     if _fields(origin):
         return _misfit_of_fields(value, origin, path, arguments)
     if issubclass(origin, tuple):
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return _first_misfit(((index, one, arguments[0]) for index, one in enumerate(value)), path)
-        if len(value) != len(arguments):
-            return path, f"a tuple of {len(value)}"
-        return _first_misfit(((index, one, arguments[index]) for index, one in enumerate(value)), path)
+        return _misfit_of_tuple(value, arguments, path)
     if issubclass(origin, Mapping) and len(arguments) == 2:
         of_key, of_value = arguments
         keys = _first_misfit(((key, key, of_key) for key in value), path)
@@ -131,6 +127,14 @@ def _misfit_of_parts(
             return None
         return _first_misfit(((index, one, item) for index, one in enumerate(value)), path)
     return None  # a generic class of the author's own
+
+
+def _misfit_of_tuple(value: tuple[Any, ...], arguments: tuple[Any, ...], path: str) -> tuple[str, str] | None:
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        return _first_misfit(((index, one, arguments[0]) for index, one in enumerate(value)), path)
+    if len(value) != len(arguments):
+        return path, f"a tuple of {len(value)}"
+    return _first_misfit(((index, one, arguments[index]) for index, one in enumerate(value)), path)
 
 
 def _misfit_of_fields(

@@ -4,43 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import unicodedata
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
-import msgspec
 from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
-from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
 from narratoria.events import PlanFinished, PlanMade
 from narratoria.store.portable import SUFFIX
-from narratoria.store.store import SessionUnknown
-from narratoria.strict_json import check_whole
 from narratoria.web import documents, openapi
 from narratoria.web import game_moves as moves
 from narratoria.web.access import SIGN_IN, signed_out
 from narratoria.web.asset_responses import asset_response
-from narratoria.web.cards import LONGEST_TITLE
-from narratoria.web.documents import Problem
 from narratoria.web.feed import Feed, Viewer
-from narratoria.web.game_moves import NoCheckpoint, Refused
 from narratoria.web.games import Games, NotFound
+from narratoria.web.json_responses import json_response
 from narratoria.web.openapi import BINARY, STREAM, Operation
+from narratoria.web.request_reading import BadRequest, body_of, flag, number, one_line, session_id
 from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
 
-MAX_BODY: Final = 1024 * 1024
 MAX_IMPORT: Final = 1024**3
 BLOCK: Final = 1 << 20
-MAX_DIGITS: Final = 15
-
-T = TypeVar("T", bound=documents.Request)
-
-
-class BadRequest(NarratoriaError):
-    """The body does not fit the operation."""
 
 
 class Api:
@@ -55,33 +41,33 @@ class Api:
     # --- library -------------------------------------------------------------------------------------------
 
     async def list_stories(self, request: HttpRequest) -> Response:
-        return _json(await self.games.shelf.cards())
+        return json_response(await self.games.shelf.cards())
 
     async def list_sessions(self, request: HttpRequest) -> Response:
-        return _json(await self.games.sessions())
+        return json_response(await self.games.sessions())
 
     async def create_session(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.NewSession)
-        return _json(documents.Made(id=await self.games.create(asked.story)), 201)
+        asked = await body_of(request, documents.NewSession)
+        return json_response(documents.Made(id=await self.games.create(asked.story)), 201)
 
     async def get_session(self, request: HttpRequest) -> Response:
-        return _json(await self.games.card(_id(request)))
+        return json_response(await self.games.card(session_id(request)))
 
     async def change_session(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.SessionChange)
+        asked = await body_of(request, documents.SessionChange)
         if asked.title is not None:
-            await self.games.rename(_id(request), _line("a title", asked.title))
+            await self.games.rename(session_id(request), one_line("a title", asked.title))
         if asked.settings is not None:
-            await self.games.change_settings(_id(request), asked.settings)
-        return _json(await self.games.card(_id(request)))
+            await self.games.change_settings(session_id(request), asked.settings)
+        return json_response(await self.games.card(session_id(request)))
 
     async def delete_session(self, request: HttpRequest) -> Response:
-        await self.games.delete(_id(request))
+        await self.games.delete(session_id(request))
         return Response(status_code=204)
 
     async def export_session(self, request: HttpRequest) -> Response:
-        file = await self.games.export(_id(request))
-        title = (await self.games.card(_id(request))).title
+        file = await self.games.export(session_id(request))
+        title = (await self.games.card(session_id(request))).title
         name = "".join(letter if letter.isalnum() else "-" for letter in title)[:60].strip("-") or "story"
         headers = {"Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}{SUFFIX}"}
         return StreamingResponse(_blocks(file), media_type=BINARY, headers=headers)
@@ -95,78 +81,79 @@ class Api:
                     raise BadRequest(f"the file has more than {MAX_IMPORT:,} bytes")
                 await asyncio.to_thread(file.write, chunk)
             file.seek(0)
-            return _json(documents.Made(id=await self.games.import_file(file)), 201)
+            return json_response(documents.Made(id=await self.games.import_file(file)), 201)
 
     # --- playing -------------------------------------------------------------------------------------------
 
     async def prompt(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.Prompt)
+        asked = await body_of(request, documents.Prompt)
         if not asked.prompt.strip():
             raise BadRequest("the prompt is empty; say what you do")
-        turn = await self.games.prompt(_id(request), asked.prompt, asked.origin)
-        return _json(documents.TurnNumber(turn=turn), 202)
+        turn = await self.games.prompt(session_id(request), asked.prompt, asked.origin)
+        return json_response(documents.TurnNumber(turn=turn), 202)
 
     async def cancel(self, request: HttpRequest) -> Response:
-        await self.games.cancel(_id(request))
+        await self.games.cancel(session_id(request))
         return Response(status_code=204)
 
     async def preview_undo(self, request: HttpRequest) -> Response:
         given = request.query_params.get("to")
-        turn = None if given is None else _number("to", given)
-        opened = await self.games.idle(_id(request))
-        return _json(await moves.preview_undo(opened, turn, imported=_flag(request, "imported")))
+        turn = None if given is None else number("to", given)
+        opened = await self.games.idle(session_id(request))
+        return json_response(await moves.preview_undo(opened, turn, imported=flag(request, "imported")))
 
     async def undo(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.Undo, documents.Undo())
-        opened = await self.games.idle(_id(request))
-        return _json(
+        asked = await body_of(request, documents.Undo, documents.Undo())
+        opened = await self.games.idle(session_id(request))
+        return json_response(
             moves.told(await moves.undo(opened, asked.to, imported=asked.imported), opened.game.registry)
         )
 
     async def redo(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.Redo, documents.Redo())
-        turns = await moves.redo(await self.games.idle(_id(request)), asked.to)
-        return _json(documents.Redone(turn=turns[-1], turns=turns))
+        asked = await body_of(request, documents.Redo, documents.Redo())
+        turns = await moves.redo(await self.games.idle(session_id(request)), asked.to)
+        return json_response(documents.Redone(turn=turns[-1], turns=turns))
 
     async def retry(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.Retry)
-        turn = await self.games.retry(_id(request), asked.prompt, asked.to)
-        return _json(documents.TurnNumber(turn=turn), 202)
+        asked = await body_of(request, documents.Retry)
+        turn = await self.games.retry(session_id(request), asked.prompt, asked.to)
+        return json_response(documents.TurnNumber(turn=turn), 202)
 
     async def branch(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.BranchPoint)
+        asked = await body_of(request, documents.BranchPoint)
         if asked.turn is not None and asked.before is not None:
             raise BadRequest("name the last turn to share, or the first not to, but not both")
-        return _json(documents.Made(id=await self.games.branch(_id(request), asked.turn, asked.before)), 201)
+        made = await self.games.branch(session_id(request), asked.turn, asked.before)
+        return json_response(documents.Made(id=made), 201)
 
     async def list_checkpoints(self, request: HttpRequest) -> Response:
-        return _json(moves.checkpoints(await self.games.open(_id(request))))
+        return json_response(moves.checkpoints(await self.games.open(session_id(request))))
 
     async def make_checkpoint(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.NewCheckpoint)
-        name = _line("the name of a checkpoint", asked.name)
-        return _json(await moves.mark(await self.games.idle(_id(request)), name), 201)
+        asked = await body_of(request, documents.NewCheckpoint)
+        name = one_line("the name of a checkpoint", asked.name)
+        return json_response(await moves.mark(await self.games.idle(session_id(request)), name), 201)
 
     async def preview_restore(self, request: HttpRequest) -> Response:
         name = request.query_params.get("checkpoint")
         if name is None:
             raise BadRequest("name the checkpoint, as in ?checkpoint=before%20the%20door")
-        opened = await self.games.idle(_id(request))
-        return _json(await moves.preview_restore(opened, name, imported=_flag(request, "imported")))
+        opened = await self.games.idle(session_id(request))
+        return json_response(await moves.preview_restore(opened, name, imported=flag(request, "imported")))
 
     async def restore(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.Restore)
-        opened = await self.games.idle(_id(request))
-        return _json(await moves.restore(opened, asked.checkpoint, imported=asked.imported))
+        asked = await body_of(request, documents.Restore)
+        opened = await self.games.idle(session_id(request))
+        return json_response(await moves.restore(opened, asked.checkpoint, imported=asked.imported))
 
     # --- looking -------------------------------------------------------------------------------------------
 
     async def state(self, request: HttpRequest) -> Response:
-        session = (await self.games.open(_id(request))).session
-        return _json(documents.StateNow(seq=session.seq, state=session.snapshot()))
+        session = (await self.games.open(session_id(request))).session
+        return json_response(documents.StateNow(seq=session.seq, state=session.snapshot()))
 
     async def plans(self, request: HttpRequest) -> Response:
-        feed = (await self.games.open(_id(request))).feed
+        feed = (await self.games.open(session_id(request))).feed
         ended: dict[str, PlanFinished] = {}
         made: list[tuple[int | None, PlanMade]] = []
         async for part in feed.read(0, feed.seq):
@@ -175,17 +162,19 @@ class Api:
                     made.append((record.turn, record.event))
                 elif isinstance(record.event, PlanFinished):
                     ended[record.event.plan] = record.event
-        return _json([_plan_entry(turn, event, ended.get(event.plan["requestId"])) for turn, event in made])
+        return json_response(
+            [_plan_entry(turn, event, ended.get(event.plan["requestId"])) for turn, event in made]
+        )
 
     async def tools(self, request: HttpRequest) -> Response:
-        return _json(await self.games.tools(_id(request)))
+        return json_response(await self.games.tools(session_id(request)))
 
     async def events(self, request: HttpRequest) -> Response:
-        opened = await self.games.open(_id(request))
+        opened = await self.games.open(session_id(request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after")
-        after = None if seen is None else _number("after", seen)
+        after = None if seen is None else number("after", seen)
         given = request.query_params.get("turns")
-        turns = None if given is None else max(1, _number("turns", given))
+        turns = None if given is None else max(1, number("turns", given))
         known: SignIn = request.scope[SIGN_IN]
         return _EventStream(self._watch(opened.feed, after, turns, request.query_params, known))
 
@@ -212,17 +201,17 @@ class Api:
         return asset_response(path)
 
     async def settings(self, request: HttpRequest) -> Response:
-        return _json(await self.games.settings(_id(request)))
+        return json_response(await self.games.settings(session_id(request)))
 
     async def change_settings(self, request: HttpRequest) -> Response:
-        asked = await _body(request, documents.SettingsChange)
-        return _json(await self.games.change_settings(_id(request), asked))
+        asked = await body_of(request, documents.SettingsChange)
+        return json_response(await self.games.change_settings(session_id(request), asked))
 
     # --- who is here ---------------------------------------------------------------------------------------
 
     async def make_token(self, request: HttpRequest) -> Response:
         token = documents.Token(token=self._sign_ins.new_token(), seconds=int(TOKEN_SECONDS))
-        return _json(token, 201)
+        return json_response(token, 201)
 
     async def sign_out(self, request: HttpRequest) -> Response:
         self._sign_ins.end(request.scope[SIGN_IN])
@@ -250,61 +239,6 @@ class _EventStream(StreamingResponse):
         )
 
 
-def _id(request: HttpRequest) -> str:
-    return str(request.path_params["id"])
-
-
-def _line(what: str, given: str) -> str:
-    """Return text as one readable line: a title stands on cards, in menus and in the names of files."""
-    seen = "".join(
-        " " if unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} else letter for letter in given
-    )
-    title = " ".join(seen.split())
-    if not title or len(title) > LONGEST_TITLE:
-        raise BadRequest(f"{what} has 1 to {LONGEST_TITLE} letters in one line; this one has {len(title):,}")
-    return title
-
-
-def _number(name: str, given: str) -> int:
-    if not given.isascii() or not given.isdecimal() or len(given) > MAX_DIGITS:
-        raise BadRequest(f"{name} must be a number such as 50, not {given[:40]!r}")
-    return int(given)
-
-
-def _flag(request: HttpRequest, name: str) -> bool:
-    given = request.query_params.get(name, "false")
-    if given not in ("true", "false"):
-        raise BadRequest(f"{name} must be true or false, not {given[:40]!r}")
-    return given == "true"
-
-
-async def _body(request: HttpRequest, kind: type[T], without: T | None = None) -> T:
-    """Return the body as `kind`, or `without` if it is missing and may be.
-
-    The content type is required: a form on another site cannot send JSON.
-    """
-    content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MAX_BODY:
-            raise BadRequest(f"the body has more than {MAX_BODY:,} bytes")
-    if without is not None and not content:
-        return without
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise BadRequest("send the body as JSON, with Content-Type: application/json")
-    try:
-        body = msgspec.json.decode(content, type=kind)
-        check_whole(bytes(content))
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadRequest(f"the body does not fit: {error}") from None
-    return body
-
-
-def _json(answer: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(answer), status, {"Cache-Control": "no-store"}, "application/json")
-
-
 def _plan_entry(turn: int | None, made: PlanMade, ended: PlanFinished | None) -> documents.PlanEntry:
     return documents.PlanEntry(
         turn=turn,
@@ -314,26 +248,6 @@ def _plan_entry(turn: int | None, made: PlanMade, ended: PlanFinished | None) ->
         success=ended.success if ended else None,
         failed=list(ended.failed) if ended else [],
     )
-
-
-_STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
-    BadRequest: (400, "bad_request"),
-    NotFound: (404, "not_found"),
-    SessionUnknown: (404, "not_found"),  # deleted while it was asked for
-    StoryInvalid: (404, "no_story"),
-    NoCheckpoint: (404, "no_checkpoint"),
-    SessionBusy: (409, "busy"),
-    Refused: (409, "refused"),
-    JournalError: (500, "journal"),
-}
-
-
-async def explain(request: HttpRequest, error: Exception) -> Response:
-    """Return our errors as documents; the message already says what to do."""
-    for kind, (status, name) in _STATUS.items():
-        if isinstance(error, kind):
-            return _json(Problem(error=name, message=str(error)), status)
-    return _json(Problem(error="refused", message=str(error)), 422)
 
 
 OPERATIONS: Final = (

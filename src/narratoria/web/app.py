@@ -15,8 +15,9 @@ from starlette.routing import Route
 
 from narratoria.errors import NarratoriaError
 from narratoria.web.access import Access, cookie_name
-from narratoria.web.api import OPERATIONS, Api, explain
+from narratoria.web.api import OPERATIONS, Api
 from narratoria.web.games import Games
+from narratoria.web.json_responses import explain
 from narratoria.web.refusals import explain_route
 from narratoria.web.sign_ins import SignIns
 from narratoria.web.static_files import StaticFiles

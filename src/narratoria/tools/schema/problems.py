@@ -252,25 +252,22 @@ class _Wording:
             for one in near[0]:
                 yield from self.explain(one)
             return
-        told = [list(dict.fromkeys(self._aside(branch))) for branch in near]
+        if near:
+            yield from self._none_of_several(here, len(branches), near)
+            return
         wrong = [one for branch in branches for one in branch if is_of_other_kind(one, path, tags)]
-        shared = [line for line in told[0] if all(line in lines for lines in told)] if told else []
+        yield _other_kinds(error, wrong, path)
+
+    def _none_of_several(
+        self, here: str, alternatives: int, near: list[list[jsonschema_rs.ValidationError]]
+    ) -> list[str]:
+        """Report what the alternatives of the value's shape have against it: what all of them say, or each its own."""
+        told = [list(dict.fromkeys(self._aside(branch))) for branch in near]
+        shared = [line for line in told[0] if all(line in lines for lines in told)]
         if shared:
-            yield from shared
-        elif near:
-            reasons = " / ".join(dict.fromkeys("; ".join(lines[:3]) for lines in told[:3]))
-            yield f"{here}: fits none of {len(branches)} alternatives: {reasons}"
-        elif tagging := by_path([one for one in wrong if one.kind.name != "type"]):
-            # the tag on which most alternatives differ
-            tagged = max(tagging, key=len)
-            known = [*dict.fromkeys(show(option) for one in tagged for option in tag_options(one, path))]
-            known[MAX_PROBLEMS:] = ["…"] if len(known) > MAX_PROBLEMS else []
-            here = show_path(tagged[0].instance_path)
-            yield f"{here}: expected one of {', '.join(known)}, got {show(tagged[0].instance)}"
-        else:
-            names = {name for one in wrong for name in getattr(one.kind, "types", ())}
-            expected = _either(sorted(_NAMES.get(name, name) for name in names))
-            yield f"{here}: expected {expected}, got {got}" if names else f"{here}: {_wording(error)}"
+            return shared
+        reasons = " / ".join(dict.fromkeys("; ".join(lines[:3]) for lines in told[:3]))
+        return [f"{here}: fits none of {alternatives} alternatives: {reasons}"]
 
     def _aside(self, branch: list[jsonschema_rs.ValidationError]) -> Iterator[str]:
         """Report an alternative that may not be the one that was meant."""
@@ -354,3 +351,21 @@ def types_of(node: Any) -> set[str]:
 
 def _either(names: Iterable[str]) -> str:
     return " or ".join(dict.fromkeys(names)) or "something else"
+
+
+def _other_kinds(
+    error: jsonschema_rs.ValidationError, wrong: list[jsonschema_rs.ValidationError], path: list[Any]
+) -> str:
+    """Report a value of no alternative's shape: the options of the tag that tells them apart, or the types."""
+    if tagging := by_path([one for one in wrong if one.kind.name != "type"]):
+        tagged = max(tagging, key=len)  # the tag on which most alternatives differ
+        known = [*dict.fromkeys(show(option) for one in tagged for option in tag_options(one, path))]
+        known[MAX_PROBLEMS:] = ["…"] if len(known) > MAX_PROBLEMS else []
+        here = show_path(tagged[0].instance_path)
+        return f"{here}: expected one of {', '.join(known)}, got {show(tagged[0].instance)}"
+    here = show_path(path) or "arguments"
+    names = {name for one in wrong for name in getattr(one.kind, "types", ())}
+    expected = _either(sorted(_NAMES.get(name, name) for name in names))
+    return (
+        f"{here}: expected {expected}, got {show(error.instance)}" if names else f"{here}: {_wording(error)}"
+    )

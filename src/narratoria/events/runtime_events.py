@@ -1,107 +1,14 @@
-"""All events, as one family of tagged structs.
-
-Six events belong to the tool protocol (docs/protocol.md): a tool writes them on its standard output, one JSON object
-a line. The others are the runtime's own. The session's journal records both kinds, so that a client, a replay and a
-second viewer read one stream. The tag is the field `type`; names are camelCase on the wire. Unknown fields are
-ignored; a missing or wrong known field is an error.
-"""
-# 000 §3-4 and §8.
+"""The runtime's own events, from the beginning of a session to its undone turns."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from narratoria.errors import EXECUTION_FAILED, ErrorSource
-
-PROTOCOL_VERSION: Final = "0"
-
-JsonObject: TypeAlias = dict[str, Any]
-LogLevel: TypeAlias = Literal["debug", "info", "warn", "error"]
-
-
-# --- the tool protocol ---------------------------------------------------------------------------------
-
-
-# gc=False throughout: events hold JSON data, so they cannot be part of a cycle, and a busy tool makes many thousands.
-
-
-class ProtocolEvent(
-    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="type", omit_defaults=True, gc=False
-):
-    """The fields every event of the tool protocol has."""
-
-    # 000 §3.
-
-    version: Literal["0"]
-    request_id: str | None = None
-    timestamp: str | None = None
-
-
-class Log(ProtocolEvent, tag="log", frozen=True, kw_only=True):
-    """Progress or a diagnostic. Never an error, whatever its level."""
-
-    # 000 §4.1.
-
-    level: LogLevel
-    message: str
-    fields: JsonObject | None = None
-
-
-class StatePatch(ProtocolEvent, tag="state_patch", frozen=True, kw_only=True):
-    """A change to the session state, merged as a JSON Merge Patch (RFC 7396)."""
-
-    # 000 §4.2.
-
-    patch: JsonObject
-
-
-class Asset(ProtocolEvent, tag="asset", frozen=True, kw_only=True):
-    """A file the tool has written."""
-
-    # 000 §4.3.
-
-    asset_id: str
-    kind: str
-    media_type: str
-    path: str
-    metadata: JsonObject | None = None
-
-
-class UiEvent(ProtocolEvent, tag="ui_event", frozen=True, kw_only=True):
-    """A request to the client; `narrative_choice` is the one every client knows."""
-
-    # 000 §4.4.
-
-    event: str
-    payload: JsonObject | None = None
-
-
-class ToolErrorEvent(ProtocolEvent, tag="error", frozen=True, kw_only=True):
-    """A structured error. It does not end the invocation by itself."""
-
-    # 000 §4.5.
-
-    error_code: str
-    error_message: str
-    details: JsonObject | None = None
-
-
-class Done(ProtocolEvent, tag="done", frozen=True, kw_only=True):
-    """The end of the invocation."""
-
-    # 000 §4.6.
-
-    ok: bool
-    summary: str | None = None
-
-
-ToolEvent: TypeAlias = Log | StatePatch | Asset | UiEvent | ToolErrorEvent | Done
-TOOL_EVENT_TYPES: Final = ("log", "state_patch", "asset", "ui_event", "error", "done")
-
-
-# --- the runtime's own ---------------------------------------------------------------------------------
+from narratoria.events.changes import Change, EffectApplied, ResourceChange
+from narratoria.events.tool_events import JsonObject, ToolEvent
 
 
 class RuntimeEvent(
@@ -248,62 +155,6 @@ class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True)
         return EXECUTION_FAILED if self.error_source == "tool" else self.error_code
 
 
-class MemoryChange(msgspec.Struct, frozen=True, tag_field="change", tag="memory", omit_defaults=True):
-    scope: str
-    op: Literal["write", "delete", "clear"]
-    key: str = ""
-    value: Any = None
-    expires: float | None = None
-
-
-class PatchChange(msgspec.Struct, frozen=True, tag_field="change", tag="patch", omit_defaults=True, gc=False):
-    """A patch made by the runtime: a state effect, already evaluated."""
-
-    patch: JsonObject
-
-
-class SliceChange(msgspec.Struct, frozen=True, tag_field="change", tag="slice", omit_defaults=True):
-    """The encoded values of a typed slice after a call."""
-
-    slice: str
-    values: list[Any]
-
-
-class PermissionChange(msgspec.Struct, frozen=True, tag_field="change", tag="permission", omit_defaults=True):
-    """A permission granted or taken away. One `claimed` by an imported file counts only if the story grants it too."""
-
-    permission: str
-    granted: bool
-    claimed: bool = False
-
-
-Change: TypeAlias = PatchChange | MemoryChange | SliceChange | PermissionChange
-
-
-class EffectApplied(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """An effect that reached outside the session, with the receipt that a later undo needs.
-
-    One that was `imported` is what a file says: it is taken back only if a person asks for that.
-    """
-
-    tool: str
-    call: str
-    effect: int
-    description: str
-    reversible: bool
-    receipt: Any = None
-    imported: bool = False
-
-
-class ResourceChange(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A change that a call made in a resource, such as a file, with the receipt that a later undo needs."""
-
-    resource: str
-    description: str
-    receipt: Any
-    imported: bool = False
-
-
 class Committed(RuntimeEvent, tag="committed", frozen=True, kw_only=True):
     """A call's changes became part of the session.
 
@@ -446,6 +297,3 @@ AnyRuntimeEvent: TypeAlias = (
     | RecordsLost
     | Notification
 )
-
-encode: Final = msgspec.json.Encoder().encode
-decode_tool_event: Final = msgspec.json.Decoder(ToolEvent).decode

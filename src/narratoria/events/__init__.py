@@ -1,0 +1,124 @@
+"""All events, as one family of tagged structs.
+
+Six events belong to the tool protocol (docs/protocol.md): a tool writes them on its standard output, one JSON object
+a line. The others are the runtime's own. The session's journal records both kinds, so that a client, a replay and a
+second viewer read one stream. The tag is the field `type`; names are camelCase on the wire. Unknown fields are
+ignored; a missing or wrong known field is an error.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from narratoria.events.changes import (
+    Change,
+    EffectApplied,
+    MemoryChange,
+    PatchChange,
+    PermissionChange,
+    ResourceChange,
+    SliceChange,
+)
+from narratoria.events.runtime_events import (
+    AnyRuntimeEvent,
+    AssetDenied,
+    AssetStored,
+    CallEmitted,
+    CallFinished,
+    CallRetrying,
+    CallStarted,
+    Checkpoint,
+    Choices,
+    Committed,
+    EffectTakenBack,
+    Narration,
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    Notification,
+    PlanFinished,
+    PlanMade,
+    PlanRefused,
+    RecordsLost,
+    RuntimeEvent,
+    SessionStarted,
+    SkillHealth,
+    TurnCommitted,
+    TurnRedone,
+    TurnStarted,
+    TurnUndone,
+    UndoCancelled,
+    UndoStarted,
+)
+from narratoria.events.tool_events import (
+    PROTOCOL_VERSION,
+    TOOL_EVENT_TYPES,
+    Asset,
+    Done,
+    JsonObject,
+    Log,
+    LogLevel,
+    ProtocolEvent,
+    StatePatch,
+    ToolErrorEvent,
+    ToolEvent,
+    UiEvent,
+    decode_tool_event,
+)
+
+encode: Final = msgspec.json.Encoder().encode
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "TOOL_EVENT_TYPES",
+    "AnyRuntimeEvent",
+    "Asset",
+    "AssetDenied",
+    "AssetStored",
+    "CallEmitted",
+    "CallFinished",
+    "CallRetrying",
+    "CallStarted",
+    "Change",
+    "Checkpoint",
+    "Choices",
+    "Committed",
+    "Done",
+    "EffectApplied",
+    "EffectTakenBack",
+    "JsonObject",
+    "Log",
+    "LogLevel",
+    "MemoryChange",
+    "Narration",
+    "NarrationDelta",
+    "NarratorChosen",
+    "Notice",
+    "Notification",
+    "PatchChange",
+    "PermissionChange",
+    "PlanFinished",
+    "PlanMade",
+    "PlanRefused",
+    "ProtocolEvent",
+    "RecordsLost",
+    "ResourceChange",
+    "RuntimeEvent",
+    "SessionStarted",
+    "SkillHealth",
+    "SliceChange",
+    "StatePatch",
+    "ToolErrorEvent",
+    "ToolEvent",
+    "TurnCommitted",
+    "TurnRedone",
+    "TurnStarted",
+    "TurnUndone",
+    "UiEvent",
+    "UndoCancelled",
+    "UndoStarted",
+    "decode_tool_event",
+    "encode",
+]

@@ -1,0 +1,74 @@
+"""The parts of a request to the API, checked: its session, its numbers and flags, and its body."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final, TypeVar
+
+import msgspec
+from starlette.requests import Request as HttpRequest
+
+from narratoria.errors import NarratoriaError
+from narratoria.strict_json import check_whole
+from narratoria.web import documents
+from narratoria.web.cards import LONGEST_TITLE
+
+MAX_BODY: Final = 1024 * 1024
+MAX_DIGITS: Final = 15
+
+T = TypeVar("T", bound=documents.Request)
+
+
+class BadRequest(NarratoriaError):
+    """The body does not fit the operation."""
+
+
+def session_id(request: HttpRequest) -> str:
+    return str(request.path_params["id"])
+
+
+def one_line(what: str, given: str) -> str:
+    """Return text as one readable line: a title stands on cards, in menus and in the names of files."""
+    seen = "".join(
+        " " if unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} else letter for letter in given
+    )
+    title = " ".join(seen.split())
+    if not title or len(title) > LONGEST_TITLE:
+        raise BadRequest(f"{what} has 1 to {LONGEST_TITLE} letters in one line; this one has {len(title):,}")
+    return title
+
+
+def number(name: str, given: str) -> int:
+    if not given.isascii() or not given.isdecimal() or len(given) > MAX_DIGITS:
+        raise BadRequest(f"{name} must be a number such as 50, not {given[:40]!r}")
+    return int(given)
+
+
+def flag(request: HttpRequest, name: str) -> bool:
+    given = request.query_params.get(name, "false")
+    if given not in ("true", "false"):
+        raise BadRequest(f"{name} must be true or false, not {given[:40]!r}")
+    return given == "true"
+
+
+async def body_of(request: HttpRequest, kind: type[T], without: T | None = None) -> T:
+    """Return the body as `kind`, or `without` if it is missing and may be.
+
+    The content type is required: a form on another site cannot send JSON.
+    """
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MAX_BODY:
+            raise BadRequest(f"the body has more than {MAX_BODY:,} bytes")
+    if without is not None and not content:
+        return without
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise BadRequest("send the body as JSON, with Content-Type: application/json")
+    try:
+        body = msgspec.json.decode(content, type=kind)
+        check_whole(bytes(content))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise BadRequest(f"the body does not fit: {error}") from None
+    return body
