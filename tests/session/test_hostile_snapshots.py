@@ -215,3 +215,19 @@ def test_lines_that_hold_nothing_are_refused_at_once(tmp_path: Path) -> None:
         import_session(store, io.BytesIO(content))
     assert time.process_time() - began < 2
     store.close()
+
+
+def test_a_large_turn_is_not_taken_back_and_brought_back_without_end(tmp_path: Path) -> None:
+    """Each of these lines reads the whole turn again."""
+    script = Script().begin(1, "look")
+    for _ in range(5000):
+        script.add("narration", text="x")
+    script.end(1)
+    for _ in range(1500):
+        script.add("turn_undone", turn=1).add("turn_redone", turn=1)
+    store = SqliteStore(tmp_path / "sessions.db")
+    began = time.process_time()
+    with pytest.raises(JournalError, match="too often"):
+        import_session(store, io.BytesIO(script.file()))
+    assert time.process_time() - began < 3
+    store.close()

@@ -64,6 +64,8 @@ MAX_KEPT_VALUES: Final = 4_000_000
 """Cap on the values of one turn, which is held in memory while it is folded, and of all records that make the
 session.
 """
+MAX_MOVED_VALUES: Final = 40_000_000
+"""Cap on the values of all turns that are taken back or brought back: a short line reads a whole turn again."""
 MAX_DEPTH: Final = 2 * bounds.MAX_DEPTH  # a tool may send half of that; handlers in a program are not counted
 
 _STORY: Final = re.compile(r"[a-z0-9_-]{1,100}")
@@ -104,6 +106,8 @@ class Incoming:
         self._snapshot_turns = 0  # that all snapshots so far count
         self._kept = 0  # values
         self._in_turn = 0  # values
+        self._sizes: dict[int, int] = {}  # values by turn
+        self._moved = 0  # values of turns that were taken back or brought back
         self._turn_bytes = 0
         self._bytes = 0
 
@@ -232,6 +236,12 @@ class Incoming:
             right = timeline.turns[at : at + 1] == [event.turn]
         elif isinstance(event, EffectTakenBack):
             right = event.turn <= self._newest
+        if isinstance(event, TurnCommitted):
+            self._sizes[event.turn] = self._in_turn
+        elif isinstance(event, TurnUndone | TurnRedone):
+            self._moved += self._sizes.get(event.turn, 0)
+            if self._moved > MAX_MOVED_VALUES:
+                raise Unfit(f"{where}: its turns are taken back and brought back too often")
         if not right or (record.turn is not None and record.turn > self._newest):
             turn = getattr(event, "turn", record.turn)
             raise Unfit(f"{where}: {type(event).__struct_config__.tag} of turn {turn} is out of order")
