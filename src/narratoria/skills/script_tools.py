@@ -17,8 +17,8 @@ import msgspec
 
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
+from narratoria.kinds.foreign_names import our_name, our_names
 from narratoria.kinds.manifest import SUFFIX, Manifest, has_manifest, manifest_path, read_manifest
-from narratoria.kinds.mcp.foreign_names import our_name, our_names
 from narratoria.kinds.process.launch import INTERPRETERS, command_for
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.kinds.process.surroundings import Surround

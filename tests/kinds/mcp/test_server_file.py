@@ -5,10 +5,10 @@ import json
 import pytest
 
 from narratoria.errors import ToolValidationError
+from narratoria.kinds.foreign_names import our_name, our_names
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.mcp.foreign_names import our_name, our_names
-from narratoria.kinds.mcp.redaction import Redaction
 from narratoria.kinds.mcp.server_file import ServersInvalid, read_server_file, servers_from_data
+from narratoria.kinds.redaction import Redaction
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.tool import NAME_PATTERN, Tool
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
-import mimetypes
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from narratoria.errors import EXECUTION_FAILED, ToolFailure
-from narratoria.events import PROTOCOL_VERSION, Asset
-from narratoria.kinds.mcp.redaction import Redaction
-from narratoria.kinds.process.custody import custody
+from narratoria.kinds.kept_files import File, keep_files
+from narratoria.kinds.redaction import Redaction
 from narratoria.tools.tool import ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -23,17 +18,6 @@ if TYPE_CHECKING:
 
 MOST_FILES: Final = 100
 _DECODE: Final = msgspec.json.Decoder().decode
-_SUFFIXES: Final = {"audio/wav": ".wav", "image/jpeg": ".jpg", "text/plain": ".txt", "image/svg+xml": ".svg"}
-
-
-class _File(msgspec.Struct):
-    """A file that a result brings."""
-
-    name: str
-    kind: str
-    media_type: str
-    content: bytes
-    metadata: dict[str, Any] | None = None
 
 
 async def as_tool_result(
@@ -43,7 +27,7 @@ async def as_tool_result(
     texts, files = _read(result)
     text = redaction.text("\n".join(one for one in texts if one))
     if files:
-        await _keep(files, context)
+        await keep_files(files, context)
     if result.is_error:
         details = {"structuredContent": redaction.data(result.structured_content)}
         raise ToolFailure(
@@ -76,15 +60,15 @@ def _parsed(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _read(result: CallToolResult) -> tuple[list[str], list[_File]]:
+def _read(result: CallToolResult) -> tuple[list[str], list[File]]:
     texts: list[str] = []
-    files: list[_File] = []
+    files: list[File] = []
     for block in result.content:
         number = len(files) + 1
         if block.type == "text":
             texts.append(block.text)
         elif block.type in ("image", "audio"):
-            files.append(_File(f"{block.type}-{number}", block.type, block.mime_type, _bytes(block.data)))
+            files.append(File(f"{block.type}-{number}", block.type, block.mime_type, _bytes(block.data)))
         elif block.type == "resource":
             files.append(_resource(block.resource, texts))
         elif block.type == "resource_link":
@@ -94,7 +78,7 @@ def _read(result: CallToolResult) -> tuple[list[str], list[_File]]:
     return texts, files
 
 
-def _resource(resource: Any, texts: list[str]) -> _File:
+def _resource(resource: Any, texts: list[str]) -> File:
     """Return an embedded resource as a file; the text of one that is a text is in the result too."""
     uri = str(resource.uri)
     name = uri.rstrip("/").rpartition("/")[2].partition("?")[0] or "resource"
@@ -102,11 +86,11 @@ def _resource(resource: Any, texts: list[str]) -> _File:
     if text is not None:
         texts.append(text)
         media_type = resource.mime_type or "text/plain"
-        return _File(name, "text", media_type, text.encode(), {"uri": uri})
+        return File(name, "text", media_type, text.encode(), {"uri": uri})
     media_type = resource.mime_type or "application/octet-stream"
     family = media_type.partition("/")[0]
     kind = family if family in ("image", "audio", "video") else "file"
-    return _File(name, kind, media_type, _bytes(resource.blob), {"uri": uri})
+    return File(name, kind, media_type, _bytes(resource.blob), {"uri": uri})
 
 
 def _bytes(data: str) -> bytes:
@@ -114,43 +98,3 @@ def _bytes(data: str) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise ToolFailure(EXECUTION_FAILED, "a file in the result is not valid base64") from None
-
-
-async def _keep(files: list[_File], context: ToolContext) -> None:
-    """Put files into the asset store. A refused one is reported, and does not fail the call."""
-    draft, call_id = context.session, context.call_id
-    folder = await asyncio.to_thread(_write, files)
-    try:
-        taken: dict[str, int] = {}
-        for number, file in enumerate(files):
-            count = taken[file.name] = taken.get(file.name, 0) + 1
-            event = Asset(
-                version=PROTOCOL_VERSION,
-                asset_id=file.name if count == 1 else f"{file.name}-{count}",
-                kind=file.kind,
-                media_type=file.media_type,
-                path=str(_path(folder, number, file)),
-                metadata=file.metadata,
-            )
-            outcome = await asyncio.to_thread(draft.accept_asset, call_id, event)
-            draft.add_asset(call_id, event, outcome)
-    finally:
-        await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
-
-
-def _write(files: list[_File]) -> Path:
-    folder = Path(custody().scratch_folder())
-    for number, file in enumerate(files):
-        path = _path(folder, number, file)
-        path.parent.mkdir()
-        path.write_bytes(file.content)
-    return folder
-
-
-def _path(folder: Path, number: int, file: _File) -> Path:
-    suffix = _SUFFIXES.get(file.media_type) or mimetypes.guess_extension(file.media_type) or ""
-    stem = (
-        "".join(char if char.isalnum() or char in "._-" else "_" for char in file.name)[:80].lstrip(".")
-        or "file"
-    )
-    return folder / str(number) / (stem if stem.endswith(suffix) else stem + suffix)

@@ -8,16 +8,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import msgspec
 
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
+from narratoria.kinds.foreign_names import our_names
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.mcp.connection import Connection, ServerUnavailable
-from narratoria.kinds.mcp.foreign_names import our_names
 from narratoria.kinds.mcp.mcp_results import as_tool_result
 from narratoria.kinds.mcp.server_file import (
     McpServer,
@@ -26,10 +26,10 @@ from narratoria.kinds.mcp.server_file import (
     read_server_file,
     servers_from_data,
 )
+from narratoria.kinds.outside_effect import OutsideEffect
 from narratoria.kinds.process.custody import sweep
 from narratoria.tools import schema
 from narratoria.tools.contract import Effect, effects_from_data, preconditions_from_data
-from narratoria.tools.contract.effects import EffectCall
 from narratoria.tools.retry import RetryPolicies, policy_from_data
 from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
 
@@ -50,27 +50,6 @@ class Catalogue(Protocol):
     tools: dict[str, AnyTool]
 
     def register(self, tool: AnyTool) -> None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutsideEffect(Effect):
-    """An effect at a server that we cannot take back. A tool has it unless its server says that it only reads."""
-
-    type: ClassVar[str] = "outside"
-    keys: ClassVar[Mapping[str, JsonObject]] = {}
-    required_keys: ClassVar[tuple[str, ...]] = ()
-    undoable: ClassVar[bool] = False
-    reversible: bool = False
-
-    @property
-    def reaches_outside(self) -> bool:
-        return True
-
-    def consequence(self) -> str:
-        return "acts outside the session"
-
-    async def perform(self, a_call: EffectCall) -> Any:
-        return None
 
 
 def mcp_tools(

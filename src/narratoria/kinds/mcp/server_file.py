@@ -18,8 +18,8 @@ import msgspec
 from narratoria import bounds
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.events import JsonObject
-from narratoria.kinds.mcp.foreign_names import our_names
-from narratoria.kinds.mcp.redaction import Redaction, is_secret_name, secrets_in, secrets_of_url, shown_url
+from narratoria.kinds.foreign_names import our_names
+from narratoria.kinds.redaction import Redaction, is_secret_name, secrets_in, secrets_of_url, shown_url
 from narratoria.strict_json import decode
 from narratoria.tools import schema
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
