@@ -28,7 +28,7 @@ ROOMS: Mapping[str, str] = {
     "telemetry": "OpenTelemetry: the names and the making of spans and metrics",
     "tools": "the definition of a tool: context, retry, deadline, schema, contract",
     "session": "the world: drafts, memory, assets, resources",
-    "kinds": "factories that return a Tool: function, process, composition, MCP servers",
+    "kinds": "factories that return a Tool: function, process, composition, MCP servers, OpenAPI",
     "run": "the pipeline and plans",
     "store": "the journal, SQLite, PostgreSQL, import and salvage",
     "skills": "Agent Skills: SKILL.md folders, their scripts as tools, their settings, and skills of our own",

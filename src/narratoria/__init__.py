@@ -9,7 +9,7 @@ spelling, strict_json, prose      the specifications' own names, JSON without du
 telemetry    OpenTelemetry spans and metrics, made where the program uses it
 tools        the definition of a tool, its context, retry, deadline, schema and contract
 session      the world: state, drafts, memory, assets, resources
-kinds        factories that return a Tool: function, composition, process, mcp
+kinds        factories that return a Tool: function, composition, process, mcp, openapi
 run          the pipeline, the registry, plans and their checks
 store        the journal, SQLite, PostgreSQL, export, import, salvage, replay
 skills       Agent Skills: folders with a SKILL.md, and skills of our own
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from narratoria.kinds.compose import Branch, conditional, parallel, sequence
     from narratoria.kinds.function import function_tool, tool
     from narratoria.kinds.mcp.mcp_tools import McpServers, mcp_tools
+    from narratoria.kinds.openapi.openapi_tools import OpenApiTools, openapi_tools
     from narratoria.kinds.process.process_tool import process_tool
     from narratoria.play.turn import TurnResult, take_turn
     from narratoria.run.executor import ToolExecutor
@@ -61,6 +62,7 @@ _PUBLIC: Final = {
     "narratoria.kinds.compose": "Branch conditional parallel sequence",
     "narratoria.kinds.function": "function_tool tool",
     "narratoria.kinds.mcp.mcp_tools": "McpServers mcp_tools",
+    "narratoria.kinds.openapi.openapi_tools": "OpenApiTools openapi_tools",
     "narratoria.kinds.process.process_tool": "process_tool",
     "narratoria.run.executor": "ToolExecutor",
     "narratoria.run.plan": "CallResult ExecutionResult PlanDocument PlannedCall",
@@ -99,6 +101,7 @@ __all__ = [
     "ExecutionResult",
     "McpServers",
     "NarratoriaError",
+    "OpenApiTools",
     "PlanDocument",
     "PlanExecutor",
     "PlanRejected",
@@ -118,6 +121,7 @@ __all__ = [
     "conditional",
     "function_tool",
     "mcp_tools",
+    "openapi_tools",
     "parallel",
     "process_tool",
     "sequence",

@@ -28,6 +28,7 @@ EXTRAS: Final[Mapping[str, Extra]] = {
     ),
     "llm": Extra("narrators that are language models", ("openai",)),
     "mcp": Extra("MCP servers as tools, and our tools as an MCP server", ("mcp",)),
+    "openapi": Extra("operations of OpenAPI documents as tools", ("httpx2",)),
     "postgres": Extra("sessions in PostgreSQL", ("psycopg",)),
     "otel": Extra("OpenTelemetry spans and metrics", ("opentelemetry.sdk",)),
     "browser": Extra("the web_scrape tool", ("playwright",)),

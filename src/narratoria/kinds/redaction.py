@@ -67,6 +67,13 @@ class Redaction:
                 text = text.replace(secret, HIDDEN)
         return text
 
+    def content(self, content: bytes) -> bytes:
+        """Return the bytes of a file without the secrets."""
+        for secret in self._secrets:
+            if (coded := secret.encode()) in content:
+                content = content.replace(coded, HIDDEN.encode())
+        return content
+
     def data(self, value: Any) -> Any:
         """Return JSON data without the secrets, keys included."""
         if not self._secrets:

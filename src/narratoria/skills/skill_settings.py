@@ -19,8 +19,8 @@ import msgspec
 from narratoria import bounds
 from narratoria.errors import CallFailure, NarratoriaError, ToolValidationError
 from narratoria.events import JsonObject
-from narratoria.kinds.mcp.redaction import Redaction, secrets_in
 from narratoria.kinds.process.surroundings import Surroundings
+from narratoria.kinds.redaction import Redaction, secrets_in
 from narratoria.session.private_files import make_file, make_folder
 from narratoria.skills.skill import Skill, SkillInvalid
 from narratoria.store.store import data_home

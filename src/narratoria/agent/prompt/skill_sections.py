@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from narratoria.agent.prompt.section import Section, SectionVisibility
-from narratoria.kinds.mcp.foreign_names import our_name, our_names
+from narratoria.kinds.foreign_names import our_name, our_names
 from narratoria.skills.skill import Skill, SkillInvalid
 from narratoria.skills.skill_library import SkillLibrary
 from narratoria.tools.tool import Tool

@@ -10,8 +10,8 @@ import msgspec
 
 from narratoria.errors import ToolFailure
 from narratoria.events import Asset, ToolEvent
-from narratoria.kinds.mcp.redaction import Redaction
 from narratoria.kinds.process.supervisor import ProcessOutcome
+from narratoria.kinds.redaction import Redaction
 
 
 @dataclass(frozen=True, slots=True)
