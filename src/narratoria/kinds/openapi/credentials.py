@@ -25,7 +25,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 @dataclass
 class Sent:
-    """What one call adds to its request, and the redaction that takes it out of every answer."""
+    """The credentials that a call adds to its request, and the redaction that takes it out of every answer."""
 
     headers: dict[str, str] = field(default_factory=dict)
     query: list[tuple[str, str]] = field(default_factory=list)
