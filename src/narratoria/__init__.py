@@ -6,6 +6,7 @@ sdk          the kit for tools in Python: one file, the standard library alone
 errors, extras                    exceptions, the optional parts
 bounds, events, state             limits on documents, the event types, the state tree
 spelling, strict_json, prose      the specifications' own names, JSON without duplicate keys, Markdown as safe HTML
+unicode_text                      text that JSON and a journal can carry
 telemetry    OpenTelemetry spans and metrics, made where the program uses it
 tools        the definition of a tool, its context, retry, deadline, schema and contract
 session      the world: state, drafts, memory, assets, resources
@@ -87,7 +88,9 @@ def __getattr__(name: str) -> Any:
     from narratoria.spelling import ELSEWHERE
 
     if name in ELSEWHERE:
-        raise ImportError(f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}")
+        raise AttributeError(
+            f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}"
+        )
     raise AttributeError(f"module 'narratoria' has no attribute {name!r}")
 
 

@@ -87,7 +87,7 @@ class ToolFailure(NarratoriaError):
         self.code = code
         self.message = message
         self.recoverable = recoverable
-        self.suggestions = tuple(suggestions)
+        self.suggestions = (suggestions,) if isinstance(suggestions, str) else tuple(suggestions)
         self.details = dict(details) if details else None
 
 

@@ -243,8 +243,9 @@ class ToolExecutor:
                 result: AnyResult = finished.value
                 if (
                     type(result) is not ToolResult
-                    or not result.success
+                    or result.success is not True
                     or type(result.value) is not tool.plain_result
+                    or ((said := result.message) != "" and not (type(said) is str and said.isascii()))
                 ):
                     result = outcomes.checked(tool, result)
                 if tool.effects or not result.success:

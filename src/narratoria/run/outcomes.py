@@ -30,6 +30,7 @@ from narratoria.state import StateMovedOn
 from narratoria.tools import contract
 from narratoria.tools.tool import Tool, ToolError, ToolResult
 from narratoria.tools.value_types import mismatch
+from narratoria.unicode_text import check_text, legible
 
 if TYPE_CHECKING:
     from narratoria.session import Draft
@@ -42,8 +43,13 @@ def failure(
 ) -> ToolResult[Any]:
     if recoverable is None:
         recoverable = code not in (TOOL_NOT_FOUND, INVALID_ARGUMENTS)
+    message = legible(message)
     error = ToolError(
-        code=code, message=message, recoverable=recoverable, suggestions=suggestions, source="runtime"
+        code=code,
+        message=message,
+        recoverable=recoverable,
+        suggestions=tuple(map(legible, suggestions)),
+        source="runtime",
     )
     return ToolResult(message, None, False, False, error)
 
@@ -94,13 +100,14 @@ def cut_short(tool: Tool[Any, Any], error: BaseException) -> ToolResult[Any]:
     return failure(CANCELLED, f"{tool.name}: {why}")
 
 
-def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
+def checked(tool: Tool[Any, Any], returned: Any) -> ToolResult[Any]:
     """Return the handler's result, or a failure that names what it returned instead of a `ToolResult`."""
     # 002, "Handler Validation".
-    if type(result) is not ToolResult:
+    if type(returned) is not ToolResult:
         raise TypeError(
-            f"the handler must return a ToolResult, got {type(result).__name__}; write ToolResult.ok(value, message)"
+            f"the handler must return a ToolResult, got {type(returned).__name__}; write ToolResult.ok(value, message)"
         )
+    result = _well_typed(returned)
     if not result.success:
         if result.failure is None:
             return ToolResult.failed(result.message, value=result.value)
@@ -112,6 +119,43 @@ def checked(tool: Tool[Any, Any], result: Any) -> ToolResult[Any]:
     if wrong is None:
         return result
     raise TypeError(f"the result's value must be {wrong}")
+
+
+def _well_typed(result: ToolResult[Any]) -> ToolResult[Any]:
+    """Return the result with legible texts; raise TypeError for a field of a wrong type, which the struct lets pass
+    and a journal could not be read with.
+    """
+    if type(result.success) is not bool:
+        raise TypeError(f"the result's success must be True or False, got {type(result.success).__name__}")
+    if not isinstance(result.message, str):
+        raise TypeError(f"the result's message must be text, got {type(result.message).__name__}")
+    message, error = legible(result.message), result.failure
+    if error is None:
+        return result if message is result.message else msgspec.structs.replace(result, message=message)
+    if not isinstance(error, ToolError):
+        raise TypeError(f"the result's failure must be a ToolError, got {type(error).__name__}")
+    code = check_text(error.code, "the failure's code")
+    if not isinstance(error.message, str):
+        raise TypeError(f"the failure's message must be text, got {type(error.message).__name__}")
+    if type(error.recoverable) is not bool:
+        raise TypeError(
+            f"the failure's recoverable must be True or False, got {type(error.recoverable).__name__}"
+        )
+    for one in error.suggestions:
+        if not isinstance(one, str):
+            raise TypeError(f"the failure's suggestions must be texts, got {type(one).__name__}")
+    if error.source not in ("tool", "runtime"):
+        raise TypeError(f"the failure's source must be 'tool' or 'runtime', got {error.source!r}")
+    details = error.details
+    if details is not None and not isinstance(details, dict):
+        raise TypeError(f"the failure's details must be a dict, got {type(details).__name__}")
+    if details and "stderr" in details:
+        details = details | {"stderr": check_text(details["stderr"], "the failure's details['stderr']")}
+    told = tuple(map(legible, error.suggestions))
+    failed = msgspec.structs.replace(
+        error, code=code, message=legible(error.message), suggestions=told, details=details
+    )
+    return msgspec.structs.replace(result, message=message, failure=failed)
 
 
 def _as_its_own(result: ToolResult[Any]) -> ToolResult[Any]:
@@ -134,7 +178,7 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
     if isinstance(error, DeadlineExceededError):
         raise PromptEvaluationError(f"{name}: {error}") from error
     if isinstance(error, ToolFailure):
-        return ToolResult.failed(
+        failed: ToolResult[Any] = ToolResult.failed(
             error.message,
             code=error.code,
             recoverable=error.recoverable,
@@ -142,6 +186,10 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
             details=error.details,
             source=error.source,
         )
+        try:
+            return _well_typed(failed)
+        except (TypeError, ValueError) as wrong:
+            return failure(EXECUTION_FAILED, f"{name}: {wrong}; it was raised with {describe(error)}")
     if isinstance(error, ToolValidationError):
         return failure(INVALID_ARGUMENTS, f"{name}: {error}", recoverable=True)
     if isinstance(error, contract.EffectFailed | StateMovedOn):

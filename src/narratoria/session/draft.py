@@ -35,6 +35,7 @@ from narratoria.session.resources.resources import ResourceContext
 from narratoria.session.slices import Slice
 from narratoria.state import StateChange, StateView, change_to_patch, compose, copy_patch, merge_into
 from narratoria.tools.schema import dump
+from narratoria.unicode_text import check_text
 
 if TYPE_CHECKING:
     from narratoria.session.session import Session
@@ -89,7 +90,7 @@ class PermissionSet:
     __slots__ = ("granted", "permission")
 
     def __init__(self, permission: str, granted: bool) -> None:
-        self.permission = permission
+        self.permission = check_text(permission, "a permission")
         self.granted = granted
 
 
@@ -97,8 +98,8 @@ class Notified:
     __slots__ = ("event", "payload")
 
     def __init__(self, event: str, payload: Any) -> None:
-        self.event = event
-        self.payload = payload
+        self.event = check_text(event, "the event of a notification")
+        self.payload = dump(payload)
 
 
 class SliceRecorded:
@@ -343,6 +344,7 @@ class Draft(msgspec.Struct, eq=False):
         """Add a state effect. It is tried on the present state, so that a misfit fails the call, then evaluated again
         at the commit.
         """
+        path = check_text(path, "the path of a state change")
         value = dump(value)
         change_to_patch(self.state, path, change, value)
         self.operations.append(StateChanged(path, change, value))

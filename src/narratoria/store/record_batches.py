@@ -44,6 +44,11 @@ def to_lines(entries: Sequence[Record | Run]) -> bytes:
     return _encode_lines(entries)
 
 
+def check_records(lines: bytes) -> None:
+    """Raise if lines of records, without runs, cannot be read back."""
+    _decode_records(lines)
+
+
 def from_lines(lines: bytes) -> list[Record]:
     if _A_RUN not in lines:
         return _decode_records(lines)

@@ -26,6 +26,7 @@ from narratoria.events import (
 from narratoria.session.assets import AssetStore
 from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.session import Record, Run, Session
+from narratoria.store import mending
 from narratoria.store import record_batches as chunks
 from narratoria.store.journal import Journal, Lease
 from narratoria.store.restoration import take_snapshot
@@ -152,7 +153,8 @@ class SqlStore(SqlReader):
 
         `absent` are assets without content.
         """
-        data = chunks.pack(chunks.to_lines(entries))
+        entries, lines = mending.readable(entries)
+        data = chunks.pack(lines)
         last, now = entries[-1].last, entries[-1].ts
         rows = database.execute(
             "UPDATE sessions SET last_seq = ?, bytes = bytes + ?, "

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
 
 import msgspec
 
@@ -20,9 +20,12 @@ from narratoria.events import (
     StatePatch,
     ToolEvent,
     UiEvent,
+    decode_tool_event,
+    encode,
 )
 from narratoria.spelling import spelled
 from narratoria.tools import schema
+from narratoria.unicode_text import check_text, legible
 
 if TYPE_CHECKING:
     from narratoria.session.draft import Draft
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from narratoria.session.resources.resources import Filesystem, ResourceContext
     from narratoria.tools.deadline import BudgetTracker, Deadline
     from narratoria.tools.tool import Tool, ToolResult
+
+_LEVELS: Final = get_args(LogLevel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,26 +194,41 @@ class ToolContext(msgspec.Struct, eq=False):
             self.session.hear(trial.session, kept=False)
 
     def emit(self, event: ToolEvent) -> None:
-        """Put an event of the protocol into the call's draft and the session's stream."""
+        """Put an event of the protocol into the call's draft and the session's stream.
+
+        Raise TypeError if a field has a wrong type: a struct made in Python has not been checked yet.
+        """
+        try:
+            checked = decode_tool_event(encode(event))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TypeError(f"context.emit: {type(event).__name__}: {error}") from None
+        self._emit(checked)
+
+    def _emit(self, event: ToolEvent) -> None:
         if self.cancelled:
             return  # a worker thread that outlived its timeout must not speak for the call any more
         self.session.emit(self.call_id, event)
 
     def emit_all(self, events: Sequence[ToolEvent]) -> None:
-        """Emit many events at once, on the loop's thread, none of them an asset."""
+        """Emit many decoded events at once, on the loop's thread, none of them an asset."""
         if not self.cancelled:
             self.session.emit_all(self.call_id, events)
 
     def log(self, message: str, level: LogLevel = "info", **fields: Any) -> None:
         """Write a `log` event; `progress=0.5` moves the progress bar."""
-        self.emit(Log(version=PROTOCOL_VERSION, level=level, message=message, fields=fields or None))
+        if not isinstance(message, str):
+            raise TypeError(f"context.log: message must be text, got {type(message).__name__}")
+        if level not in _LEVELS:
+            raise ValueError(f"context.log: level must be one of {', '.join(_LEVELS)}, got {level!r}")
+        kept = schema.dump(fields) if fields else None
+        self._emit(Log(version=PROTOCOL_VERSION, level=level, message=legible(message), fields=kept))
 
     def patch(self, patch: JsonObject) -> None:
         """Change the session's state by a merge patch. The patch is copied: changing the object afterwards has no
         effect.
         """
         # 000 §4.2.
-        self.emit(StatePatch(version=PROTOCOL_VERSION, patch=schema.dump(patch)))
+        self._emit(StatePatch(version=PROTOCOL_VERSION, patch=_object(patch, "context.patch: the patch")))
 
     def asset(
         self,
@@ -220,25 +240,35 @@ class ToolContext(msgspec.Struct, eq=False):
         metadata: JsonObject | None = None,
     ) -> None:
         """Keep a file as an asset of the call, and show it."""
-        self.emit(
+        self._emit(
             Asset(
                 version=PROTOCOL_VERSION,
-                asset_id=asset_id or Path(path).name,
-                kind=kind,
-                media_type=media_type,
-                path=str(path),
-                metadata=metadata,
+                asset_id=check_text(asset_id or Path(path).name, "context.asset: asset_id"),
+                kind=check_text(kind, "context.asset: kind"),
+                media_type=check_text(media_type, "context.asset: media_type"),
+                path=check_text(str(path), "context.asset: path"),
+                metadata=None if metadata is None else _object(metadata, "context.asset: metadata"),
             )
         )
 
     def ui(self, event: str, payload: JsonObject | None = None) -> None:
         """Write a `ui_event` for the client."""
-        self.emit(UiEvent(version=PROTOCOL_VERSION, event=event, payload=payload))
+        name = check_text(event, "context.ui: event")
+        kept = None if payload is None else _object(payload, "context.ui: payload")
+        self._emit(UiEvent(version=PROTOCOL_VERSION, event=name, payload=kept))
 
     def choices(self, *choices: str) -> None:
         """Offer the player choices: `ui("narrative_choice", …)`."""
         # 000 §4.4.
         self.ui("narrative_choice", {"choices": list(choices)})
+
+
+def _object(value: JsonObject, what: str) -> JsonObject:
+    """Return a copy of an object as JSON data."""
+    copied = schema.dump(value)
+    if type(copied) is not dict:
+        raise TypeError(f"{what} must be an object, got {type(value).__name__}")
+    return copied
 
 
 class Trial(ToolContext, eq=False):

@@ -142,7 +142,7 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
             code=code,
             message=message,
             recoverable=recoverable,
-            suggestions=tuple(suggestions),
+            suggestions=(suggestions,) if isinstance(suggestions, str) else tuple(suggestions),
             details=details,
             source=source,
         )

@@ -5,9 +5,31 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from narratoria.errors import NarratoriaError, ToolValidationError
+from narratoria.unicode_text import check_text
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def check_declared(declared: DataclassInstance, where: str) -> None:
+    """Refuse a field annotated `str` or `bool` that holds something else; a dataclass does not look."""
+    for one in fields(declared):
+        value = getattr(declared, one.name)
+        if one.type == "str" and (
+            value or one.name != "description"
+        ):  # None and "" get the default description
+            try:
+                check_text(value, f"{where}: {one.name}")
+            except (TypeError, ValueError) as error:
+                raise ToolValidationError(str(error)) from None
+        elif one.type == "bool" and type(value) is not bool:
+            raise ToolValidationError(
+                f"{where}: {one.name} must be True or False, got {type(value).__name__}"
+            )
 
 
 def arity(function: Callable[..., Any], most: int, where: str) -> int:

@@ -18,7 +18,7 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.tools import schema
-from narratoria.tools.contract.author_functions import arity, call
+from narratoria.tools.contract.author_functions import arity, call, check_declared
 from narratoria.tools.contract.effect_values import Source, check_templates, fill
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class Effect:
         return cls(**fields)
 
     def __post_init__(self) -> None:
+        check_declared(self, f"{self.type} effect")
         for name, most in (("apply", 3), ("rollback", 1)):
             function = getattr(self, name)
             if function is not None and not isinstance(function, Compensation):

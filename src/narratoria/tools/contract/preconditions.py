@@ -14,7 +14,7 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.spelling import spelled
-from narratoria.tools.contract.author_functions import arity, call
+from narratoria.tools.contract.author_functions import arity, call, check_declared
 
 if TYPE_CHECKING:
     from narratoria.tools.tool import Tool, ToolContext
@@ -44,6 +44,7 @@ class Precondition:
         return cls(**fields)
 
     def __post_init__(self) -> None:
+        check_declared(self, f"{self.type} precondition")
         if self.check is not None:
             object.__setattr__(self, "_takes", arity(self.check, 1, f"{self.type} precondition: check"))
         if not self.description:

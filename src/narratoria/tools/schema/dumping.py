@@ -16,7 +16,8 @@ def dump(value: Any) -> Any:
 
     Through JSON and back, so that the result is what a journal gives back: no tuples, no number keys.
     """
-    if value is None or type(value) in (str, bool):
+    kind = type(value)
+    if value is None or kind is bool or (kind is str and value.isascii()):
         return value
     return msgspec.json.decode(_encode(value))
 

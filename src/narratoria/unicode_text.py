@@ -1,0 +1,35 @@
+"""Text that JSON and a journal can carry.
+
+A Python string may hold half of a surrogate pair, as `os.fsdecode` makes of a strange file name. UTF-8 has no form for
+it. Text for people is made legible; names and keys are refused.
+"""
+
+from __future__ import annotations
+
+
+def legible(text: str) -> str:
+    """Return the text, as a plain `str`, with U+FFFD in place of every lone surrogate."""
+    if type(text) is not str:
+        text = str.__str__(text)
+    if text.isascii() or _encodes(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def check_text(value: object, what: str) -> str:
+    """Return the value if it is text that UTF-8 can carry; else raise TypeError or ValueError that names `what`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{what} must be text, got {type(value).__name__}")
+    if not value.isascii() and not _encodes(value):
+        raise ValueError(
+            f"{what}: {value!a} has half of a surrogate pair; decode bytes with errors='replace'"
+        )
+    return value if type(value) is str else str.__str__(value)
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
