@@ -33,7 +33,7 @@ from narratoria.run.resolve import ToolResolver
 from narratoria.session import Session
 from narratoria.session.assets import AssetStore
 from narratoria.tools.retry import no_waiting
-from narratoria.tools.tool import ToolContext, ToolResult
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 
 @dataclass(frozen=True)
@@ -1031,3 +1031,23 @@ async def test_ten_thousand_patches_of_one_call_make_its_output():
     result = await PlanExecutor(ToolRegistry([counts]), session).execute(document)
     output = result.result_of("a").output
     assert output["last"] == 9_999 and len(output["seen"]) == 10_000 and session.state == output
+
+
+async def test_references_that_double_an_input_again_and_again_fail_at_a_limit():
+    async def give_back(params: Any, *, context: ToolContext) -> ToolResult[Any]:
+        return ToolResult.ok(params)
+
+    take = Tool("take", "Returns its input.", give_back, parameters={"type": "object"})
+    doubled = [
+        PlannedCall(
+            tool_id=f"c{index}",
+            tool_path="take",
+            input={"v": {"$from": f"c{index - 1}"}, "w": {"$from": f"c{index - 1}"}},
+        )
+        for index in range(1, 30)
+    ]
+    plan = PlanDocument(tools=[PlannedCall(tool_id="c0", tool_path="take", input={"v": 1}), *doubled])
+    result = await PlanExecutor(ToolRegistry([take]), Session()).execute(plan)
+    first = next(one for one in result.tool_results if not one.ok)
+    assert first.error_code == "INVALID_ARGUMENTS"
+    assert "more than 250,000 values; take the part that is needed with `path`" in first.error

@@ -30,7 +30,7 @@ from narratoria.run.executor import Call, ToolExecutor
 from narratoria.run.handlers import STUBBORN
 from narratoria.run.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
 from narratoria.run.plan_problems import waits_for
-from narratoria.run.plan_references import substitute, survey
+from narratoria.run.plan_references import substitute, survey, too_large
 from narratoria.run.records import call_result, cut_short, go_on, not_run
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.resolve import ToolRefused, ToolResolver
@@ -183,8 +183,11 @@ class _Run:
         self.plan = plan
         self.results: dict[str, CallResult] = {}
         self.kept = {tool_id: result for tool_id, result in completed.items() if result.ok}
-        self.earlier: dict[str, CallResult] = {}  # of calls that failed when the plan was executed before
-        self.attempts: dict[str, int] = {}  # at those
+        # of calls that failed when the plan was executed before, also by a process that ended in the middle of it
+        self.earlier = {tool_id: result for tool_id, result in completed.items() if not result.ok}
+        self.attempts = {  # at those; one that took no time was not run
+            tool_id: one.retry_count + 1 for tool_id, one in self.earlier.items() if one.execution_time
+        }
         self.dependencies: dict[str, list[str]] = {}
         self.marked: set[str] = set()  # the calls whose input has references or literals
         for call in plan.tools:
@@ -343,6 +346,8 @@ class _Run:
             args = substitute(args, outputs, problems)
             if not problems and type(args) is not dict:
                 problems.append("input: the reference gives no object")
+            elif not problems and (excess := too_large(args)) is not None:
+                problems.append(excess)
             if problems:
                 reason = f"{tool.name}: {'; '.join(problems)}"
                 return self._without_running(call, "failed", INVALID_ARGUMENTS, reason, problems)

@@ -15,6 +15,7 @@ from narratoria.strict_json import is_integer
 FROM: Final = "$from"
 LITERAL: Final = "$literal"
 MAX_CONTAINERS: Final = 1_000_000  # objects and arrays in one input
+MAX_VALUES: Final = 250_000  # members and elements of an input, once its references are replaced
 _BESIDE: Final = {FROM: frozenset({FROM, "path", "default"}), LITERAL: frozenset({LITERAL})}
 _SCALARS: Final = (str, int, float, bool, type(None))
 _SHOWN: Final = 8  # keys of an output that a message lists
@@ -130,6 +131,28 @@ def substitute(
     if isinstance(value, list | tuple):
         return [substitute(item, outputs, problems, (trail, index)) for index, item in enumerate(value)]
     return value
+
+
+def too_large(value: Any) -> str | None:
+    """Return the problem of an input that has become too large by its references, or None.
+
+    Each reference may double what the last one doubled: a plan of 2 kB can ask for gigabytes.
+    """
+    stack, values = [value], 0
+    while stack:
+        node = stack.pop()
+        values += len(node)
+        if values > MAX_VALUES:
+            return (
+                f"input: with its references replaced it has more than {MAX_VALUES:,} values; "
+                f"take the part that is needed with `path`"
+            )
+        stack += [
+            one
+            for one in (node.values() if isinstance(node, dict) else node)
+            if isinstance(one, dict | list | tuple)
+        ]
+    return None
 
 
 def _resolved(
