@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from narratoria.events import Committed, StatePatch, TurnCommitted
+from narratoria.events import Committed, PlanRefused, StatePatch, TurnCommitted, TurnStarted
 from narratoria.kinds.compose import Branch, conditional, parallel, sequence
 from narratoria.kinds.function import tool
 from narratoria.play.resume import from_records
 from narratoria.play.turn import TurnSettings, take_turn
-from narratoria.run.plan import PlanDocument
+from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
+from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.tools.contract import CascadeEffect
@@ -122,3 +123,33 @@ async def test_a_composed_call_that_did_not_commit_is_run_again():
     for cut in range(1, end + 1):
         left = from_records(tap.records[:cut])
         assert left is None or not left.completed
+
+
+async def test_a_resumed_plan_keeps_the_attempts_and_events_of_its_earlier_execution():
+    fails = part("a", fails=9, retry=RetryPolicy(0))
+    plan = PlanDocument(
+        tools=[PlannedCall(tool_id="a", tool_path="a", retry_policy=PlanRetry(max_retries=1))]
+    )
+    before = await PlanExecutor(ToolRegistry([fails]), Session(), max_executions=1).execute(plan)
+    first = before.tool_results[0]
+    assert (first.retry_count, len(first.events)) == (1, 6)
+    again = PlanExecutor(ToolRegistry([part("a")]), Session(), max_executions=1)
+    resumed = (await again.execute(plan, completed={"a": first})).tool_results[0]
+    assert (resumed.ok, resumed.retry_count, len(resumed.events)) == (True, 2, 9)
+
+
+async def test_a_resumed_turn_tells_the_narrator_why_the_last_plan_was_rejected():
+    started = TurnStarted(turn=1, prompt="look")
+    refused = PlanRefused(attempt=1, problems=["tools[0]: a cycle"], plan="p")
+    found = from_records([Record(1, 0.0, 1, started), Record(2, 0.0, 1, refused)])
+    asked = []
+
+    class Narrates:
+        name = "narrates"
+
+        async def plan(self, request):
+            asked.append(request)
+            return PlanDocument(narrative="You look.")
+
+    await take_turn(Session(), "look", narrator=Narrates(), registry=ToolRegistry(), resume=found)
+    assert (asked[0].attempt, tuple(asked[0].problems)) == (2, ("tools[0]: a cycle",))

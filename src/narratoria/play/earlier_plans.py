@@ -35,11 +35,16 @@ class EarlierPlans:
         self._futile: dict[bytes, CallFailure] = {}  # by the calls of their plan
 
     def recall(
-        self, ids: Iterable[str], parent_id: str | None, futile: Iterable[tuple[PlanDocument, CallFailure]]
+        self,
+        ids: Iterable[str],
+        parent_id: str | None,
+        futile: Iterable[tuple[PlanDocument, CallFailure]],
+        problems: tuple[str, ...],
     ) -> None:
         """Take up what the records of an interrupted turn say of its plans."""
         self.ids.update(ids)
         self.parent_id = parent_id
+        self.problems = problems
         for plan, failure in futile:
             self._remember(plan, failure)
 

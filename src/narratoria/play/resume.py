@@ -45,6 +45,7 @@ class OpenTurn:
     attempt: int = 1
     narrator: str = ""  # who made the plan
     parent: str | None = None  # the id of the plan before, which failed or was rejected
+    problems: tuple[str, ...] = ()  # why the plan before was rejected
     ids: set[str] = field(default_factory=set)  # of the turn's plans, also of those that were rejected
     futile: list[tuple[PlanDocument, CallFailure]] = field(
         default_factory=list
@@ -67,7 +68,7 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
         elif found is None:
             continue
         elif isinstance(event, PlanMade):
-            found.attempt, found.narrator = event.attempt, event.narrator
+            found.attempt, found.narrator, found.problems = event.attempt, event.narrator, ()
             found.ids.add(str(event.plan.get("requestId")))
             calls = {}  # an older version let two plans have one id, and so their calls
             try:
@@ -76,6 +77,7 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
                 found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanRefused):
             found.plan, found.attempt = None, event.attempt + 1
+            found.problems = tuple(event.problems) if event.plan else ()  # else the narrator itself failed
             if event.plan:
                 found.parent = event.plan
                 found.ids.add(event.plan)

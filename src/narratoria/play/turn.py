@@ -74,6 +74,7 @@ class Interrupted(Protocol):
     attempt: int
     narrator: str
     parent: str | None
+    problems: tuple[str, ...]
     ids: set[str]
     futile: list[tuple[PlanDocument, CallFailure]]
 
@@ -167,7 +168,7 @@ class _Turn:
         self.heard: list[str] = []  # pieces of the narration in this attempt, as they were written
         self.earlier = EarlierPlans(self.skills)
         if resume is not None:
-            self.earlier.recall(resume.ids, resume.parent, resume.futile)
+            self.earlier.recall(resume.ids, resume.parent, resume.futile, resume.problems)
         self.fresh: PlanDocument | None = None  # the plan that succeeded, if it is of this turn's attempts
 
     async def take(self) -> TurnResult:
