@@ -484,8 +484,11 @@ def test_structs_in_our_spelling_are_as_before():
 
 @pytest.mark.parametrize("name", sorted(ELSEWHERE))
 def test_a_name_of_the_specifications_that_lies_elsewhere_says_where(name):
-    with pytest.raises(ImportError, match="what the specifications call so is"):
+    assert not hasattr(narratoria, name)
+    with pytest.raises(AttributeError, match="what the specifications call so is"):
         getattr(narratoria, name)
+    with pytest.raises(ImportError, match="what the specifications call so is"):
+        __import__("narratoria", fromlist=[name])
     for place in ELSEWHERE[name].replace(",", " ").split():
         if place.startswith("narratoria."):
             module, _, attribute = place.rpartition(".")

@@ -5,8 +5,8 @@ The rooms of the package, from the bottom up; each imports only from those above
 sdk          the kit for tools in Python: one file, the standard library alone
 errors, extras                    exceptions, the optional parts
 bounds, events, state             limits on documents, the event types, the state tree
-spelling, strict_json, prose      the specifications' own names, JSON without duplicate keys, Markdown as safe HTML
-unicode_text                      text that JSON and a journal can carry
+spelling, strict_json             the specifications' own names, JSON without duplicate keys
+unicode_text, prose               text that JSON and a journal can carry, Markdown as safe HTML
 telemetry    OpenTelemetry spans and metrics, made where the program uses it
 tools        the definition of a tool, its context, retry, deadline, schema and contract
 session      the world: state, drafts, memory, assets, resources
@@ -88,9 +88,10 @@ def __getattr__(name: str) -> Any:
     from narratoria.spelling import ELSEWHERE
 
     if name in ELSEWHERE:
-        raise AttributeError(
-            f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}"
-        )
+        advice = f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}"
+        # `from narratoria import …` would replace the text of an AttributeError by its own
+        imported = sys._getframe(1).f_code.co_name == "_handle_fromlist"
+        raise ImportError(advice) if imported else AttributeError(advice)
     raise AttributeError(f"module 'narratoria' has no attribute {name!r}")
 
 
