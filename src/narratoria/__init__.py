@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from narratoria.tools.retry import RetryPolicies, RetryPolicy
     from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolExample, ToolResult
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where each public name is. A program that only asks for the version, or for one tool, does not pay for a narrator.
 _PUBLIC: Final = {
