@@ -298,3 +298,19 @@ def test_names_in_a_graph_are_text_and_never_markup(narratoria, tmp_path):
     path = write_plan(tmp_path, {"toolId": "<script>alert(1)</script>", "toolPath": 'a"]-->b'})
     assert "<script>" not in narratoria("plan", path, "--graph").stdout
     assert "<script>" not in narratoria("plan", path, "--graph", "--format", "svg").stdout
+
+
+def test_lint_of_a_dense_plan_ends_soon_after_term(narratoria, tmp_path):
+    """2,500 calls that each depend on all earlier ones: the check takes many seconds, and never lets a loop turn."""
+    names = [f"c{number}" for number in range(2500)]
+    calls = [
+        {"toolId": name, "toolPath": "nowhere", "input": {}, "dependencies": names[:place]}
+        for place, name in enumerate(names)
+    ]
+    plan = tmp_path / "dense.json"
+    plan.write_text(json.dumps({"requestId": "r", "tools": calls}))
+    command = [sys.executable, "-m", "narratoria", "lint", str(plan)]
+    with subprocess.Popen(command, env=narratoria.environment, stdout=subprocess.DEVNULL) as process:
+        time.sleep(1.5)  # not a wait for something: it must be in the middle of the check
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == 143

@@ -187,12 +187,13 @@ def lint(
     """
     text, found = _read(plan_file), read_servers(mcp_files)
 
-    async def look() -> Report:
+    async def registered() -> ToolRegistry:
         async with _equipped(None, found, skill_folders) as registry:
-            resolver = ToolResolver(registry, _roots(plan_file, tools))
-            return lint_plan(text, resolver, Session(permissions=grant).permissions)
+            return ToolRegistry(registry.list())
 
-    report = asyncio.run(look())
+    # Outside the event loop, where a signal ends the check at once.
+    resolver = ToolResolver(asyncio.run(registered()), _roots(plan_file, tools))
+    report = lint_plan(text, resolver, Session(permissions=grant).permissions)
     if as_json:
         print_json(report)
     else:
