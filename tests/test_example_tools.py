@@ -330,6 +330,7 @@ def test_the_manifest_describes_the_tool_and_its_examples_fit(run: Any, tool: st
         assert run(tool, {"input": example["input"]})[-1].ok
 
 
-def test_examples_and_skeletons_read_json_with_the_same_code() -> None:
-    assert (EXAMPLES / "dice-roller/json.h").read_bytes() == (TEMPLATES / "c/json.h.in").read_bytes()
-    assert (EXAMPLES / "weather-vane/json.awk").read_bytes() == (TEMPLATES / "bash/json.awk.in").read_bytes()
+def test_examples_and_skeletons_have_the_same_kits() -> None:
+    for example, kit in (("dice-roller/narratoria.h", "c"), ("weather-vane/narratoria.sh", "bash")):
+        written = TEMPLATES / kit / f"{Path(example).name}.in"
+        assert (EXAMPLES / example).read_bytes() == written.read_bytes()

@@ -127,7 +127,7 @@ async def test_a_lore_file_that_is_no_text_is_named_and_hides_nothing_else(lore:
 
 def test_a_mistake_in_a_lore_file_is_said_before_anything_is_played(lore: Path) -> None:
     (lore / "typo.md").write_text('+++\nkeyword = ["door"]\n+++\nText.\n')
-    with pytest.raises(StoryInvalid, match=r"typo\.md.*unknown key 'keyword'"):
+    with pytest.raises(StoryInvalid, match=r"typo\.md.*'keyword': unknown key; did you mean 'keywords'"):
         Game.new(Story.load(lore.parent), narrator=Reads())
 
 

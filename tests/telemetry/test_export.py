@@ -218,7 +218,8 @@ def test_every_logger_of_ours_is_on_the_page():
 
     root = Path(__file__).parents[2]
     page = (root / "docs" / "telemetry.md").read_text(encoding="utf-8")
-    sources = [path.read_text(encoding="utf-8") for path in (root / "src" / "narratoria").rglob("*.py")]
+    package = Path(sys.modules["narratoria"].__file__ or "").parent
+    sources = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
     loggers = {name for text in sources for name in re.findall(r'getLogger\("([a-z_.]+)"\)', text)}
     assert "narratoria" in loggers
     names = {*loggers, *ATTRIBUTES.values(), *HISTOGRAMS, RETRIES}

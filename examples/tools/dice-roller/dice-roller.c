@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "json.h"
+#include "narratoria.h"
 
 typedef struct { long count, sides, bonus; } throw_of;
 

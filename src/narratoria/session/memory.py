@@ -223,9 +223,11 @@ class Memory:
     # --- what a draft does differently ------------------------------------------------------------
 
     def find_entry(self, scope: str, key: str) -> Entry | None:
+        """Return the entry of a key, expired or not."""
         return self._entries(scope).get(key)
 
     def scan_entries(self, scope: str) -> list[tuple[str, Entry]]:
+        """Return all entries of a scope, expired or not."""
         # A list made in one step: a handler's worker thread may read while another call commits.
         return list(self._entries(scope).items())
 

@@ -203,13 +203,10 @@ def test_002_examples_are_validated_against_params_when_the_tool_is_made() -> No
         make_tool("lookup", examples=(example,))
 
 
-def test_002_examples_are_validated_against_the_result_when_the_prompt_is_made() -> None:
+def test_002_examples_are_validated_against_the_result_when_the_tool_is_made() -> None:
     example = ToolExample("bad output", Query("x"), Found(titles="no"))  # type: ignore[arg-type]
-    section = MarkdownSection(
-        title="A", key="a", template="", tools=[make_tool("lookup", examples=(example,))]
-    )
-    with pytest.raises(PromptValidationError, match=r"section a: tool 'lookup': examples\[0\]\.output"):
-        prompt_of(section)
+    with pytest.raises(ToolValidationError, match=r"tool 'lookup': examples\[0\]\.output: .*\.titles is str"):
+        make_tool("lookup", examples=(example,))
 
 
 def test_examples_are_part_of_the_text() -> None:

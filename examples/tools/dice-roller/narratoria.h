@@ -1,11 +1,19 @@
-/* json.h: just enough JSON for a tool: read the request, write escaped strings. Plain C11, no library.
+/* narratoria.h: the kit for tools in C. One file, plain C11, no library: the events, and just enough JSON.
+ *
+ *     #include "narratoria.h"
+ *     static int run(json input) {
+ *         nt_log("info", "Clearing my throat...");
+ *         nt_patch("{\"lamp\":{\"lit\":true}}");
+ *         return nt_done("The lamp is lit.");
+ *     }
+ *     int main(void) { return nt_main(run); }
  *
  * Reading never copies and never trusts: a value is a pointer into the text, every step is checked against
  * the end, and nesting deeper than JSON_DEPTH is refused rather than followed. Numbers and strings are
  * checked strictly; text must be UTF-8.
  */
-#ifndef JSON_H
-#define JSON_H
+#ifndef NARRATORIA_H
+#define NARRATORIA_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -196,6 +204,109 @@ static inline char *json_read_all(FILE *in, size_t *length) {
     }
     if (text) text[*length] = 0;
     return text;
+}
+
+/* --- events: each function writes one, flushed, so that it is seen the moment it happens --------------------------- */
+
+/* Opens an event of any type; write its other fields, then call `nt_end`. */
+static inline void nt_begin(const char *type) { printf("{\"version\":\"0\",\"type\":\"%s\"", type); }
+
+static inline void nt_end(void) {
+    printf("}\n");
+    fflush(stdout);
+}
+
+/* ,"key":"text" with the text escaped. */
+static inline void nt_text(const char *key, const char *text) {
+    printf(",\"%s\":", key);
+    json_write(stdout, text);
+}
+
+/* ,"key":value with the value written as JSON. */
+static inline void nt_json(const char *key, const char *value) { printf(",\"%s\":%s", key, value); }
+
+/* A line for whoever watches; the level is debug, info, warn or error. */
+static inline void nt_log(const char *level, const char *message) {
+    nt_begin("log");
+    nt_text("level", level);
+    nt_text("message", message);
+    nt_end();
+}
+
+/* Moves the progress bar: 0 is the beginning, 100 the end. */
+static inline void nt_progress(int percent, const char *message) {
+    nt_begin("log");
+    nt_text("level", "info");
+    nt_text("message", message);
+    printf(",\"fields\":{\"progress\":%d.%02d}", percent / 100, percent % 100);
+    nt_end();
+}
+
+/* Changes the state; the patch is a JSON object. Objects are merged, arrays replaced, null removes a key. */
+static inline void nt_patch(const char *patch) {
+    nt_begin("state_patch");
+    nt_json("patch", patch);
+    nt_end();
+}
+
+/* Shows a file that has been written; the path is absolute. */
+static inline void nt_asset(const char *id, const char *kind, const char *media_type, const char *path) {
+    nt_begin("asset");
+    nt_text("assetId", id);
+    nt_text("kind", kind);
+    nt_text("mediaType", media_type);
+    nt_text("path", path);
+    nt_end();
+}
+
+/* Offers the player choices. */
+static inline void nt_choices(const char *const *texts, size_t count) {
+    nt_begin("ui_event");
+    nt_text("event", "narrative_choice");
+    printf(",\"payload\":{\"choices\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (i) putchar(',');
+        json_write(stdout, texts[i]);
+    }
+    printf("]}");
+    nt_end();
+}
+
+/* Ends the call. Returns the exit code. */
+static inline int nt_done(const char *summary) {
+    nt_begin("done");
+    nt_json("ok", "true");
+    nt_text("summary", summary);
+    nt_end();
+    return 0;
+}
+
+/* Fails politely. The exit code is 0 all the same: any other means that the tool broke. */
+static inline int nt_refuse(const char *code, const char *reason) {
+    nt_begin("error");
+    nt_text("errorCode", code);
+    nt_text("errorMessage", reason);
+    nt_end();
+    nt_begin("done");
+    nt_json("ok", "false");
+    nt_text("summary", reason);
+    nt_end();
+    return 0;
+}
+
+/* Reads the request and answers it with `run`, whose result is the exit code. */
+static inline int nt_main(int (*run)(json input)) {
+    size_t length;
+    char *text = json_read_all(stdin, &length);
+    if (!text) return nt_refuse("INVALID_INPUT", "The request does not fit in memory.");
+    json request = length ? json_parse(text, length) : json_parse("{}", 2);
+    json input = json_member(request, "input");
+    int code = !request.at ? nt_refuse("INVALID_INPUT", "The request is not JSON.")
+             : json_kind(request) != '{' || (input.at && json_kind(input) != '{')
+                 ? nt_refuse("INVALID_INPUT", "The request has no \"input\" object.")
+                 : run(input);
+    free(text);
+    return code;
 }
 
 #endif
