@@ -181,7 +181,7 @@ async def test_the_summary_of_a_part_that_failed_is_not_told_for_the_whole():
     def ending(name, *, fine):
         @tool(description="Ends.", name=name)
         async def end(params: None, *, context: ToolContext) -> ToolResult[None]:
-            context.emit(Done(version="1.0", ok=fine, summary=f"{name} is over"))
+            context.emit(Done(version="0", ok=fine, summary=f"{name} is over"))
             return ToolResult.ok(None) if fine else ToolResult.error("no")
 
         return end
