@@ -280,6 +280,12 @@ def write(folder: Path) -> None:
         + "\n"
         + schema_page("Result keys", "execution-result.schema.json", "The keys of the result of a plan.")
     )
+    made["reference/story.md"] = schema_page(
+        "story.toml keys", "story-toml.schema.json", "The keys of a story's `story.toml`."
+    )
+    made["reference/narrator.md"] = schema_page(
+        "narrator.toml keys", "narrator-toml.schema.json", "The keys of a story's rules, `narrator.toml`."
+    )
     for path in folder.rglob("*.md"):
         if path.relative_to(folder).as_posix() not in made:
             path.unlink()

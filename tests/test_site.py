@@ -52,9 +52,26 @@ def test_every_command_is_on_the_page_of_commands(site: Any) -> None:
     assert "narratoria sessions undo" in page
 
 
-def test_every_page_is_in_the_navigation() -> None:
+def test_every_page_is_in_the_navigation(site: Any, tmp_path: Path) -> None:
     listed = set(re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8")))
-    assert {path.name for path in (ROOT / "docs").glob("*.md")} <= listed
+    site.write(tmp_path)
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")} == listed
+
+
+@pytest.mark.parametrize("page, contract", [("story", "story-toml"), ("narrator", "narrator-toml")])
+def test_every_key_of_a_storys_files_is_in_the_reference(
+    site: Any, tmp_path: Path, page: str, contract: str
+) -> None:
+    site.write(tmp_path)
+    text = (tmp_path / "reference" / f"{page}.md").read_text(encoding="utf-8")
+    schema = json.loads((ROOT / "contracts" / f"{contract}.schema.json").read_text(encoding="utf-8"))
+    tables = {"": schema, **schema["$defs"]}
+    for name, table in tables.items():
+        part = text.partition(f"## {name}\n")[2].partition("\n## ")[0] if name else text
+        for key, value in table["properties"].items():
+            row = f"| `{key}` | "
+            assert row in part, f"{name}.{key}"
+            assert value["description"] in part, f"{name}.{key}"
 
 
 def test_the_site_is_built_without_a_warning_and_loads_nothing_from_elsewhere(

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from narratoria.conformance import RULES
-from narratoria.errors import PlanRejected, ToolValidationError
+from narratoria.errors import PlanRejected, StoryInvalid, ToolValidationError
 from narratoria.events import TOOL_EVENT_TYPES, decode_tool_event
 from narratoria.kinds.manifest import parse_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.process_tool import process_tool
+from narratoria.narrator.rules.rule_file import Rules
+from narratoria.play.story import Story
 from narratoria.run.executor import Call
 from narratoria.run.plan import ExecutionResult, PlanDocument
 from narratoria.run.records import call_result
@@ -34,14 +37,16 @@ from narratoria.wire_schemas import (
     _document,
     documents,
     execution_result,
+    narrator_toml,
     plan_json,
+    story_toml,
     tool_manifest,
     tool_protocol,
 )
 from narratoria.wire_schemas import yaml as our_yaml
 
 ROOT = Path(__file__).parent.parent
-SCHEMAS = [plan_json(), execution_result(), tool_manifest()]
+SCHEMAS = [plan_json(), execution_result(), tool_manifest(), story_toml(), narrator_toml()]
 
 
 def validator(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
@@ -55,6 +60,7 @@ def component(name: str) -> jsonschema_rs.Draft202012Validator:
 
 PLAN, EVENT, REQUEST = validator(plan_json()), component("Event"), component("Request")
 RESULT, MANIFEST = validator(execution_result()), validator(tool_manifest())
+STORY, RULE_FILE = validator(story_toml()), validator(narrator_toml())
 
 
 # --- the files -----------------------------------------------------------------------------------------
@@ -361,6 +367,138 @@ def test_schema_and_loader_agree_on_manifests(change: dict[str, Any]) -> None:
     else:
         accepted = True
     assert MANIFEST.is_valid(manifest) == accepted
+
+
+# --- the files of a story ----------------------------------------------------------------------------------
+
+STORIES = sorted(
+    path.parent for path in [*ROOT.glob("stories/*/story.toml"), *ROOT.glob("examples/stories/*/story.toml")]
+)
+
+
+@pytest.mark.parametrize("folder", STORIES, ids=lambda path: path.name)
+def test_the_files_of_every_shipped_story_fit_their_schemas(folder: Path) -> None:
+    STORY.validate(tomllib.loads((folder / "story.toml").read_text(encoding="utf-8")))
+    RULE_FILE.validate(tomllib.loads((folder / "narrator.toml").read_text(encoding="utf-8")))
+
+
+TALE = {**story_toml()["examples"][0], "narrator": ["template"]}
+MISSING = None
+
+
+def as_toml(data: dict[str, Any]) -> str:
+    """Return a TOML document, one key a line."""
+
+    def value(one: Any) -> str:
+        if isinstance(one, dict):
+            return "{" + ", ".join(f"{json.dumps(key)} = {value(item)}" for key, item in one.items()) + "}"
+        if isinstance(one, list):
+            return "[" + ", ".join(map(value, one)) + "]"
+        return json.dumps(one)
+
+    return "".join(f"{json.dumps(key)} = {value(one)}\n" for key, one in data.items() if one is not MISSING)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"id": MISSING},
+        {"id": "The Torch"},
+        {"title": MISSING},
+        {"title": "  "},
+        {"title": 3},
+        {"premise": MISSING},
+        {"author": "Ada", "note": "Hello."},
+        {"author": ["Ada"]},
+        {"titel": "x"},
+        {"language": "pt-BR"},
+        {"language": "no language"},
+        {"narrator": ["local", "template"]},
+        {"narrator": "template"},
+        {"narrator": ["bard"]},
+        {"permissions": ["fs:read"]},
+        {"permissions": [""]},
+        {"permissions": "fs:read"},
+        {"opening": MISSING},
+        {"opening": "x"},
+        {"opening": {"choices": ["a"]}},
+        {"opening": {"narrative": "x", "choices": "a"}},
+        {"opening": {"narrative": "x", "choices": [1]}},
+        {"opening": {"narrative": "x", "picture": "a"}},
+        {"cover": {}},
+        {"cover": {"alt": 1}},
+        {"cover": {"input": "x"}},
+        {"cover": {"colour": "red"}},
+        {"cover": 1},
+        {"state": {"a": [1, {"b": True}]}},
+        {"state": []},
+        {"refusal": "No."},
+        {"refusal": ["No.", "Never."]},
+        {"refusal": [""]},
+        {"refusal": 1},
+        {"free_tools": []},
+        {"free_tools": 1},
+        {"mcp": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}},
+        {"mcp": {"time": "uvx"}},
+        {"mcp": 1},
+        {"skills": ["dice"]},
+        {"skills": {"dice": {"summary": False}}},
+        {"skills": {"dice": 1}},
+        {"skills": "dice"},
+    ],
+    ids=str,
+)
+def test_schema_and_loader_agree_on_story_toml(tmp_path: Path, change: dict[str, Any]) -> None:
+    tale = {**TALE, **change}
+    folder = tmp_path / "tale"
+    folder.mkdir()
+    (folder / "story.toml").write_text(as_toml(tale), encoding="utf-8")
+    try:
+        Story.load(folder)
+    except StoryInvalid:
+        accepted = False
+    else:
+        accepted = True
+    assert STORY.is_valid({key: value for key, value in tale.items() if value is not MISSING}) == accepted
+
+
+RULE = narrator_toml()["examples"][0]["rule"][0]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        {},
+        {"rule": []},
+        {"rule": [RULE]},
+        {"rule": [{**RULE, "id": ""}]},
+        {"rule": [{**RULE, "patterns": []}]},
+        {"rule": [{**RULE, "patterns": "light torch"}]},
+        {"rule": [{**RULE, "pattern": "x"}]},
+        {"rule": [{**RULE, "when": {"a": 1}, "finally": False}]},
+        {"rule": [{**RULE, "cases": []}]},
+        {"rule": [{**RULE, "cases": [{"narrative": "x"}]}]},
+        {"rule": [{**RULE, "cases": [{"id": "x"}]}]},
+        {"rule": [{**RULE, "calls": [{"id": "x"}]}]},
+        {"rule": [{**RULE, "calls": [{"tool": "x", "retries": 101}]}]},
+        {"rule": [{**RULE, "calls": [{"tool": "x", "async": True}]}]},
+        {"rule": [RULE], "words": {"see": ["look at", "see"]}},
+        {"rule": [RULE], "words": ["see"]},
+        {"rule": [RULE], "language": {"articles": "the a"}},
+        {"rule": [RULE], "finally": [{"tool": "x"}], "undone": "No: {rest}"},
+        {"rule": [RULE], "stage": 1},
+    ],
+    ids=str,
+)
+def test_schema_and_loader_agree_on_narrator_toml(file: dict[str, Any]) -> None:
+    try:
+        Rules.from_toml(file, Path("narrator.toml"))
+    except StoryInvalid:
+        accepted = False
+    else:
+        accepted = True
+    assert RULE_FILE.is_valid(file) == accepted
 
 
 # --- the page ----------------------------------------------------------------------------------------------

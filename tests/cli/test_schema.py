@@ -14,6 +14,8 @@ FILES = {
     "plan-json": "plan-json.schema.json",
     "execution-result": "execution-result.schema.json",
     "tool-manifest": "tool-manifest.schema.json",
+    "story-toml": "story-toml.schema.json",
+    "narrator-toml": "narrator-toml.schema.json",
 }
 
 

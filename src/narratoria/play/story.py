@@ -17,6 +17,7 @@ from narratoria.kinds.tool_files import tool_files
 from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.narrator.rules.rule_file import Rules, read_toml
 from narratoria.narrator.rules.scripted import ScriptedNarrator
+from narratoria.play.story_keys import KEYS
 from narratoria.play.story_texts import check_guides, texts
 from narratoria.store.store import data_home
 from narratoria.tools.schema.tables import unknown_key
@@ -205,11 +206,6 @@ def library_story(name: str) -> Story:
 
 # --- reading story.toml --------------------------------------------------------------------------------
 
-_KEYS: Final = (
-    "id", "title", "author", "premise", "note", "language", "narrator", "permissions", "opening", "cover",
-    "state", "refusal", "free_tools", "mcp", "skills",
-)  # fmt: skip
-
 
 class _StoryFile:
     """`story.toml`, key by key."""
@@ -217,7 +213,7 @@ class _StoryFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.data = read_toml(path)
-        self._known(self.data, _KEYS, "")
+        self._known(self.data, KEYS[""], "")
 
     def fail(self, key: str, problem: str) -> StoryInvalid:
         return StoryInvalid(f"{self.path}: key {key!r}: {problem}")
@@ -227,11 +223,11 @@ class _StoryFile:
             if key not in known:
                 raise self.fail(prefix + key, unknown_key(key, known))
 
-    def _table(self, key: str, known: Sequence[str]) -> dict[str, Any]:
+    def _table(self, key: str) -> dict[str, Any]:
         table = self.data.get(key, {})
         if not isinstance(table, dict):
             raise self.fail(key, f"expected a table, written [{key}], got {table!r}")
-        self._known(table, known, f"{key}.")
+        self._known(table, KEYS[key], f"{key}.")
         return table
 
     def _text(self, table: Mapping[str, Any], key: str, name: str, *, required: bool = False) -> str:
@@ -314,7 +310,7 @@ class _StoryFile:
         return tuple(" ".join(line.split()) for line in self.strings("refusal"))
 
     def opening(self) -> Opening:
-        table = self._table("opening", ("narrative", "choices"))
+        table = self._table("opening")
         narrative = self._text(table, "narrative", "opening.narrative", required=True)
         return Opening(narrative, self._strings(table, "choices", "opening.choices"))
 
@@ -325,7 +321,7 @@ class _StoryFile:
         return {key: _json_state(value, self, f"state.{key}") for key, value in table.items()}
 
     def cover(self, tools: set[str]) -> Cover:
-        table = self._table("cover", ("picture", "alt", "tool", "input"))
+        table = self._table("cover")
         picture = self._text(table, "picture", "cover.picture")
         tool = self._text(table, "tool", "cover.tool")
         given = table.get("input", {})

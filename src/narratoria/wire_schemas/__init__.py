@@ -15,11 +15,14 @@ import msgspec
 
 from narratoria.events import Asset, Done, JsonObject, Log, StatePatch, ToolErrorEvent, UiEvent
 from narratoria.kinds.manifest import Manifest
+from narratoria.kinds.mcp.server_file import ServerSettings
+from narratoria.narrator.rules.rule_file import RulesTable
+from narratoria.play.story_keys import StoryTable
 from narratoria.run.plan import ExecutionResult, PlanDocument
 from narratoria.tools.retry import RetryData
 from narratoria.wire_schemas import beyond_types as rules
 from narratoria.wire_schemas import descriptions as words
-from narratoria.wire_schemas import yaml
+from narratoria.wire_schemas import story_words, yaml
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _NAMES: Final = {
@@ -31,11 +34,19 @@ _NAMES: Final = {
     "Done": "DoneEvent",
     "RetryData": "Retry",
     "ManifestExample": "Example",
+    "StoryTable": "Story",
+    "OpeningTable": "Opening",
+    "CoverTable": "Cover",
+    "RulesTable": "Rules",
+    "RuleTable": "Rule",
+    "CaseTable": "Case",
+    "CallTemplate": "RuleCall",
+    "LanguageTable": "Language",
 }
 _EVENTS: Final = (Log, StatePatch, Asset, UiEvent, ToolErrorEvent, Done)
 
 
-# --- the four documents --------------------------------------------------------------------------------
+# --- the documents -------------------------------------------------------------------------------------
 
 
 def tool_protocol() -> JsonObject:
@@ -88,11 +99,28 @@ def tool_manifest() -> JsonObject:
     return document
 
 
+def story_toml() -> JsonObject:
+    document = _document("story-toml", StoryTable)
+    document["$defs"].update(_components([ServerSettings], "#/$defs/"))
+    rules.restrict_story(document)
+    document["examples"] = [story_words.STORY_EXAMPLE]
+    return document
+
+
+def narrator_toml() -> JsonObject:
+    document = _document("narrator-toml", RulesTable)
+    rules.restrict_rules(document)
+    document["examples"] = [story_words.RULES_EXAMPLE]
+    return document
+
+
 CONTRACTS: Final[Mapping[str, tuple[str, Callable[[], JsonObject]]]] = {
     "tool-protocol": ("tool-protocol.openapi.yaml", tool_protocol),
     "plan-json": ("plan-json.schema.json", plan_json),
     "execution-result": ("execution-result.schema.json", execution_result),
     "tool-manifest": ("tool-manifest.schema.json", tool_manifest),
+    "story-toml": ("story-toml.schema.json", story_toml),
+    "narrator-toml": ("narrator-toml.schema.json", narrator_toml),
 }
 
 
@@ -116,7 +144,7 @@ def documents() -> dict[str, str]:
 def _document(name: str, cls: type[Any]) -> JsonObject:
     """A JSON Schema whose root is `cls` itself, with what it refers to in `$defs`."""
     components = _components([cls], "#/$defs/")
-    root = components.pop(cls.__name__)
+    root = components.pop(_name(cls.__name__))
     return {
         "$schema": _DIALECT,
         "$id": f"urn:narratoria:contract:{name}:0",

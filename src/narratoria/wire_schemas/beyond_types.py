@@ -1,12 +1,14 @@
 """Checks of the runtime that a type cannot declare, as JSON Schema.
 
-`PlanDocument.from_json` and `load_manifest` check more than a struct can declare; a test holds both to the same
-verdicts. Rules that no schema can express are in the description: unique ids, known dependencies, no cycles.
+`PlanDocument.from_json`, `load_manifest` and `Story.load` check more than a struct can declare; tests hold schema and
+reader to the same verdicts. Rules that no schema can express are in the description: unique ids, known dependencies, no
+cycles.
 """
 
 from __future__ import annotations
 
 from narratoria.events import JsonObject
+from narratoria.narrator.roster import NARRATORS
 from narratoria.run.plan_problems import MAX_ATTEMPT, MAX_BACKOFF_MS, MAX_CALLS, MAX_RETRIES
 from narratoria.tools.contract import effects_schema, preconditions_schema
 from narratoria.wire_schemas import descriptions as words
@@ -112,3 +114,42 @@ def restrict_manifest(document: JsonObject) -> None:
     properties["parameters"]["$ref"] = document["$schema"]
     said = properties["retry"]["description"]
     properties["retry"] = {"description": said, "anyOf": [{"$ref": "#/$defs/Retry"}, {"type": "null"}]}
+
+
+def restrict_story(document: JsonObject) -> None:
+    """Name the narrators there are, and describe a server of the table `mcp`."""
+    properties = document["properties"]
+    properties["narrator"]["items"]["enum"] = list(NARRATORS)
+    for option in properties["mcp"]["anyOf"]:
+        if option["type"] == "object":
+            option["additionalProperties"] = {"$ref": "#/$defs/Server"}
+    texts = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+    types: dict[str, JsonObject] = {
+        "command": {"type": "string"},
+        "args": {"type": "array", "items": {"type": "string"}},
+        "env": texts,
+        "cwd": {"type": "string"},
+        "url": {"type": "string"},
+        "headers": texts,
+        "type": {"type": "string", "examples": ["stdio", "http", "sse"]},
+        "disabled": {"type": "boolean"},
+        "narratoria": {"$ref": "#/$defs/ServerSettings"},
+    }
+    document["$defs"]["Server"] = {
+        "title": "Server",
+        "description": words.TITLES["Server"],
+        "type": "object",
+        "properties": {
+            name: {"description": words.FIELDS[f"Server.{name}"], **kind} for name, kind in types.items()
+        },
+    }
+
+
+def restrict_rules(document: JsonObject) -> None:
+    """Require what `Rules.from_toml` requires: a rule, and in each a pattern."""
+    document["required"] = ["rule"]
+    document["properties"]["rule"].update(minItems=1)
+    document["properties"]["rule"].pop("default", None)
+    for option in document["$defs"]["Rule"]["properties"]["patterns"]["anyOf"]:
+        if option["type"] == "array":
+            option["minItems"] = 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from narratoria.wire_schemas import story_words
+
 PROTOCOL: Final = (
     "A tool is an executable. It reads one JSON request on standard input and writes events on "
     "standard output: "
@@ -45,6 +47,7 @@ TITLES: Final = {
     "ManifestLimits": "Caps on what one invocation may write. Passing one fails the call with OUTPUT_LIMIT.",
     "Example": "An input to try: the conformance kit starts with the first.",
     "Retry": "When a failed call is tried again.",
+    **story_words.TITLES,
 }
 
 # By field, or by schema and field where the same name means different things.
@@ -147,6 +150,7 @@ FIELDS: Final = {
     "multiplier": "The factor of each further wait.",
     "base": "The strategy that is spread.",
     "jitter": "How far, as a share of the wait.",
+    **story_words.FIELDS,
 }
 
 EXAMPLES: Final[dict[str, list[Any]]] = {

@@ -53,7 +53,9 @@ class CallTemplate(Table, frozen=True, kw_only=True):
     backoff_ms: Annotated[int, Meta(ge=0, le=MAX_BACKOFF_MS)] = PlanRetry().backoff_ms
 
 
-class _CaseTable(Table, frozen=True, kw_only=True):
+class CaseTable(Table, frozen=True, kw_only=True):
+    """A table `[[rule.cases]]`."""
+
     when: JsonObject = msgspec.field(default_factory=dict)
     narrative: str | Texts = ()
     then: str | Texts | UnsetType = UNSET
@@ -66,28 +68,34 @@ class _CaseTable(Table, frozen=True, kw_only=True):
     closing: bool = msgspec.field(name="finally", default=True)
 
 
-class _RuleTable(_CaseTable, frozen=True, kw_only=True):
+class RuleTable(CaseTable, frozen=True, kw_only=True):
+    """A table `[[rule]]`."""
+
     id: Annotated[str, Meta(min_length=1)]
     patterns: str | Texts
     independent: bool = False
     fallback: bool = False
     careful: bool = False
-    cases: Annotated[tuple[_CaseTable, ...], Meta(min_length=1)] | UnsetType = UNSET
+    cases: Annotated[tuple[CaseTable, ...], Meta(min_length=1)] | UnsetType = UNSET
 
 
-class _LanguageTable(Table, frozen=True, kw_only=True):
+class LanguageTable(Table, frozen=True, kw_only=True):
+    """The table `[language]`."""
+
     articles: str | Texts = ()
     lead: str | Texts = ()
     trail: str | Texts = ()
     joins: str | Texts = ()
 
 
-class _FileTable(Table, frozen=True, kw_only=True):
-    language: _LanguageTable | UnsetType = UNSET
+class RulesTable(Table, frozen=True, kw_only=True):
+    """The whole file."""
+
+    language: LanguageTable | UnsetType = UNSET
     words: dict[str, str | Texts] = msgspec.field(default_factory=dict)
     stage: str = "stage"
     closing: tuple[CallTemplate, ...] = msgspec.field(name="finally", default=())
-    rule: tuple[_RuleTable, ...] = ()
+    rule: tuple[RuleTable, ...] = ()
     unavailable: str | Texts = OUT_OF_REACH
     confirm: str | Texts = CONFIRM
     unanswered: str | Texts = UNANSWERED
@@ -164,7 +172,7 @@ class Rules:
     @classmethod
     def from_toml(cls, data: Mapping[str, Any], path: Path) -> Rules:
         reader = _Reader(path, data)
-        file = read_as(_FileTable, data, reader.invalid)
+        file = read_as(RulesTable, data, reader.invalid)
         if not file.rule:
             raise reader.invalid(
                 "rule",
@@ -245,7 +253,7 @@ class _Reader:
             where += f": key {found[2]!r}" if found[2] else ""
         return StoryInvalid(f"{self.path}: {where}: {problem}")
 
-    def rule(self, table: _RuleTable, at: int, words: Mapping[str, Texts], tongue: Language) -> Rule:
+    def rule(self, table: RuleTable, at: int, words: Mapping[str, Texts], tongue: Language) -> Rule:
         where = f"rule[{at}]"
         sources = _texts(table.patterns)
         if not sources:
@@ -262,7 +270,7 @@ class _Reader:
         for number, variant in enumerate(raw.get("cases", ({},))):
             place = f"{where}.cases[{number}]" if table.cases else where
             own = self.condition(variant.get("when", {}), place)
-            whole = msgspec.convert({**base, **variant}, _CaseTable)
+            whole = msgspec.convert({**base, **variant}, CaseTable)
             cases.append(self.case(whole, gate & own, groups, place))
         return Rule(table.id, patterns, tuple(cases), table.independent, table.fallback, table.careful)
 
@@ -272,7 +280,7 @@ class _Reader:
         except ConditionError as error:
             raise self.invalid(f"{where}.when", str(error)) from None
 
-    def case(self, table: _CaseTable, when: Condition, groups: set[str], where: str) -> Case:
+    def case(self, table: CaseTable, when: Condition, groups: set[str], where: str) -> Case:
         for key in ("narrative", "then", "instead", "unavailable", "set", "choices"):
             self.slots(getattr(table, key), groups, f"{where}.{key}")
         calls = self.calls(table.calls, groups, f"{where}.calls")
@@ -315,10 +323,10 @@ class _Reader:
 
 
 _IN_RULE: Final = re.compile(r"rule\[(\d+)\]\.?(.*)")
-_CASE_KEYS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(_CaseTable)) - {"when"}
+_CASE_KEYS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(CaseTable)) - {"when"}
 
 
-def _language(table: _LanguageTable | UnsetType) -> Language:
+def _language(table: LanguageTable | UnsetType) -> Language:
     if table is UNSET:
         return ENGLISH
     articles = " ".join(_texts(table.articles))

@@ -1,0 +1,63 @@
+"""The keys of `story.toml`, as types: the contract `story-toml` is made from them, and the reader knows no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from narratoria.events import JsonObject
+from narratoria.narrator.roster import USUAL
+from narratoria.tools.schema.tables import Table
+
+Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]  # one that is not blank
+
+
+class OpeningTable(Table, frozen=True, kw_only=True):
+    """The text and choices before the first prompt."""
+
+    narrative: Text
+    choices: list[Text] = msgspec.field(default_factory=list)
+
+
+class CoverTable(Table, frozen=True, kw_only=True):
+    """The picture of a story: a file in its folder, or a tool that draws one; not both."""
+
+    picture: str = ""
+    alt: str = ""
+    tool: str = ""
+    input: JsonObject = msgspec.field(default_factory=dict)
+
+
+class StoryTable(Table, frozen=True, kw_only=True):
+    """The keys of a story in `story.toml`."""
+
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")] | msgspec.UnsetType = msgspec.UNSET
+    title: Text
+    author: str = ""
+    premise: Text
+    note: str = ""
+    language: Annotated[str, Meta(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = "en"
+    narrator: list[str] = msgspec.field(default_factory=lambda: list(USUAL))
+    permissions: list[Text] = msgspec.field(default_factory=list)
+    opening: OpeningTable
+    cover: CoverTable = msgspec.field(default_factory=CoverTable)
+    state: JsonObject = msgspec.field(default_factory=dict)
+    refusal: str | list[Text] = msgspec.field(default_factory=list)
+    free_tools: list[Text] = msgspec.field(default_factory=list)
+    mcp: str | dict[str, JsonObject] = msgspec.field(default_factory=dict)
+    skills: list[Text] | dict[str, JsonObject] = msgspec.field(default_factory=list)
+
+
+def _keys(table: type[Table]) -> tuple[str, ...]:
+    return tuple(one.encode_name for one in msgspec.structs.fields(table))
+
+
+KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "": _keys(StoryTable),
+    "opening": _keys(OpeningTable),
+    "cover": _keys(CoverTable),
+}
+"""The known keys by the name of their table; "" is the file itself."""
