@@ -387,11 +387,9 @@ def test_without_any_tools_everything_is_refused(narrator: LocalNarrator) -> Non
         plan(narrator, "open the chest", [])
 
 
-def test_a_path_is_what_the_plan_names(narrator: LocalNarrator) -> None:
-    card = ToolCard(
-        "look", "Look around the room.", {}, ({"description": "Look around", "input": {}},), path="tools/look"
-    )
-    assert calls(plan(narrator, "look around", [card, MOVE])) == [("tools/look", {})]
+def test_the_plan_names_a_tool_as_its_card_does(narrator: LocalNarrator) -> None:
+    card = ToolCard("look", "Look around the room.", {}, ({"description": "Look around", "input": {}},))
+    assert calls(plan(narrator, "look around", [card, MOVE])) == [("look", {})]
 
 
 def test_a_higher_threshold_refuses_more(narrator: LocalNarrator, tmp_path: Path) -> None:

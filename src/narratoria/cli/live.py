@@ -16,7 +16,7 @@ from rich.table import Table
 
 from narratoria.cli.output import console, styled, unsaid
 from narratoria.events import CallEmitted, CallFinished, CallRetrying, CallStarted, Log
-from narratoria.run.plan import ExecutionResult, PlanDocument
+from narratoria.run.plan import ExecutionResult, PlanDocument, tool_name
 from narratoria.session import Record, Session
 
 _MARKS = {
@@ -52,7 +52,7 @@ class PlanView:
     def __init__(self, plan: PlanDocument) -> None:
         self.out = console()
         self.rows = {
-            call.tool_id: _Row(call.tool_id, call.tool_path.rpartition("/")[2], call.all_dependencies)
+            call.tool_id: _Row(call.tool_id, tool_name(call.tool_path), call.all_dependencies)
             for call in plan.tools
         }
         self.by_call: dict[str, _Row] = {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 
 from narratoria.cli.completion import STORY
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
@@ -100,8 +101,11 @@ def narrate(
         SkillLibrary(given_places(skill_folders)) if tools is not None else story_skills(tale, skill_folders)
     )
     say_problems(skills)
+    paths: dict[str, str] = {}
     if tools is not None:
-        cards = [*_folder_cards(tools), *map(card, skills)]
+        folder = folder_tools(tools)
+        paths = {tool.name: path.relative_to(tools).as_posix() for path, tool in folder.items()}
+        cards = [card(tool) for tool in (*folder.values(), *skills)]
     else:
         cards = [card(tool) for tool in story_registry(tale, skills)]
     for complaint in check_lore(tale) if tools is None else ():
@@ -110,56 +114,55 @@ def narrate(
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
     added = read_servers(mcp_files)
     servers = joined([tale.servers, *([added] if added is not None else [])])
-    return asyncio.run(_with_servers(servers, prompt, tale, world, cards, skills.skills, chain, as_json))
+    scene = _Scene(tale, world, cards, paths, skills.skills, chain)
+    return asyncio.run(_narrate(scene, servers, prompt, as_json))
 
 
-async def _with_servers(
-    found: ServerFile,
-    prompt: str,
-    tale: Story,
-    world: JsonObject,
-    cards: list[ToolCard],
-    skills: list[Skill],
-    chain: ChainNarrator,
-    as_json: bool,
-) -> int:
-    async with opened_servers(found) as servers:
-        offered = [*cards, *(card(tool) for tool in servers)]
-        return await _narrate(prompt, tale, world, offered, skills, chain, as_json)
+@dataclass
+class _Scene:
+    """The story, its state and its tools, and the narrators that are asked."""
+
+    tale: Story
+    world: JsonObject
+    cards: list[ToolCard]
+    paths: dict[str, str]  # where `lint` and `run` find the tools of a folder with the same --tools
+    skills: list[Skill]
+    chain: ChainNarrator
+
+    def runnable(self, plan: PlanDocument) -> PlanDocument:
+        """Return the plan with tools of the folder by their paths."""
+        calls = [
+            msgspec.structs.replace(call, tool_path=self.paths.get(call.tool_path, call.tool_path))
+            for call in plan.tools
+        ]
+        return msgspec.structs.replace(plan, tools=calls)
 
 
-async def _narrate(
-    prompt: str,
-    tale: Story,
-    world: JsonObject,
-    cards: list[ToolCard],
-    skills: list[Skill],
-    chain: ChainNarrator,
-    as_json: bool,
-) -> int:
+async def _narrate(scene: _Scene, found: ServerFile, prompt: str, as_json: bool) -> int:
     by_line = prompt == "-"
-    memory = Recollection(tale, chain)
-    await ready(chain, _WARM_UP)
-    async for one in _lines() if by_line else _only(prompt):
-        memories = await memory.recall(one, world)
-        request = NarratorRequest(
-            one,
-            state=world,
-            tools=cards,
-            skills=skills,
-            premise=tale.premise,
-            memories=memories,
-            recall=partial(memory.remind, one, world),
-            generations=MAX_GENERATIONS,
-        )
-        plan = await _generate(chain, request)
-        if by_line or as_json:
-            print_json(
-                {**plan.to_data(), "narrator": chain.last_speaker, "choices": list(chain.last_choices)}
+    memory, chain = Recollection(scene.tale, scene.chain), scene.chain
+    async with opened_servers(found) as servers:
+        cards = [*scene.cards, *(card(tool) for tool in servers)]
+        await ready(chain, _WARM_UP)
+        async for one in _lines() if by_line else _only(prompt):
+            request = NarratorRequest(
+                one,
+                state=scene.world,
+                tools=cards,
+                skills=scene.skills,
+                premise=scene.tale.premise,
+                memories=await memory.recall(one, scene.world),
+                recall=partial(memory.remind, one, scene.world),
+                generations=MAX_GENERATIONS,
             )
-            _say_who(chain)
-        else:
-            _show(plan, chain)
+            plan = scene.runnable(await _generate(chain, request))
+            if by_line or as_json:
+                print_json(
+                    {**plan.to_data(), "narrator": chain.last_speaker, "choices": list(chain.last_choices)}
+                )
+                _say_who(chain)
+            else:
+                _show(plan, chain)
     return 0
 
 
@@ -195,14 +198,6 @@ def bare_story(folder: Path) -> Story:
         rules=None,
         narrators=("local", "llm", "template"),
     )
-
-
-def _folder_cards(folder: Path) -> list[ToolCard]:
-    """Return the tools of a folder, by the paths under which `lint` and `run` find them with the same --tools."""
-    return [
-        replace(card(tool), path=path.relative_to(folder).as_posix())
-        for path, tool in folder_tools(folder).items()
-    ]
 
 
 def _say_who(chain: ChainNarrator) -> None:

@@ -18,7 +18,7 @@ from narratoria.evals.case_sets import load_set as load_set
 from narratoria.evals.figures import milliseconds, percent, ratio, rounded, share
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
-from narratoria.run.plan import PlanDocument
+from narratoria.run.plan import PlanDocument, tool_name
 
 _ARTICLES: Final = re.compile(r"\b(the|a|an|my|some)\b")
 _ABSENT: Final = object()
@@ -180,12 +180,9 @@ async def _outcome(narrator: Narrator, case: Case) -> Outcome:
     wall, cpu = time.perf_counter(), time.process_time()
     plan, failure = await _ask(narrator, case)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    cards = {card.path or card.name: card for card in case.catalogue.tools}
+    cards = {card.name: card for card in case.catalogue.tools}
     calls = plan.tools if plan else []
-    got = tuple(
-        ExpectedCall(cards[call.tool_path].name if call.tool_path in cards else call.tool_path, call.input)
-        for call in calls
-    )
+    got = tuple(ExpectedCall(tool_name(call.tool_path), call.input) for call in calls)
     problems = tuple(_problems(plan, cards)) if plan else ()
     scores = [_score(case, expected, got, plan, cards) for expected in (case.calls, *case.alternatives)]
     tools_exact, slots_right, slots_total, orders_right, orders_total = max(
@@ -212,7 +209,7 @@ def _problems(plan: PlanDocument, cards: Mapping[str, ToolCard]) -> Iterator[str
     except PlanRejected as rejected:
         yield from rejected.problems
     for call in plan.tools:
-        card = cards.get(call.tool_path)
+        card = cards.get(tool_name(call.tool_path))
         if card is None:
             yield f"{call.tool_id}: no tool {call.tool_path!r} in the catalogue"
             continue

@@ -37,7 +37,6 @@ class ToolCard:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # a JSON Schema
     examples: Sequence[Mapping[str, Any]] = ()  # {"description": …, "input": {…}}
     skill: str | None = None
-    path: str | None = None  # what goes into `toolPath`; the name where None
 
 
 def card(tool: Tool[Any, Any]) -> ToolCard:

@@ -52,9 +52,8 @@ class Withheld:
         """The stage tool; with rules in the chain, also the tools that only rules with final actions call."""
         if story.rules is None:
             return cls()
-        kept = {story.rules.stage, *(story.rules.final_tools if beside_rules else ())}
-        names = frozenset(name.rpartition("/")[2] for name in kept)
-        return cls(names - frozenset(story.free_tools), story.rules.end_the_story)
+        kept = {story.rules.stage_name, *(story.rules.final_tools if beside_rules else ())}
+        return cls(frozenset(kept) - frozenset(story.free_tools), story.rules.end_the_story)
 
     def free(self, request: NarratorRequest) -> NarratorRequest:
         """The request without the tools that are kept."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from narratoria.errors import INVALID_ARGUMENTS, NOT_EXECUTABLE, TOOL_NOT_FOUND, PlanRejected
 from narratoria.events import SkillHealth
-from narratoria.run.plan import CallResult, PlanDocument
+from narratoria.run.plan import CallResult, PlanDocument, tool_name
 from narratoria.run.resolve import ToolRefused, ToolResolver
 from narratoria.session import Session
 from narratoria.tools.tool import Tool
@@ -80,7 +80,7 @@ class Skills:
         if result.state == "skipped" or result.verdict == INVALID_ARGUMENTS:
             return
         tool = self._find(tool_path)
-        skill = _skill(tool) if tool else tool_path.rpartition("/")[2]
+        skill = _skill(tool) if tool else tool_name(tool_path)
         before = self.session.health.get(skill)
         failures = 0 if result.ok else (before.failures if before else 0) + 1
         now = SkillHealth(skill=skill, health=_health(result), failures=failures, reason=result.error or "")

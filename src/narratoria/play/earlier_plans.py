@@ -73,13 +73,13 @@ class EarlierPlans:
                 self._remember(plan, CallFailure(call.tool_path, result.error or ""))
 
     def _remember(self, plan: PlanDocument, failure: CallFailure) -> None:
-        self._futile.setdefault(_calls_of(plan), failure)
+        self._futile.setdefault(self._calls_of(plan), failure)
 
     def check(self, plan: PlanDocument) -> None:
         """Refuse a plan whose calls failed for their arguments before. A narrator that repeats it knows no better, and
         is no longer offered the tool.
         """
-        failure = self._futile.get(_calls_of(plan)) if self._futile else None
+        failure = self._futile.get(self._calls_of(plan)) if self._futile else None
         if failure is not None:
             self.skills.avoid(failure.tool_path)
             reason = failure.reason[:_REASON]
@@ -87,27 +87,26 @@ class EarlierPlans:
                 [f"$.tools: the same calls failed before in this turn ({reason}); correct their input"]
             )
 
+    def _calls_of(self, plan: PlanDocument) -> bytes:
+        """Return what a plan does, without the names it has for it: ids, words and retries."""
+        numbers = {call.tool_id: index for index, call in enumerate(plan.tools)}
+        return msgspec.json.encode(
+            [
+                (
+                    self.skills.resolver.name_of(call.tool_path),
+                    _numbered(call.input, numbers),
+                    sorted(numbers[one] for one in call.dependencies),
+                    call.required,
+                )
+                for call in plan.tools
+            ],
+            order="deterministic",
+        )
+
 
 def is_futile(call: PlannedCall, result: CallResult) -> bool:
     """Tell if a call failed for its arguments, and its plan with it."""
     return call.required and not result.ok and result.verdict == INVALID_ARGUMENTS
-
-
-def _calls_of(plan: PlanDocument) -> bytes:
-    """Return what a plan does, without the names it has for it: ids, words and retries."""
-    numbers = {call.tool_id: index for index, call in enumerate(plan.tools)}
-    return msgspec.json.encode(
-        [
-            (
-                call.tool_path,
-                _numbered(call.input, numbers),
-                sorted(numbers[one] for one in call.dependencies),
-                call.required,
-            )
-            for call in plan.tools
-        ],
-        order="deterministic",
-    )
 
 
 def _numbered(value: Any, numbers: Mapping[str, int]) -> Any:

@@ -135,7 +135,7 @@ class Story:
     def reserved_tools(self) -> frozenset[str]:
         """Tools that only the rules may call: those they call, but for the ones the story sets free."""
         called = self.rules.tools if self.rules is not None else set()
-        return frozenset(name.rpartition("/")[2] for name in called) - frozenset(self.free_tools)
+        return frozenset(called) - frozenset(self.free_tools)
 
     def tool(self, name: str) -> StoryTool:
         for tool in self.tools:
@@ -359,14 +359,14 @@ def _rules(root: Path, tools: Sequence[StoryTool], *, needed: bool) -> Rules | N
         return None
     rules = Rules.load(path)
     names = {tool.name for tool in tools}
-    for tool in sorted(rules.tools):
+    for tool in sorted({call.tool for call in rules.calls}):
         if "/" in tool and not (root / tool).is_file():
             raise StoryInvalid(f"{path}: tool {tool!r}: there is no such file in {root}")
-        if tool == rules.stage and tool not in names:
-            raise StoryInvalid(
-                f"{path}: 'set' and 'choices' of rules need tools/{tool}, which does not exist; "
-                f"copy it from the lighthouse story, or name another with the key 'stage'"
-            )
+    if rules.stage_name in rules.tools - names:
+        raise StoryInvalid(
+            f"{path}: 'set' and 'choices' of rules need tools/{rules.stage_name}, which does not exist; "
+            f"copy it from the lighthouse story, or name another with the key 'stage'"
+        )
     return rules
 
 

@@ -405,7 +405,7 @@ class _Turn:
         if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and not said):
             paths = {call.tool_id: call.tool_path for plan in self.result.plans for call in plan.tools}
             untold = [one for one, text in told if not text and one not in declared.narrated_calls]
-            names = [paths[one].rpartition("/")[2] for one in untold if one in paths]
+            names = [self.executor.resolver.name_of(paths[one]) for one in untold if one in paths]
             said.append(self.settings.list_calls(names))
         return readable("\n\n".join(text for text in said if text))
 

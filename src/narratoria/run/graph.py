@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Final
 
-from narratoria.run.plan import PlanDocument, PlannedCall, levels
+from narratoria.run.plan import PlanDocument, PlannedCall, levels, tool_name
 
 _WIDTH: Final = 190
 _HEIGHT: Final = 54
@@ -21,7 +21,7 @@ def mermaid(plan: PlanDocument) -> str:
     numbers = {call.tool_id: f"n{index}" for index, call in enumerate(plan.tools)}
     lines = ["flowchart LR"]
     for call in plan.tools:
-        label = f"{_mermaid_text(call.tool_id)}<br/><small>{_mermaid_text(_tool_name(call))}</small>"
+        label = f"{_mermaid_text(call.tool_id)}<br/><small>{_mermaid_text(tool_name(call.tool_path))}</small>"
         lines.append(f'  {numbers[call.tool_id]}["{label}"]')
     for call in plan.tools:
         lines.extend(f"  {numbers[one]} --> {numbers[call.tool_id]}" for one in call.all_dependencies)
@@ -62,16 +62,13 @@ def _edge(start: tuple[int, int], end: tuple[int, int]) -> str:
 
 
 def _node(call: PlannedCall, x: int, y: int) -> str:
+    tool = escape(_short(tool_name(call.tool_path), 26))
     dashed = "" if call.required else ' stroke-dasharray="5 4"'
     return (
         f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="12" fill="#2c2831" stroke="#cfbdfe"{dashed}/>'
         f'<text x="{x + 14}" y="{y + 23}" font-size="14" fill="#e7e0e8">{escape(_short(call.tool_id, 22))}</text>'
-        f'<text x="{x + 14}" y="{y + 41}" font-size="12" fill="#cbc4cf">{escape(_short(_tool_name(call), 26))}</text>'
+        f'<text x="{x + 14}" y="{y + 41}" font-size="12" fill="#cbc4cf">{tool}</text>'
     )
-
-
-def _tool_name(call: PlannedCall) -> str:
-    return call.tool_path.rstrip("/").rpartition("/")[2]
 
 
 def _short(text: str, limit: int) -> str:

@@ -205,6 +205,14 @@ class ExecutionResult(_Wire, frozen=True, kw_only=True):
         raise KeyError(tool_id)
 
 
+def tool_name(tool_path: str) -> str:
+    """Return the name of the tool that a `toolPath` means, by its words alone: `walk` for `walk` and `tools/walk`.
+
+    `ToolResolver.name_of` knows a tool whose manifest gives it another name than its file has.
+    """
+    return tool_path.rstrip("/").rpartition("/")[2]
+
+
 def _too_many(calls: list[Any]) -> list[str]:
     if len(calls) <= MAX_CALLS:
         return []

@@ -383,7 +383,7 @@ class _Run:
         self.owner.session.record(
             CallFinished(
                 call=f"{self.plan.request_id}:{call.tool_id}",
-                tool=Path(call.tool_path).name,
+                tool=self.owner.resolver.name_of(call.tool_path),
                 tool_id=call.tool_id,
                 ok=False,
                 state=state,

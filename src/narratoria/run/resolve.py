@@ -10,6 +10,7 @@ from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError, T
 from narratoria.kinds.load import load_tool
 from narratoria.kinds.manifest import SUFFIX
 from narratoria.kinds.process.launch import NotExecutable, ToolMissing
+from narratoria.run.plan import tool_name
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.tool import Tool
 
@@ -43,6 +44,13 @@ class ToolResolver:
             found = self._load(path)
         self._found[tool_path] = found
         return found
+
+    def name_of(self, tool_path: str) -> str:
+        """Return the name of the tool at `tool_path`, also of one that there is not."""
+        try:
+            return self.resolve(tool_path).name
+        except ToolRefused:
+            return tool_name(tool_path)
 
     def _load(self, path: Path) -> Tool[Any, Any]:
         try:

@@ -174,9 +174,7 @@ def _call(call: Any, index: int, cards: Mapping[str, ToolCard], problems: list[s
     except ArgumentsInvalid as error:
         problems.extend(f"{where}.input: {problem}" for problem in error.problems[:5])
         return None
-    return PlannedCall(
-        tool_id=f"{card.name}-{index + 1}", tool_path=card.path or card.name, input=given, async_=True
-    )
+    return PlannedCall(tool_id=f"{card.name}-{index + 1}", tool_path=card.name, input=given, async_=True)
 
 
 def _after(call: PlannedCall, earlier: Sequence[PlannedCall]) -> PlannedCall:

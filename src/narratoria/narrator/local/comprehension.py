@@ -177,7 +177,7 @@ class Comprehension:
         if len(calls) != 1 or self.unknown or undecided:
             return False
         given = {str(value).casefold() for value in calls[0].input.values()}
-        return calls[0].tool_path == (tool.path or tool.name) and given.issuperset(map(str.casefold, things))
+        return calls[0].tool_path == tool.name and given.issuperset(map(str.casefold, things))
 
     def takes_down(self, text: str) -> bool:
         """Tells if the prompt ends in a call that takes `text` as words to be written or said."""
@@ -315,4 +315,4 @@ class Comprehension:
 
 
 def _planned(card: ToolCard, values: dict[str, Any], number: int) -> PlannedCall:
-    return PlannedCall(tool_id=f"{card.name}{number}", tool_path=card.path or card.name, input=values)
+    return PlannedCall(tool_id=f"{card.name}{number}", tool_path=card.name, input=values)

@@ -321,5 +321,5 @@ def fingerprint(cards: Sequence[ToolCard]) -> bytes:
     """Equal for equal catalogues, so that an index is built once."""
     digest = hashlib.blake2b(digest_size=16)
     for card in cards:
-        digest.update(repr((card.name, card.description, card.parameters, card.examples, card.path)).encode())
+        digest.update(repr((card.name, card.description, card.parameters, card.examples)).encode())
     return digest.digest()

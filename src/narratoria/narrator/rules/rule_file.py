@@ -20,7 +20,7 @@ from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
-from narratoria.run.plan import PlanRetry
+from narratoria.run.plan import PlanRetry, tool_name
 from narratoria.run.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
@@ -51,6 +51,10 @@ class CallTemplate(Table, frozen=True, kw_only=True):
     run_async: bool = msgspec.field(name="async", default=False)
     retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = PlanRetry().max_retries
     backoff_ms: Annotated[int, Meta(ge=0, le=MAX_BACKOFF_MS)] = PlanRetry().backoff_ms
+
+    @property
+    def tool_name(self) -> str:
+        return tool_name(self.tool)
 
 
 class CaseTable(Table, frozen=True, kw_only=True):
@@ -159,7 +163,6 @@ class Rules:
     closing: tuple[CallTemplate, ...] = ()
     tongue: Language = ENGLISH
     stage: str = "stage"
-    root: Path | None = None
     unavailable: Texts = OUT_OF_REACH  # for a rule that does not say it itself: a tool it needs has failed
     confirm: Texts = CONFIRM  # before an action of a careful rule that was asked for in other words
     unanswered: Texts = UNANSWERED  # to a question no rule answers
@@ -190,7 +193,6 @@ class Rules:
             reader.calls(file.closing, set(), "finally"),
             tongue,
             file.stage,
-            path.parent,
             unavailable=_texts(file.unavailable) or OUT_OF_REACH,
             confirm=_texts(file.confirm) or CONFIRM,
             unanswered=_texts(file.unanswered) or UNANSWERED,
@@ -198,19 +200,28 @@ class Rules:
         )
 
     @property
+    def calls(self) -> list[CallTemplate]:
+        """Every call that is written in the rules."""
+        return [call for rule in self.rules for case in rule.cases for call in case.calls] + [*self.closing]
+
+    @property
     def tools(self) -> set[str]:
-        """Every tool the rules may call, as they name it."""
-        cases = [case for rule in self.rules for case in rule.cases]
-        named = {call.tool for case in cases for call in case.calls} | {call.tool for call in self.closing}
-        return named | ({self.stage} if any(case.patch or case.choices for case in cases) else set())
+        """The names of all tools that the rules may call."""
+        staged = any(case.patch or case.choices for rule in self.rules for case in rule.cases)
+        return {call.tool_name for call in self.calls} | ({self.stage_name} if staged else set())
+
+    @property
+    def stage_name(self) -> str:
+        """The name of the tool that carries out `set` and `choices`."""
+        return tool_name(self.stage)
 
     @property
     def final_tools(self) -> set[str]:
-        """Tools that are called only by actions that cannot be undone or need a confirmation."""
-        final, other = set[str](), {call.tool for call in self.closing}
+        """The names of tools that are called only by actions that cannot be undone or need a confirmation."""
+        final, other = set[str](), {call.tool_name for call in self.closing}
         for rule in self.rules:
             for case in rule.cases:
-                (final if rule.is_final(case) else other).update(call.tool for call in case.calls)
+                (final if rule.is_final(case) else other).update(call.tool_name for call in case.calls)
         return final - other
 
     @property
@@ -312,7 +323,7 @@ class _Reader:
         found: dict[str, CallTemplate] = {}
         for at, table in enumerate(tables):
             self.slots(table.input, groups, f"{where}[{at}].input")
-            name, after = table.id or table.tool.rsplit("/", 1)[-1], _texts(table.after)
+            name, after = table.id or table.tool_name, _texts(table.after)
             for other in after:
                 if other not in found:
                     raise self.invalid(f"{where}[{at}].after", f"no earlier call here is {other!r}")

@@ -233,7 +233,7 @@ def _try(
     if not fitting:
         return None
     for case in fitting:
-        if not any(call.required and call.tool in disabled for call in case.calls):
+        if not any(call.required and call.tool_name in disabled for call in case.calls):
             return Action(rule, case, groups, state, available=True)
     return Action(rule, fitting[0], groups, state, available=False)
 
@@ -264,7 +264,7 @@ class _Sheet:
         """An action waits for the one before it: "I light the torch and examine the door" needs the light."""
         before = [] if action.rule.independent else self._frontier
         names: dict[str, str] = {}
-        calls = [call for call in action.case.calls if call.tool not in self._disabled]
+        calls = [call for call in action.case.calls if call.tool_name not in self._disabled]
         for call in calls:
             after = [names[other] for other in call.after if other in names]
             names[call.id] = self._plan(call, after or before, action)
@@ -290,7 +290,7 @@ class _Sheet:
             self._stage({"choices": choices}, before, offering[-1], required=False)
         if done and all(action.case.closing for action in done):
             for call in self._rules.closing:
-                if call.tool not in self._disabled:
+                if call.tool_name not in self._disabled:
                     self._plan(call, before, done[-1])
 
     def _stage(
@@ -308,7 +308,7 @@ class _Sheet:
         self.planned.append(
             PlannedCall(
                 tool_id=tool_id,
-                tool_path=tool_path(call.tool, self._rules.root),
+                tool_path=call.tool,
                 input=fill(call.input, action.groups, action.state),
                 dependencies=list(dependencies),
                 required=call.required,
@@ -319,18 +319,10 @@ class _Sheet:
         return tool_id
 
 
-def tool_path(tool: str, root: Path | None) -> str:
-    """`tools/NAME` where the story has such a file; otherwise the name of a registered tool."""
-    if "/" in tool or (root is not None and not (root / "tools" / tool).is_file()):
-        return tool
-    return f"tools/{tool}"
-
-
 def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
     """Tools the plan must not call: those disabled by their own name or by their skill's."""  # 000 §13.3
     by_skill = {card.name for card in request.tools if card.skill in request.disabled_skills}
-    named = request.disabled_skills | by_skill
-    return named | {f"tools/{name}" for name in named}
+    return request.disabled_skills | by_skill
 
 
 def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
