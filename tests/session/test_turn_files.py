@@ -11,7 +11,7 @@ import pytest
 from digging import NEVER
 
 from narratoria.errors import JournalError
-from narratoria.events import Committed
+from narratoria.events import Committed, TurnCommitted, TurnStarted
 from narratoria.kinds.builtin_tools import file_write
 from narratoria.kinds.compose import sequence
 from narratoria.narrator.protocol import NarratorRequest
@@ -224,8 +224,6 @@ async def test_calls_that_wrote_the_same_file_at_once_are_followed_back(desk: De
     session = desk.journal.session
     desk.files.write_text("a.txt", "zero")
     session.turn = session.turn_count = 1
-    from narratoria.events import TurnCommitted, TurnStarted
-
     session.record(TurnStarted(turn=1, prompt="both"))
     first, second = session.draft(), session.draft()
     first.resources.filesystem.write_text("a.txt", "one")
@@ -240,6 +238,26 @@ async def test_calls_that_wrote_the_same_file_at_once_are_followed_back(desk: De
     assert desk.tree() == {"a.txt": "two"}
     undone = await undo(desk.journal)
     assert undone.failed == [] and undone.irreversible == []
+    assert desk.tree() == {"a.txt": "zero"}
+
+
+@pytest.mark.parametrize("ends", ["discard", "commit"])
+async def test_an_undo_never_brings_back_what_another_call_wrote_meanwhile(desk: Desk, ends: str) -> None:
+    """The second call finds the first one's content, and is committed before the first ends."""
+    session = desk.journal.session
+    desk.files.write_text("a.txt", "zero")
+    session.turn = session.turn_count = 1
+    session.record(TurnStarted(turn=1, prompt="both"))
+    first, second = session.draft(), session.draft()
+    first.resources.filesystem.write_text("a.txt", "one")
+    second.resources.filesystem.write_text("a.txt", "two")
+    first.resources.filesystem.write_text("a.txt", "three")
+    second.commit("second")
+    first.commit("first") if ends == "commit" else first.discard()
+    session.record(TurnCommitted(turn=1))
+    session.turn = None
+    undone = await undo(desk.journal)
+    assert (undone.failed, undone.irreversible) == ([], [])
     assert desk.tree() == {"a.txt": "zero"}
 
 
@@ -258,8 +276,6 @@ async def test_file_write_takes_its_own_files_back_once(desk: Desk) -> None:
     session = desk.journal.session
     session.grant("file:write")
     session.turn = session.turn_count = 1
-    from narratoria.events import TurnCommitted, TurnStarted
-
     session.record(TurnStarted(turn=1, prompt="write"))
     await desk.registry.execute("file_write", {"path": "d/a.txt", "content": "x"}, session=session)
     session.record(TurnCommitted(turn=1))

@@ -28,6 +28,7 @@ from narratoria.events import (
     UndoStarted,
 )
 from narratoria.play.compensation import compensate, effects_of, weigh
+from narratoria.play.killed_writes import take_back_killed_writes
 from narratoria.play.resource_undo import changes_of, put_back, weigh_changes
 from narratoria.play.undo_outcomes import Undone, UndoPreview, previewed, prompt_of
 from narratoria.run.registry import ToolRegistry
@@ -115,6 +116,7 @@ async def undo_to(
 async def _undo(
     journal: Journal, registry: ToolRegistry | None, read: FetchTurn, imported: bool = False
 ) -> Undone:
+    await take_back_killed_writes(journal.session)
     if journal.timeline.open is not None:
         await _abandon(journal)
     turn = _newest(journal)
@@ -299,6 +301,7 @@ def _marked(journal: Journal, name: str) -> int:
 async def abandon(journal: Journal) -> int | None:
     """End a turn that a crash left open, without running the rest of it. Return its number, if any."""
     async with journal.session.turn_lock:
+        await take_back_killed_writes(journal.session)
         turn = journal.timeline.open
         if turn is not None:
             await _abandon(journal)

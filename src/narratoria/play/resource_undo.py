@@ -6,6 +6,8 @@ are still as the call left them: a change that somebody else made since is never
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,18 +39,16 @@ class Changed:
 
 
 def changes_of(records: list[Record]) -> list[Changed]:
-    """Return the changes in the order they were made."""
-    tools: dict[str, str] = {}
+    """Return the changes in the order they were made. Those that a killed attempt left are counted with its call's."""
+    tools = {one.event.call: one.event.tool for one in records if isinstance(one.event, CallStarted)}
+    counts: Counter[str] = Counter()
     found: list[Changed] = []
     for record in records:
         event = record.event
-        if isinstance(event, CallStarted):
-            tools.setdefault(event.call, event.tool)
-        elif isinstance(event, Committed):
-            tool = tools.get(event.call, "a call")
-            found += [
-                Changed(event.call, -number, tool, one) for number, one in enumerate(event.resources, 1)
-            ]
+        if isinstance(event, Committed):
+            for one in event.resources:
+                counts[event.call] += 1
+                found.append(Changed(event.call, -counts[event.call], tools.get(event.call, "a call"), one))
     return found
 
 
@@ -66,7 +66,7 @@ def weigh_changes(journal: Journal, turn: int, records: list[Record], *, importe
             one.stay(IMPORTED, of_a_file=True)
     draft = journal.session.draft()
     try:
-        _take_back(draft.resources, found, try_only=True)
+        take_back(draft.resources, found, try_only=True)
     finally:
         draft.discard()
     return found
@@ -81,7 +81,7 @@ async def put_back(journal: Journal, turn: int, weighed: list[Changed]) -> list[
         return []
     draft = journal.session.draft()
     try:
-        _take_back(draft.resources, tried, try_only=False)
+        take_back(draft.resources, tried, try_only=False)
     except BaseException:
         draft.discard()
         raise
@@ -95,7 +95,8 @@ async def put_back(journal: Journal, turn: int, weighed: list[Changed]) -> list[
     return tried
 
 
-def _take_back(resources: ResourceContext, changes: list[Changed], *, try_only: bool) -> None:
+def take_back(resources: ResourceContext, changes: Sequence[Changed], *, try_only: bool) -> None:
+    """Put changes back, or only see if that could be done; one that cannot be stays, with the reason."""
     for name in dict.fromkeys(one.change.resource for one in changes):
         these = [one for one in changes if one.change.resource == name and one.stays is None]
         resource = _bound(resources, name) if these else None

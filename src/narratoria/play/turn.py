@@ -43,6 +43,7 @@ from narratoria.narrator.protocol import (
 )
 from narratoria.play.disabled_skills import Skills
 from narratoria.play.earlier_plans import CallFailure, EarlierPlans
+from narratoria.play.killed_writes import take_back_killed_writes
 from narratoria.play.last_resort import PlainNarrator, plain_list
 from narratoria.play.offering import ending_of, offer_after, same_words
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
@@ -173,6 +174,7 @@ class _Turn:
 
     async def take(self) -> TurnResult:
         session, result = self.session, self.result
+        await take_back_killed_writes(session)
         session.turn = session.turn_count = result.turn
         if self.resume is None:
             session.record(TurnStarted(turn=result.turn, prompt=result.prompt, origin=self.origin))

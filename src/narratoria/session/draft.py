@@ -32,6 +32,7 @@ from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.memory import Memory
 from narratoria.session.memory_draft import MemoryDraft
 from narratoria.session.resources.resources import ResourceContext
+from narratoria.session.resources.write_notes import CallNotes
 from narratoria.session.slices import Slice
 from narratoria.state import StateChange, StateView, change_to_patch, compose, copy_patch, merge_into
 from narratoria.tools.schema import dump
@@ -225,8 +226,13 @@ class Draft(msgspec.Struct, eq=False):
     def resources(self) -> ResourceContext:
         if self._resources is None:
             above = self.parent.resources if isinstance(self.parent, Draft) else None
-            self._resources = ResourceContext(self.root.resources, above)
+            self._resources = ResourceContext(self.root.resources, above, self._notes())
         return self._resources
+
+    def _notes(self) -> Callable[[str], CallNotes] | None:
+        """Return what gives a resource the notes of this call's writes, if it is a recorded call of a kept session."""
+        notes, call = self.root.notes, self.call_id
+        return None if notes is None or not call else lambda resource: notes.of(resource, call)
 
     @property
     def completed_tools(self) -> Set[str]:

@@ -46,6 +46,7 @@ from narratoria.session.draft import (
 )
 from narratoria.session.memory import Memory
 from narratoria.session.resources.resources import ResourceRegistry
+from narratoria.session.resources.write_notes import WriteNotes
 from narratoria.session.slices import Reducer, Slice, SliceStore
 from narratoria.state import (
     StateError,
@@ -177,6 +178,7 @@ class Session:
         self.standing: list[str] | None = None  # what is offered once a narrator's hints have passed
         self.health: dict[str, SkillHealth] = {}
         self.journal: TurnLog | None = None
+        self.notes: WriteNotes | None = None  # of writes to files, while the session is kept
         self.turn_lock = asyncio.Lock()
         self.waiting_turns = 0  # for `turn_lock`
         self.clock = clock

@@ -17,9 +17,10 @@ from typing import Final, Protocol
 
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
+from narratoria.session.resources.write_notes import WriteNotes
 from narratoria.session.session import Record, Run, Session, Sink
 from narratoria.store.restoration import FetchTurn, Restoration, SnapshotTaken, take_snapshot
-from narratoria.store.store import Records, Store
+from narratoria.store.store import Records, Store, notes_folder
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost
 
@@ -111,6 +112,7 @@ class Journal:
         self._snapshot_size = snapshot_size
         self._detach: Callable[[], None] = session.attach(self)
         session.journal = self
+        self.notes = session.notes = WriteNotes(lambda: notes_folder(store.assets, session.id), session)
 
     # --- the sink ----------------------------------------------------------------------------------------
 
@@ -211,7 +213,8 @@ class Journal:
         finally:
             self.closed = True
             self._detach()
-            self.session.journal = None
+            self.session.journal = self.session.notes = None
+            self.notes.close()
             self.release()
 
     # --- sharing -----------------------------------------------------------------------------------------
@@ -236,7 +239,7 @@ class Journal:
             lease.release()
             raise
         self._lease = lease
-        self.written = self._durable = self.session.seq
+        self.written = self._durable = self.notes.written = self.session.seq
 
     def resumes(self, turn: int | None) -> bool:
         """Tell if a crash left this turn open: a call of it may have acted already without a record."""
@@ -315,6 +318,7 @@ class Journal:
             return
         self.failure = None
         self.written = batch[-1].last
+        self.notes.note_written(self.written)
         if durable:
             self._durable = self.written
         self._since_snapshot += future.result()

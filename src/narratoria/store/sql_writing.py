@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -32,7 +33,7 @@ from narratoria.store.journal import Journal, Lease
 from narratoria.store.restoration import take_snapshot
 from narratoria.store.sql_reading import SqlReader
 from narratoria.store.sql_versions import TABLES
-from narratoria.store.store import SessionMeta, is_plain_id
+from narratoria.store.store import SessionMeta, is_plain_id, notes_folder
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost, Database, Writer
 
@@ -366,6 +367,7 @@ class SqlStore(SqlReader):
         )  # a session that is being played is not pulled away from under the player
         try:
             self.writer.run(lambda database: _forget(database, key))
+            shutil.rmtree(notes_folder(self.assets, session_id), ignore_errors=True)
         finally:
             lease.release()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -29,6 +30,12 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 def is_plain_id(session_id: str) -> bool:
     """Tell if an id may be part of a file name as it is."""
     return _ID.fullmatch(session_id) is not None
+
+
+def notes_folder(assets: AssetStore, session_id: str) -> Path:
+    """Return the folder of a session's notes on writes that are not final, on this machine."""
+    name = session_id if is_plain_id(session_id) else hashlib.sha256(session_id.encode()).hexdigest()
+    return assets.root / "unfinished" / name
 
 
 class SessionUnknown(JournalError, KeyError):

@@ -10,38 +10,43 @@ from __future__ import annotations
 import stat
 import threading
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from narratoria.session.file_changes import DIRECTORY
 from narratoria.session.resources.host_folder import HostFolder, Stamp, stamp_of
+from narratoria.session.resources.write_notes import CallNotes, Kept, Left, Note
 
 Parts: TypeAlias = tuple[str, ...]
-
-
-class Kept(NamedTuple):
-    """The earlier content of a path: a directory when `data` is None."""
-
-    data: bytes | None
-    mode: int
 
 
 class Writer(Protocol):
     """An owner of changes: a filesystem, or a call's draft of one."""
 
     writes: list[Write]
+    notes: CallNotes | None
 
 
 class Write:
-    """One owner's change to one path: the content before, and after (None: nothing) with its hash."""
+    """One owner's change to one path: the content before, and after (None: nothing) with its hash; and the note of it
+    that outlives the process, for a call of a session that is kept.
+    """
 
-    __slots__ = ("before", "digest", "left", "owner", "parts")
+    __slots__ = ("before", "digest", "left", "note", "owner", "parts")
 
-    def __init__(self, owner: Writer, parts: Parts, before: Kept | None, left: Stamp | str | None) -> None:
+    def __init__(
+        self,
+        owner: Writer,
+        parts: Parts,
+        before: Kept | None,
+        left: Stamp | str | None,
+        note: Note | None,
+    ) -> None:
         self.owner = owner
         self.parts = parts
         self.before = before
         self.left = left
         self.digest: str | None = None
+        self.note = note
 
 
 class FileHistory:
@@ -52,13 +57,26 @@ class FileHistory:
         self.lock = threading.RLock()
         self._chains: dict[Parts, list[Write]] = {}
 
-    def begin(self, owner: Writer, parts: Parts, writes: list[Write]) -> Write:
+    def begin(self, owner: Writer, parts: Parts, writes: list[Write], left: Left) -> Write:
         """Record that `owner` is about to change `parts`; its entry is added to `writes` unless it is there."""
-        chain = self._chains.setdefault(parts, [])
-        if not chain or chain[-1].owner is not owner:
-            chain.append(Write(owner, parts, self._keep(parts), self._present(parts)))
-            writes.append(chain[-1])
-        return chain[-1]
+        chain = self._chains.get(parts, [])
+        if chain and chain[-1].owner is owner:
+            if (note := chain[-1].note) is not None:
+                note.will_leave(left)
+            return chain[-1]
+        before = self._keep(parts)
+        noted = None if owner.notes is None else owner.notes.begin("/".join(parts), before, left)
+        write = Write(owner, parts, before, self._present(parts), noted)
+        self._chains.setdefault(parts, chain).append(write)
+        writes.append(write)
+        return write
+
+    def oldest_before(self, write: Write) -> Write | None:
+        """Return the open write whose earlier content an undo of `write` restores: the oldest, as those before `write`
+        are forgotten with it. None if `write` itself is: a later one that stands was committed first.
+        """
+        chain = self._chains.get(write.parts, [])
+        return chain[0] if write in chain else None
 
     def hand_over(self, writes: Sequence[Write], owner: Writer, to: list[Write]) -> None:
         """Hand the writes of a nested call to the enclosing call."""
@@ -70,6 +88,7 @@ class FileHistory:
             index = chain.index(write)
             if index and chain[index - 1].owner is owner:
                 chain[index - 1].left, chain[index - 1].digest = write.left, write.digest
+                _merge_notes(chain[index - 1].note, write.note)
                 del chain[index]
             else:
                 to.append(write)
@@ -79,7 +98,11 @@ class FileHistory:
         for write in writes:
             chain = self._chains.get(write.parts, [])
             if write in chain:
-                del chain[: chain.index(write) + 1]
+                final = chain[: chain.index(write) + 1]
+                del chain[: len(final)]
+                for one in final:
+                    if one.note is not None:
+                        one.note.settle()
                 if not chain:
                     del self._chains[write.parts]
 
@@ -93,12 +116,17 @@ class FileHistory:
             index = chain.index(write)
             if index + 1 < len(chain):
                 chain[index + 1].before = write.before
+                if (note := chain[index + 1].note) is not None:
+                    note.now_before(write.before)
+                _drop_note(write)
                 del chain[index]
                 continue
             chain.pop()
             problem = self._put_back(write, chain)
             if problem:
                 problems.append(problem)
+            if self._chains.get(write.parts) != [write]:  # else another call has it now
+                _drop_note(write)
             if not self._chains.get(write.parts):
                 self._chains.pop(write.parts, None)
         return problems
@@ -134,6 +162,8 @@ class FileHistory:
             if parts[:depth] == write.parts and len(parts) > depth and chain:
                 heir = chain[-1].owner
                 write.owner = heir
+                if write.note is not None:
+                    write.note.hand_to(heir.notes)
                 heir.writes.insert(0, write)
                 self._chains[write.parts] = [write]
                 return None
@@ -152,3 +182,13 @@ class FileHistory:
         if found is None:
             return None
         return DIRECTORY if stat.S_ISDIR(found.st_mode) else stamp_of(found)
+
+
+def _merge_notes(earlier: Note | None, later: Note | None) -> None:
+    if later is not None and earlier is not None:
+        earlier.merge(later)
+
+
+def _drop_note(write: Write) -> None:
+    if write.note is not None:
+        write.note.drop()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -23,6 +24,7 @@ import msgspec
 from narratoria.session.file_changes import DIRECTORY, FileChange, changes_of, digest_of, take_back
 from narratoria.session.resources.file_history import FileHistory, Write
 from narratoria.session.resources.host_folder import HostFolder, PathRefusedError, parts_of
+from narratoria.session.resources.write_notes import CallNotes, Left
 
 Names: TypeAlias = list[str]
 Reasons: TypeAlias = list[str | None]
@@ -112,13 +114,14 @@ class _Texts:
 class HostFilesystem(_Texts):
     """The folder `root` of the host. Symbolic links are not followed, except in `root` itself."""
 
-    __slots__ = ("_folder", "_history", "_over", "_parent", "writes")
+    __slots__ = ("_folder", "_history", "_over", "_parent", "notes", "writes")
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._folder = HostFolder(Path(root).resolve(strict=True))
         self._history = FileHistory(self._folder)
         self._parent: HostFilesystem | None = None
         self.writes: list[Write] = []
+        self.notes: CallNotes | None = None
         self._over = False
 
     @property
@@ -158,13 +161,14 @@ class HostFilesystem(_Texts):
             found = self._folder.look(parts)
             if found is not None and not stat.S_ISREG(found.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "it is not a file", path)
-            write = self._begin(parts)
+            digest, part = digest_of(content), f".{secrets.token_hex(8)}.part"
+            write = self._begin(parts, Left(digest, part))
             if mode is None and found is not None:
                 mode = stat.S_IMODE(found.st_mode)
             elif mode is None and write.before is not None and write.before.data is not None:
                 mode = write.before.mode  # it is written again by the call that deleted it
-            write.left = self._folder.replace(parts, content, mode)
-            write.digest = digest_of(content)
+            write.left = self._folder.replace(parts, content, mode, part)
+            write.digest = digest
             self._end(write)
 
     def delete(self, path: str) -> None:
@@ -176,7 +180,7 @@ class HostFilesystem(_Texts):
                 raise FileNotFoundError(errno.ENOENT, "there is no such file", path)
             if stat.S_ISDIR(found.st_mode) and self._folder.names(parts):
                 raise OSError(errno.ENOTEMPTY, "the directory is not empty", path)
-            write = self._begin(parts)
+            write = self._begin(parts, Left(None))
             if stat.S_ISDIR(found.st_mode):
                 self._folder.remove_directory(parts)
             else:
@@ -196,7 +200,7 @@ class HostFilesystem(_Texts):
         """Make the missing directories; `mode` is for the last."""
         for depth in range(1, len(parts) + 1):
             if self._folder.look(parts[:depth]) is None:
-                write = self._begin(parts[:depth])
+                write = self._begin(parts[:depth], Left(DIRECTORY))
                 own = mode if depth == len(parts) else None
                 if own is None and write.before is not None and write.before.data is None:
                     own = write.before.mode  # it is made again by the call that deleted it
@@ -206,10 +210,10 @@ class HostFilesystem(_Texts):
             elif not self.is_dir("/".join(parts[:depth])):
                 raise NotADirectoryError(errno.ENOTDIR, "a file is in the way", "/".join(parts[:depth]))
 
-    def _begin(self, parts: tuple[str, ...]) -> Write:
+    def _begin(self, parts: tuple[str, ...], left: Left) -> Write:
         if self._over:  # a worker thread that outlived its timeout: nobody would take its writes back
             raise PathRefusedError(f"{'/'.join(parts)} is not changed: the call is over")
-        return self._history.begin(self, parts, self.writes)
+        return self._history.begin(self, parts, self.writes, left)
 
     def _end(self, write: Write) -> None:
         if self._parent is None:
@@ -223,20 +227,25 @@ class HostFilesystem(_Texts):
         child._history = self._history
         child._parent = self
         child.writes = []
+        child.notes = self.notes
         child._over = False
         return child
+
+    def note_in(self, notes: CallNotes) -> None:
+        """Keep notes of this draft's writes, and those of drafts of it, until they are final."""
+        self.notes = notes
 
     def changes(self) -> Changes:
         """Return the changes of this draft so far, for an undo after its commit."""
         with self._history.lock:
-            befores: dict[tuple[str, ...], Write] = {}
-            lefts: dict[tuple[str, ...], str | None] = {}
+            found: dict[tuple[str, ...], tuple[Write, str | None]] = {}
             for write in self.writes:
-                if isinstance(write.left, str | None) or write.digest is not None:
-                    befores.setdefault(write.parts, write)
-                    lefts[write.parts] = write.left if isinstance(write.left, str | None) else write.digest
+                oldest = self._history.oldest_before(write)
+                if oldest is not None and (isinstance(write.left, str | None) or write.digest is not None):
+                    left = write.left if isinstance(write.left, str | None) else write.digest
+                    found[write.parts] = oldest, left
             return changes_of(
-                ("/".join(parts), *_before(befores[parts]), left) for parts, left in lefts.items()
+                ("/".join(parts), *_before(oldest), left) for parts, (oldest, left) in found.items()
             )
 
     def commit(self) -> None:

@@ -109,10 +109,14 @@ class HostFolder:
                 raise PathRefusedError(f"{'/'.join(parts)} is neither a file nor a directory")
             return file.read()
 
-    def replace(self, parts: Sequence[str], data: bytes, mode: int | None = None) -> Stamp:
-        """Put `data` at `parts` in one step: a reader sees the old file or the new one, never a half."""
+    def replace(
+        self, parts: Sequence[str], data: bytes, mode: int | None = None, part: str | None = None
+    ) -> Stamp:
+        """Put `data` at `parts` in one step: a reader sees the old file or the new one, never a half. Until it is
+        whole, the file has the name `part`.
+        """
         with self.directory(parts[:-1]) as parent:
-            temporary = f".{secrets.token_hex(8)}.part"
+            temporary = part or f".{secrets.token_hex(8)}.part"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(temporary, flags, 0o666, dir_fd=parent)
             try:

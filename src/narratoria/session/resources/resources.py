@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeGuard, TypeVar, cast, overload
+from typing import Any, Final, Protocol, TypeAlias, TypeGuard, TypeVar, cast, overload
 
 import msgspec
 
@@ -37,6 +37,7 @@ from narratoria.session.resources.bindings import (
     close_resource,
 )
 from narratoria.session.resources.filesystem import Filesystem
+from narratoria.session.resources.write_notes import CallNotes
 
 __all__ = [
     "Draftable",
@@ -65,16 +66,23 @@ class ResourceContext:
         "_held",
         "_lock",
         "_made",
+        "_notes",
         "_over",
         "_parent",
         "_registry",
         "_snapshots",
     )
 
-    def __init__(self, registry: ResourceRegistry, parent: ResourceContext | None = None) -> None:
+    def __init__(
+        self,
+        registry: ResourceRegistry,
+        parent: ResourceContext | None = None,
+        notes: Callable[[str], CallNotes] | None = None,
+    ) -> None:
         # Made once per call: everything else appears at the first use.
         self._registry = registry
         self._parent = parent
+        self._notes = notes
         self._held: dict[Binding, Any] | None = None
         self._over = False
 
@@ -219,6 +227,8 @@ class ResourceContext:
         resource = self._shared(binding)
         if _is_draftable(resource):
             draft = resource.draft()
+            if self._notes is not None and self._parent is None and _takes_notes(draft):
+                draft.note_in(self._notes(binding.name))
             with self._noting(binding, draft.discard) as held:
                 self._drafts.append((binding, draft))
                 held[binding] = draft
@@ -322,6 +332,14 @@ def _named_in(receipt: Any) -> list[Any]:
 def _is_undoable(resource: Any) -> TypeGuard[Undoable]:
     kind = type(resource)
     return hasattr(kind, "changes") and hasattr(kind, "take_back")
+
+
+class _NoteTaking(Draftable, Protocol):
+    def note_in(self, notes: CallNotes) -> None: ...
+
+
+def _takes_notes(draft: Draftable) -> TypeGuard[_NoteTaking]:
+    return hasattr(type(draft), "note_in")
 
 
 def _is_snapshotable(resource: Any) -> TypeGuard[Snapshotable]:
