@@ -4,7 +4,8 @@ The rooms of the package, from the bottom up; each imports only from those above
 
 sdk          the kit for tools in Python: one file, the standard library alone
 errors, extras                    exceptions, the optional parts
-bounds, events, state             limits on documents, the event types, the state tree
+bounds, toml_lines                limits on documents, the lines of keys in TOML
+events, state                     the event types, the state tree
 spelling, strict_json             the specifications' own names, JSON without duplicate keys
 unicode_text, prose               text that JSON and a journal can carry, Markdown as safe HTML
 telemetry    OpenTelemetry spans and metrics, made where the program uses it
@@ -18,6 +19,7 @@ agent        prompts, adapters to language models, the agent loop, the planning 
 narrator     the narrators, which make a plan of a prompt: rules, paraphrase, local, llm, and the chain of them
 lore         the story's memory
 factcheck    holds a narration to the state
+story_check  checks a story's rules against its tools and its state
 play         stories, games, turns, undo
 evals        scores a narrator on sets of prompts
 authoring, conformance, wire_schemas, testing, pytest_plugin    for authors of tools and stories, and for their tests

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 TOOL_NOT_FOUND: Final = "TOOL_NOT_FOUND"
@@ -148,8 +150,38 @@ class PlanRejected(NarratoriaError):
         super().__init__("plan rejected: " + "; ".join(self.problems))
 
 
+@dataclass(frozen=True, slots=True)
+class StoryProblem:
+    """A mistake in a file of a story. A warning leaves the story playable, an error does not."""
+
+    file: Path
+    line: int | None
+    message: str
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        return f"{self.place()}: {self.message}"
+
+    def place(self, root: Path | None = None) -> str:
+        """Return the file and the line; the file as seen from the folder `root`, if it lies there."""
+        file = self.file.relative_to(root) if root and self.file.is_relative_to(root) else self.file
+        return f"{file}:{self.line}" if self.line else f"{file}"
+
+
 class StoryInvalid(NarratoriaError):
-    """A story folder cannot be played; the message names the file and the key."""
+    """A story cannot be played. The message is the first mistake, with its file, line and key."""
+
+    def __init__(self, message: str, problems: Sequence[StoryProblem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+        """Every mistake that was found, in the files or folders that were read."""
+
+    @classmethod
+    def of(cls, problems: Sequence[StoryProblem]) -> StoryInvalid:
+        """Return the error for these mistakes, the first of which is an error."""
+        more = sum(one.severity == "error" for one in problems) - 1
+        rest = f" (and {more} more mistake{'s' if more > 1 else ''}: narratoria check)" if more > 0 else ""
+        return cls(f"{problems[0]}{rest}", problems)
 
 
 class JournalError(NarratoriaError):

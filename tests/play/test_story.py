@@ -27,7 +27,7 @@ import pytest
 from narratoria.errors import StoryInvalid
 from narratoria.events import Asset, Done, StatePatch, ToolEvent, UiEvent, decode_tool_event
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn
-from narratoria.play.game import Game
+from narratoria.play.game import Game, story_registry
 from narratoria.play.offering import ending_of
 from narratoria.play.story import Story, find_stories, open_story
 from narratoria.run.plan import PlanDocument, PlannedCall, tool_name
@@ -69,6 +69,16 @@ class Play:
         return plan.narrative or ""
 
     def run(self, call: PlannedCall) -> list[ToolEvent]:
+        if tool_name(call.tool_path) == "stage":  # the runtime's own
+            offered = UiEvent(
+                version="0", event="narrative_choice", payload={"choices": call.input.get("choices")}
+            )
+            said: list[ToolEvent] = [offered] if "choices" in call.input else []
+            return [
+                StatePatch(version="0", patch=call.input.get("patch", {})),
+                *said,
+                Done(version="0", ok=True),
+            ]
         given: dict[str, Any] = {
             "requestId": "r",
             "tool": call.tool_path,
@@ -360,7 +370,7 @@ def test_the_tools_speak_three_languages_and_each_has_a_manifest(lighthouse: Sto
         tool.description and tool.manifest["parameters"]["type"] == "object" for tool in lighthouse.tools
     )
     used = lighthouse.rules.tools if lighthouse.rules else set()
-    assert used == {tool.name for tool in lighthouse.tools}
+    assert used - {"stage"} == {tool.name for tool in lighthouse.tools}
 
 
 @pytest.mark.parametrize(
@@ -581,8 +591,8 @@ def test_a_small_folder_is_a_story(tmp_path: Path) -> None:
         ("x", RULES, ["story.toml", "not TOML"]),
         (
             STORY,
-            RULES + "set = { a = 1 }",
-            ["narrator.toml", "tools/stage", "copy it from the lighthouse story"],
+            "stage = 'scene'\n" + RULES + "set = { a = 1 }",
+            ["narrator.toml", "'stage'", "no tool 'scene'", "leave the key out"],
         ),
         (STORY, RULES + 'calls = [{ tool = "tools/nope" }]', ["narrator.toml", "tools/nope", "no such file"]),
         (STORY, RULES + "nope = 1", ["narrator.toml", "rule 'a'", "'nope'"]),
@@ -595,6 +605,40 @@ def test_a_mistake_names_the_file_the_key_and_the_fix(
         Story.load(write(tmp_path / "s", story, rules))
     for part in parts:
         assert part in str(caught.value)
+
+
+async def test_rules_set_state_and_offer_choices_without_a_tool_in_the_story(tmp_path: Path) -> None:
+    story = Story.load(
+        write(tmp_path / "s", rules=RULES + "set = { lamp = { lit = true } }\nchoices = ['B']")
+    )
+    assert story.tools == ()
+    assert story.reserved_tools == {"stage"}
+    game = Game.new(story, narrators=["rules"])
+    game.begin()
+    result = await game.prompt("a b")
+    assert (game.session.state["lamp"], result.choices) == ({"lit": True}, ["B"])
+    assert game.executor.resolver.resolve("tools/stage").name == "stage", "as an older session calls it"
+
+
+async def test_a_stage_of_the_storys_own_is_used(tmp_path: Path) -> None:
+    folder = write(tmp_path / "s", rules=RULES + "set = { lamp = { lit = true } }")
+    (folder / "tools").mkdir()
+    own = folder / "tools" / "stage"
+    own.write_text(
+        "#!/bin/sh\ncat > /dev/null\n"
+        'echo \'{"version":"0","type":"state_patch","patch":{"own":true}}\'\n'
+        'echo \'{"version":"0","type":"done","ok":true}\'\n'
+    )
+    own.chmod(0o755)
+    game = Game.new(Story.load(folder), narrators=["rules"])
+    game.begin()
+    await game.prompt("a b")
+    assert dict(game.session.state) == {"own": True}
+
+
+def test_a_story_that_sets_nothing_gets_no_stage(tmp_path: Path) -> None:
+    story = Story.load(write(tmp_path / "s"))
+    assert not story_registry(story).has("stage")
 
 
 def test_mistakes_in_the_tools_folder_are_named_too(tmp_path: Path) -> None:

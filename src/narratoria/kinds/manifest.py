@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from narratoria import bounds
-from narratoria.errors import ToolValidationError
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.kinds.process.environment import named
 from narratoria.strict_json import DuplicateKey, decode, with_integers
@@ -18,6 +18,7 @@ from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import policy_from_data
+from narratoria.tools.schema.tables import table_problems
 
 
 class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,6 +136,9 @@ def parse_manifest(data: Any, *, where: str) -> Manifest:
     try:
         check_seconds("timeout", data.get("timeout") if isinstance(data, dict) else None, LONGEST_TIMEOUT)
         manifest: Manifest = _parse(data)
+    except ArgumentsInvalid as error:
+        told = "; ".join(f"{key}: {problem}" for key, problem in table_problems(error))
+        raise ToolValidationError(f"{where}: {told}") from None
     except ToolValidationError as error:
         raise ToolValidationError(f"{where}: {error}") from None
     try:

@@ -21,6 +21,7 @@ from narratoria.play.history import finish_undo
 from narratoria.play.offering import ending_of
 from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.resume import open_turn
+from narratoria.play.stage import stage
 from narratoria.play.story import Story, library_story, open_story, story_folders
 from narratoria.play.story_servers import StoryServers
 from narratoria.play.story_skills import story_skills
@@ -261,8 +262,8 @@ class Game:
 
 
 def story_registry(story: Story, skills: SkillLibrary | None = None) -> ToolRegistry:
-    """The story's tools, each made from its executable and manifest, and the scripts of its skills."""
-    registry = ToolRegistry()
+    """The story's tools, each made from its executable and manifest, the scripts of its skills, and the stage."""
+    registry = ToolRegistry([stage] if story.needs_stage else [])
     for one in story.tools:
         try:
             registry.register(load_tool(one.path))

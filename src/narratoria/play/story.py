@@ -5,26 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from narratoria.errors import StoryInvalid, ToolValidationError
+from narratoria.errors import NarratoriaError, StoryInvalid, StoryProblem, ToolValidationError
 from narratoria.events import JsonObject
-from narratoria.kinds.manifest import manifest_data
-from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
-from narratoria.kinds.tool_files import tool_files
-from narratoria.narrator.roster import NARRATORS, USUAL
-from narratoria.narrator.rules.rule_file import Rules, read_toml
+from narratoria.kinds.load import load_tool
+from narratoria.kinds.manifest import is_manifest, manifest_data
+from narratoria.kinds.mcp.server_file import ServerFile
+from narratoria.kinds.tool_files import ToolFile, tool_files
+from narratoria.narrator.roster import USUAL
+from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
-from narratoria.play.story_keys import KEYS
+from narratoria.play.stage import stage
+from narratoria.play.story_file import Cover, Opening, StoryFile
+from narratoria.play.story_skills import story_skills
 from narratoria.play.story_texts import check_guides, texts
+from narratoria.skills.skill_library import SkillLibrary, found_places
 from narratoria.store.store import data_home
-from narratoria.tools.schema.tables import unknown_key
+from narratoria.story_check import RuleBook, check_rules
+from narratoria.story_check.called_tools import input_problems
+from narratoria.story_check.rule_book import did_you_mean
+from narratoria.toml_lines import toml_problem
+from narratoria.tools.tool import Tool
 
-_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+AnyTool = Tool[Any, Any]
+_T = TypeVar("_T")
 _TOOL_NAME: Final = re.compile(r"[a-z0-9_-]{1,64}")
-_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +43,12 @@ class StoryTool:
     name: str
     path: Path
     manifest: JsonObject = field(default_factory=dict)
+    definition: AnyTool | None = field(default=None, compare=False, repr=False)
+    """The tool itself, as it was when the story was read."""
 
     @property
     def description(self) -> str:
         return str(self.manifest.get("description", ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """The text and choices before the first prompt."""
-
-    narrative: str
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Cover:
-    """A picture in the story's folder, or a tool that draws one. At most one of the two is set."""
-
-    picture: Path | None = None
-    alt: str = ""
-    tool: str | None = None
-    input: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +66,7 @@ class Story:
     language: str = "en"
     narrators: tuple[str, ...] = USUAL
     refusal: tuple[str, ...] = ()  # what is told where nothing here can do what the player means
-    cover: Cover = Cover()
+    cover: Cover = field(default_factory=Cover)
     state: JsonObject = field(default_factory=dict)
     permissions: tuple[str, ...] = ()
     tools: tuple[StoryTool, ...] = ()
@@ -84,46 +77,15 @@ class Story:
         default_factory=dict
     )  # skills it uses beside its own: their settings
     servers: ServerFile = field(default_factory=ServerFile)  # MCP servers, whose tools are the story's too
+    warnings: tuple[StoryProblem, ...] = ()  # what its files have that is surely not meant so
 
     @classmethod
     def load(cls, path: Path | str) -> Story:
-        """Read the folder at `path`; raise `StoryInvalid` that names the file, the key and the fix."""
+        """Read the folder at `path` and check it; raise `StoryInvalid` with every mistake, its file, line and fix."""
         root = Path(path)
         if not root.is_dir():
             raise StoryInvalid(f"{root}: no such folder; a story is a folder with a story.toml in it")
-        root = root.resolve()
-        tools = tuple(_tools(root / "tools"))
-        reader = _StoryFile(root / "story.toml")
-        narrators = reader.narrators()
-        rules = _rules(root, tools, needed="rules" in narrators)
-        lore, unread = texts(root / "lore")
-        servers = reader.servers()
-        skills = reader.skills()
-        check_guides(
-            root / "skills", {str(tool.manifest.get("skill") or tool.name) for tool in tools}, skills
-        )
-        return cls(
-            root=root,
-            id=reader.id(),
-            title=reader.text("title", required=True),
-            premise=reader.text("premise", required=True),
-            author=reader.text("author"),
-            note=reader.text("note"),
-            language=reader.language(),
-            opening=reader.opening(),
-            cover=reader.cover({tool.name for tool in tools}),
-            narrators=narrators,
-            refusal=reader.refusal(),
-            rules=rules,
-            state=reader.state(),
-            permissions=reader.strings("permissions"),
-            tools=tools,
-            free_tools=reader.free_tools({tool.name for tool in tools}, servers.names | skills.keys()),
-            lore=lore,
-            unread_lore=tuple(unread),
-            skills=skills,
-            servers=servers,
-        )
+        return _Reading(root.resolve()).story()
 
     def scripted_narrator(self, *, whole: bool = False, defers: bool = False) -> ScriptedNarrator:
         """The narrator of the story's own `narrator.toml`; `whole` and `defers` where others stand behind it."""
@@ -136,6 +98,16 @@ class Story:
         """Tools that only the rules may call: those they call, but for the ones the story sets free."""
         called = self.rules.tools if self.rules is not None else set()
         return frozenset(called) - frozenset(self.free_tools)
+
+    @property
+    def needs_stage(self) -> bool:
+        """True where rules set state or offer choices, and the story brings no tool of its own for it."""
+        return (
+            self.rules is not None
+            and self.rules.stage_name == stage.name
+            and stage.name in self.rules.tools
+            and all(tool.name != stage.name for tool in self.tools)
+        )
 
     def tool(self, name: str) -> StoryTool:
         for tool in self.tools:
@@ -204,191 +176,178 @@ def library_story(name: str) -> Story:
     )
 
 
-# --- reading story.toml --------------------------------------------------------------------------------
+# --- reading the folder --------------------------------------------------------------------------------
 
 
-class _StoryFile:
-    """`story.toml`, key by key."""
+class _Reading:
+    """One reading of a folder. A mistake is kept, and the reading goes on with what can be read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.data = read_toml(path)
-        self._known(self.data, KEYS[""], "")
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.problems: list[StoryProblem] = []
+        self.broken: set[str] = set()  # tools with a mistake
 
-    def fail(self, key: str, problem: str) -> StoryInvalid:
-        return StoryInvalid(f"{self.path}: key {key!r}: {problem}")
-
-    def _known(self, table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
-        for key in table:
-            if key not in known:
-                raise self.fail(prefix + key, unknown_key(key, known))
-
-    def _table(self, key: str) -> dict[str, Any]:
-        table = self.data.get(key, {})
-        if not isinstance(table, dict):
-            raise self.fail(key, f"expected a table, written [{key}], got {table!r}")
-        self._known(table, KEYS[key], f"{key}.")
-        return table
-
-    def _text(self, table: Mapping[str, Any], key: str, name: str, *, required: bool = False) -> str:
-        value = table.get(key, "")
-        if not isinstance(value, str):
-            raise self.fail(name, f"expected a string, got {value!r}")
-        if required and not value.strip():
-            raise self.fail(name, f'missing; add {key} = "…"')
-        return "\n\n".join(" ".join(block.split()) for block in value.split("\n\n")).strip()
-
-    def _strings(self, table: Mapping[str, Any], key: str, name: str) -> tuple[str, ...]:
-        items = table.get(key, [])
-        if not isinstance(items, list) or not all(isinstance(item, str) and item.strip() for item in items):
-            raise self.fail(name, f"expected a list of strings, got {items!r}")
-        return tuple(items)
-
-    def text(self, key: str, *, required: bool = False) -> str:
-        return self._text(self.data, key, key, required=required)
-
-    def strings(self, key: str) -> tuple[str, ...]:
-        return self._strings(self.data, key, key)
-
-    def servers(self) -> ServerFile:
-        """Return the MCP servers: of the file that `mcp` names, or of the table `[mcp.NAME]`."""
-        given = self.data.get("mcp", {})
-        folder = self.path.parent
+    def attempt(self, read: Callable[[], _T], otherwise: _T) -> _T:
         try:
-            if isinstance(given, str):
-                path = (folder / given).resolve()
-                if not path.is_relative_to(folder):
-                    raise self.fail("mcp", f"{given!r} is no file inside the story's folder")
-                return read_server_file(path, cwd=folder)
-            return servers_from_data(given, where=f"{self.path}: mcp", folder=folder, cwd=folder)
-        except ServersInvalid as error:
-            raise self.fail("mcp", str(error)) from None
+            return read()
+        except StoryInvalid as error:
+            self.problems += error.problems or [StoryProblem(self.root, None, str(error))]
+            return otherwise
 
-    def skills(self) -> dict[str, JsonObject]:
-        """Return the skills the story names, each with its settings: a list of names, or a table for each."""
-        given = self.data.get("skills", [])
-        if isinstance(given, list):
-            return {name: {} for name in self.strings("skills")}
-        if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
-            raise self.fail(
-                "skills", "expected a list of names, or a table of settings for each: [skills.NAME]"
-            )
-        return {name: _json_state(one, self, f"skills.{name}") for name, one in given.items()}
-
-    def free_tools(self, known: set[str], prefixes: AbstractSet[str]) -> tuple[str, ...]:
-        names = self.strings("free_tools")
-        own = {path.name for path in (self.path.parent / "skills").glob("*/")}
-        for name in names:
-            prefix, dot, _ = name.partition(".")
-            if name not in known and not (dot and prefix in prefixes | own):
-                raise self.fail("free_tools", f"tools/{name} does not exist; name a tool of the tools folder")
-        return names
-
-    def id(self) -> str:
-        value = self.text("id") or self.path.parent.name
-        if not _ID.fullmatch(value):
-            raise self.fail("id", f"{value!r} is not an id; use small letters, digits, - and _")
-        return value
-
-    def language(self) -> str:
-        value = self.text("language") or "en"
-        if not _LANGUAGE.fullmatch(value):
-            raise self.fail("language", f"{value!r} is not a language tag; use one such as en or pt-BR")
-        return value
-
-    def narrators(self) -> tuple[str, ...]:
-        names = self.strings("narrator") or USUAL
-        for name in names:
-            if name not in NARRATORS:
-                raise self.fail("narrator", f"{name!r} is no narrator; known are {', '.join(NARRATORS)}")
-        return names
-
-    def refusal(self) -> tuple[str, ...]:
-        value = self.data.get("refusal", [])
-        if isinstance(value, str):
-            return (self.text("refusal"),) if value.strip() else ()
-        return tuple(" ".join(line.split()) for line in self.strings("refusal"))
-
-    def opening(self) -> Opening:
-        table = self._table("opening")
-        narrative = self._text(table, "narrative", "opening.narrative", required=True)
-        return Opening(narrative, self._strings(table, "choices", "opening.choices"))
-
-    def state(self) -> JsonObject:
-        table = self.data.get("state", {})
-        if not isinstance(table, dict):
-            raise self.fail("state", f"expected a table, written [state], got {table!r}")
-        return {key: _json_state(value, self, f"state.{key}") for key, value in table.items()}
-
-    def cover(self, tools: set[str]) -> Cover:
-        table = self._table("cover")
-        picture = self._text(table, "picture", "cover.picture")
-        tool = self._text(table, "tool", "cover.tool")
-        given = table.get("input", {})
-        if picture and tool:
-            raise self.fail("cover", "has a picture and a tool; keep one")
-        if not isinstance(given, dict):
-            raise self.fail("cover.input", f"expected a table, got {given!r}")
-        if tool and tool not in tools:
-            raise self.fail(
-                "cover.tool", f"tools/{tool} does not exist; there are {', '.join(sorted(tools))}"
-            )
-        path = (self.path.parent / picture).resolve() if picture else None
-        if path is not None and not (path.is_file() and path.is_relative_to(self.path.parent)):
-            raise self.fail("cover.picture", f"{picture!r} is no file inside the story's folder")
-        return Cover(path, self._text(table, "alt", "cover.alt"), tool or None, given)
-
-
-def _json_state(value: Any, reader: _StoryFile, path: str) -> Any:
-    """Return a value as JSON state: TOML has dates, JSON has not."""
-    if isinstance(value, dict):
-        return {key: _json_state(item, reader, f"{path}.{key}") for key, item in value.items()}
-    if isinstance(value, list):
-        return [_json_state(item, reader, f"{path}[{index}]") for index, item in enumerate(value)]
-    if isinstance(value, bool | int | float | str):
-        return value
-    raise reader.fail(path, f"{value} is a date, which state cannot hold; write it as a string")
-
-
-# --- the rest of the folder ----------------------------------------------------------------------------
-
-
-def _rules(root: Path, tools: Sequence[StoryTool], *, needed: bool) -> Rules | None:
-    path = root / "narrator.toml"
-    if not needed and not path.is_file():
-        return None
-    rules = Rules.load(path)
-    names = {tool.name for tool in tools}
-    for tool in sorted({call.tool for call in rules.calls}):
-        if "/" in tool and not (root / tool).is_file():
-            raise StoryInvalid(f"{path}: tool {tool!r}: there is no such file in {root}")
-    if rules.stage_name in rules.tools - names:
-        raise StoryInvalid(
-            f"{path}: 'set' and 'choices' of rules need tools/{rules.stage_name}, which does not exist; "
-            f"copy it from the lighthouse story, or name another with the key 'stage'"
+    def story(self) -> Story:
+        root = self.root
+        file = self.attempt(lambda: StoryFile(root / "story.toml"), None)
+        if file is None:
+            raise StoryInvalid.of(self.problems)
+        self.attempt(file.check_keys, None)
+        tools = tuple(self._tools(root / "tools"))
+        names = {tool.name for tool in tools}
+        narrators: tuple[str, ...] = self.attempt(file.narrators, tuple(USUAL))
+        rules = self.attempt(lambda: self._rules(needed="rules" in narrators), None)
+        lore, unread = texts(root / "lore")
+        servers = self.attempt(file.servers, ServerFile())
+        skills: dict[str, JsonObject] = self.attempt(file.skills, {})
+        by_skill = {str(tool.manifest.get("skill") or tool.name) for tool in tools}
+        self.attempt(lambda: check_guides(root / "skills", by_skill, skills), None)
+        made = Story(
+            root=root,
+            id=self.attempt(file.id, root.name),
+            title=self.attempt(lambda: file.text("title", required=True), ""),
+            premise=self.attempt(lambda: file.text("premise", required=True), ""),
+            author=self.attempt(lambda: file.text("author"), ""),
+            note=self.attempt(lambda: file.text("note"), ""),
+            language=self.attempt(file.language, "en"),
+            opening=self.attempt(file.opening, Opening("")),
+            cover=self.attempt(lambda: file.cover(names), Cover()),
+            narrators=narrators,
+            refusal=self.attempt(file.refusal, ()),
+            rules=rules,
+            state=self.attempt(file.state, {}),
+            permissions=self.attempt(lambda: file.strings("permissions"), ()),
+            tools=tools,
+            free_tools=self.attempt(
+                lambda: file.free_tools(names | {stage.name}, servers.names | skills.keys()), ()
+            ),
+            lore=lore,
+            unread_lore=tuple(unread),
+            skills=skills,
+            servers=servers,
         )
-    return rules
+        return self._checked(made)
+
+    def _checked(self, story: Story) -> Story:
+        self.problems += _cover_problems(story)
+        library = story_skills(story) if story.skills or (story.root / "skills").is_dir() else None
+        if library is not None:
+            self.problems += _skill_problems(story, library)
+        if story.rules is not None:
+            self.problems += check_rules(_rule_book(story, story.rules, library, self.broken))
+        errors = [one for one in self.problems if one.severity == "error"]
+        warnings = [one for one in self.problems if one.severity == "warning"]
+        if errors:
+            raise StoryInvalid.of([*errors, *warnings])
+        return replace(story, warnings=tuple(warnings))
+
+    def _rules(self, *, needed: bool) -> Rules | None:
+        path = self.root / "narrator.toml"
+        return Rules.load(path) if needed or path.is_file() else None
+
+    def _tools(self, folder: Path) -> Iterator[StoryTool]:
+        """Every tool of the folder. One that cannot be run, or that is only described, is a mistake of the story."""
+        for one in tool_files(folder, below=False):
+            tool = self.attempt(partial(_story_tool, one), None)
+            if tool is not None:
+                yield tool
+            else:
+                self.broken.add(one.name)
 
 
-def _tools(folder: Path) -> Iterator[StoryTool]:
-    """Every tool of the folder. One that cannot be run, or that is only described, is a mistake of the story."""
-    for one in tool_files(folder, below=False):
-        if one.problem is not None:
-            raise StoryInvalid(f"{one.path}: {one.problem}")
-        if not _TOOL_NAME.fullmatch(one.name):
-            raise StoryInvalid(
-                f"{one.path}: a tool's name has small letters, digits, - and _ only; rename it"
-            )
-        yield StoryTool(one.name, one.path, {} if one.manifest is None else _manifest(one.manifest, one.name))
+def _story_tool(one: ToolFile) -> StoryTool:
+    if one.problem is not None:
+        raise _invalid(one.path, one.problem)
+    if not _TOOL_NAME.fullmatch(one.name):
+        raise _invalid(one.path, "a tool's name has small letters, digits, - and _ only; rename it")
+    manifest = {} if one.manifest is None else _manifest(one.manifest, one.name)
+    try:
+        definition = load_tool(one.path)
+    except NarratoriaError as error:
+        file = one.manifest or one.path
+        raise _invalid(file, str(error).removeprefix(f"{file}: ")) from error
+    return StoryTool(one.name, one.path, manifest, definition)
 
 
 def _manifest(path: Path, name: str) -> JsonObject:
     try:
         data = manifest_data(path)
     except ToolValidationError as error:
-        raise StoryInvalid(str(error)) from None
+        raise _invalid(path, str(error).removeprefix(f"{path}: ")) from None
     if not isinstance(data, dict):
-        raise StoryInvalid(f"{path}: expected a JSON object")
+        raise _invalid(path, "expected a JSON object")
     if data.get("name", name) != name:
-        raise StoryInvalid(f"{path}: key 'name': {data['name']!r}, but the tool beside it is {name!r}")
+        raise _invalid(path, f"key 'name': {data['name']!r}, but the tool beside it is {name!r}")
     return data
+
+
+_JSON_KEY: Final = re.compile(r"(?:key )?['\"]?(\w+)")
+
+
+def _invalid(path: Path, problem: str) -> StoryInvalid:
+    return StoryInvalid.of([StoryProblem(path, _json_line(path, problem), problem)])
+
+
+def _json_line(path: Path, problem: str) -> int | None:
+    """Return the line of a manifest that a problem is about: that of the key it names, or of the place it gives."""
+    if not is_manifest(path):
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if found := re.search(r"\(byte (\d+)\)", problem):
+        return text.encode()[: int(found[1])].count(b"\n") + 1
+    key = _JSON_KEY.match(problem)
+    at = text.find(f'"{key[1]}"') if key else -1
+    return text.count("\n", 0, at) + 1 if at >= 0 else None
+
+
+def _cover_problems(story: Story) -> Iterator[StoryProblem]:
+    """Yield what the tool that draws the cover refuses in its input."""
+    definition = next((one.definition for one in story.tools if one.name == story.cover.tool), None)
+    if definition is not None:
+        for path, problem in input_problems(story.cover.input, definition):
+            key = f"cover.input{path}"
+            yield toml_problem(story.root / "story.toml", key, f"key {key!r}: {problem}")
+
+
+def _skill_problems(story: Story, library: SkillLibrary) -> Iterator[StoryProblem]:
+    """Yield the skills that the story names and that are not there. Whoever plays may bring one."""
+    found = {skill.name for skill in library.skills}
+    known = (
+        {skill.name for skill in SkillLibrary(found_places()).skills}
+        if story.skills.keys() - found
+        else set()
+    )
+    for name in sorted(story.skills.keys() - found):
+        message = f"key 'skills': there is no skill {name!r} here; {did_you_mean(name, known)}"
+        yield toml_problem(story.root / "story.toml", f"skills.{name}", message, "warning")
+
+
+def _rule_book(
+    story: Story, rules: Rules, library: SkillLibrary | None = None, broken: AbstractSet[str] = frozenset()
+) -> RuleBook:
+    own = {one.name: one.definition for one in story.tools if one.definition is not None}
+    tools: dict[str, AnyTool] = {stage.name: stage, **own}
+    folders = [story.root / "tools", story.root / "skills"]
+    if library is not None:
+        tools |= {tool.name: tool for tool in library}
+        folders += [skill.root for skill in library.skills if skill.root is not None]
+    return RuleBook(
+        root=story.root,
+        rules=rules,
+        tools=tools,
+        broken=broken,
+        servers=frozenset(story.servers.names),
+        state=story.state,
+        choices=story.opening.choices,
+        folders=folders,
+    )

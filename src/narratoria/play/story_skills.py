@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from narratoria.play.story import Story
 from narratoria.skills.skill_library import Place, SkillLibrary, found_places, given_places
+
+if TYPE_CHECKING:
+    from narratoria.play.story import Story
 
 
 def story_skills(story: Story, added: Sequence[Path] = ()) -> SkillLibrary:

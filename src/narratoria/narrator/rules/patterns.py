@@ -15,6 +15,7 @@ regular expressions here.
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -308,8 +309,10 @@ class _Parser:
 
     def listed(self, name: str) -> Choice:
         if name not in self.vocabulary:
+            near = difflib.get_close_matches(name, self.vocabulary, 1)
             known = ", ".join(sorted(self.vocabulary)) or "none"
-            raise PatternError(f"{self.source!r}: <{name}> is not in [words] (there: {known})")
+            hint = f"; did you mean <{near[0]}>?" if near else f" (there: {known})"
+            raise PatternError(f"{self.source!r}: <{name}> is not in [words]{hint}")
         return Choice(tuple(self.literal(phrase) for phrase in self.vocabulary[name]))
 
     def name(self, closer: str, what: str) -> str:

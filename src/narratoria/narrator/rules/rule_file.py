@@ -1,13 +1,15 @@
 """`narrator.toml`: the rules of a scripted narrator, read and checked.
 
-Every mistake is a `StoryInvalid` that names the file, the rule and the key. docs/stories.md tells the keys.
+Every mistake is a `StoryProblem` that names the file, the line, the rule and the key; a `StoryInvalid` has those of the
+whole file. docs/stories.md tells the keys.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -16,15 +18,17 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from narratoria import bounds
-from narratoria.errors import StoryInvalid
+from narratoria.errors import ArgumentsInvalid, StoryInvalid, StoryProblem
 from narratoria.events import JsonObject
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
 from narratoria.run.plan import PlanRetry, tool_name
 from narratoria.run.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
+from narratoria.toml_lines import toml_problem
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
-from narratoria.tools.schema.tables import Table, read_as
+from narratoria.tools.schema.tables import Table, table_problems
+from narratoria.tools.schema.typed import parser_for
 
 Texts: TypeAlias = tuple[str, ...]
 
@@ -167,6 +171,11 @@ class Rules:
     confirm: Texts = CONFIRM  # before an action of a careful rule that was asked for in other words
     unanswered: Texts = UNANSWERED  # to a question no rule answers
     undone: Texts = UNDONE  # of the {rest} of a prompt that was understood in part only
+    tables: Sequence[Mapping[str, Any]] = ()  # the rules as they are written, for messages about them
+
+    def name_of(self, key: str) -> str:
+        """The key at this path, as messages name it: `rule[3].calls` is `rule 'open' (no. 4): key 'calls'`."""
+        return _named(key, self.tables)
 
     @classmethod
     def load(cls, path: Path) -> Rules:
@@ -175,28 +184,40 @@ class Rules:
     @classmethod
     def from_toml(cls, data: Mapping[str, Any], path: Path) -> Rules:
         reader = _Reader(path, data)
-        file = read_as(RulesTable, data, reader.invalid)
+        file = reader.file()
         if not file.rule:
             raise reader.invalid(
                 "rule",
                 "there are no rules; add one as [[rule]], or delete the file and the story's narrator 'rules'",
             )
-        reader.slots(file.undone, {"rest"}, "undone")
         tongue = _language(file.language)
         words = {key: _texts(value) for key, value in file.words.items()}
+        with reader.gathering():
+            reader.slots(file.undone, {"rest"}, "undone")
         names = [rule.id for rule in file.rule]
-        for at, name in enumerate(names):
-            if name in names[:at]:
-                raise reader.invalid(f"rule[{at}].id", f"rule no. {names.index(name) + 1} has it already")
+        rules: list[Rule] = []
+        for at, rule in enumerate(file.rule):
+            with reader.gathering():
+                if rule.id in names[:at]:
+                    raise reader.invalid(
+                        f"rule[{at}].id", f"rule no. {names.index(rule.id) + 1} has it already"
+                    )
+                rules.append(reader.rule(rule, at, words, tongue))
+        closing: tuple[CallTemplate, ...] = ()
+        with reader.gathering():
+            closing = reader.calls(file.closing, set(), "finally")
+        if reader.problems:
+            raise StoryInvalid.of(reader.problems)
         return cls(
-            tuple(reader.rule(rule, at, words, tongue) for at, rule in enumerate(file.rule)),
-            reader.calls(file.closing, set(), "finally"),
+            tuple(rules),
+            closing,
             tongue,
             file.stage,
             unavailable=_texts(file.unavailable) or OUT_OF_REACH,
             confirm=_texts(file.confirm) or CONFIRM,
             unanswered=_texts(file.unanswered) or UNANSWERED,
             undone=_texts(file.undone) or UNDONE,
+            tables=data["rule"],
         )
 
     @property
@@ -234,13 +255,18 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return bounds.decode_toml(bounds.read_file(path).decode())
     except FileNotFoundError:
-        raise StoryInvalid(f"{path}: there is no such file; a story needs it") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoryInvalid(f"{path}: cannot be read: {error}") from None
+        problem, line = "there is no such file; a story needs it", None
     except tomllib.TOMLDecodeError as error:
-        raise StoryInvalid(f"{path}: not TOML: {error}") from None
+        found = _AT_LINE.search(str(error))
+        problem, line = f"not TOML: {error}", int(found[1]) if found else None
     except bounds.OutOfBounds as error:
-        raise StoryInvalid(f"{path}: {error}") from None
+        problem, line = str(error), None
+    except (OSError, UnicodeDecodeError) as error:
+        problem, line = f"cannot be read: {error}", None
+    raise StoryInvalid.of([StoryProblem(path, line, problem)])
+
+
+_AT_LINE: Final = re.compile(r"\(at line (\d+)")
 
 
 # --- from the file to the rules --------------------------------------------------------------------------
@@ -252,27 +278,45 @@ class _Reader:
     def __init__(self, path: Path, data: Mapping[str, Any]) -> None:
         self.path = path
         self.data = data
+        self.problems: list[StoryProblem] = []
 
-    def invalid(self, key: str, problem: str) -> StoryInvalid:
-        """The error for the key at this path. `rule[3].calls` is named by the rule's id: `rule 'open' (no. 4)`."""
-        where = f"key {key!r}"
-        if found := _IN_RULE.fullmatch(key):
-            at = int(found[1])
-            table = self.data["rule"][at]
-            name = table.get("id") if isinstance(table, Mapping) else None
-            where = f"rule {name!r} (no. {at + 1})" if isinstance(name, str) else f"rule no. {at + 1}"
-            where += f": key {found[2]!r}" if found[2] else ""
-        return StoryInvalid(f"{self.path}: {where}: {problem}")
+    def file(self) -> RulesTable:
+        try:
+            table: RulesTable = _parse(self.data)
+        except ArgumentsInvalid as error:
+            raise StoryInvalid.of(
+                [
+                    problem
+                    for key, text in table_problems(error)
+                    for problem in self.invalid(key, text).problems
+                ]
+            ) from None
+        return table
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Keep a mistake and go on: the next rule may have one too."""
+        try:
+            yield
+        except StoryInvalid as error:
+            self.problems += error.problems
+
+    def invalid(self, key: str, problem: str, below: str = "") -> StoryInvalid:
+        """The error for the key at this path; `below` leads from the key to the line."""
+        tables = self.data.get("rule")
+        name = _named(key, tables if isinstance(tables, list) else ())
+        return StoryInvalid.of([toml_problem(self.path, key + below, f"{name}: {problem}")])
 
     def rule(self, table: RuleTable, at: int, words: Mapping[str, Texts], tongue: Language) -> Rule:
         where = f"rule[{at}]"
         sources = _texts(table.patterns)
         if not sources:
             raise self.invalid(f"{where}.patterns", 'empty; say what the player may type, e.g. ["open door"]')
+        patterns: list[Pattern] = []
         try:
-            patterns = tuple(Pattern(source, words, tongue) for source in sources)
+            patterns += (Pattern(source, words, tongue) for source in sources)
         except PatternError as error:
-            raise self.invalid(f"{where}.patterns", str(error)) from None
+            raise self.invalid(f"{where}.patterns", str(error), f"[{len(patterns)}]") from None
         groups = set().union(*(pattern.groups for pattern in patterns))
         gate = self.condition(table.when, where)
         raw = self.data["rule"][at]
@@ -282,19 +326,23 @@ class _Reader:
             place = f"{where}.cases[{number}]" if table.cases else where
             own = self.condition(variant.get("when", {}), place)
             whole = msgspec.convert({**base, **variant}, CaseTable)
-            cases.append(self.case(whole, gate & own, groups, place))
-        return Rule(table.id, patterns, tuple(cases), table.independent, table.fallback, table.careful)
+            keys = {key: place if key in variant else where for key in _CASE_KEYS}
+            cases.append(self.case(whole, gate & own, groups, keys, place))
+        return Rule(table.id, tuple(patterns), tuple(cases), table.independent, table.fallback, table.careful)
 
     def condition(self, table: Mapping[str, Any], where: str) -> Condition:
         try:
             return condition(table)
         except ConditionError as error:
-            raise self.invalid(f"{where}.when", str(error)) from None
+            raise self.invalid(f"{where}.when", str(error), f".{str(error).partition(': ')[0]}") from None
 
-    def case(self, table: CaseTable, when: Condition, groups: set[str], where: str) -> Case:
+    def case(
+        self, table: CaseTable, when: Condition, groups: set[str], keys: Mapping[str, str], where: str
+    ) -> Case:
+        """A case; `keys` has the table that each of its keys is written in, its own or its rule's."""
         for key in ("narrative", "then", "instead", "unavailable", "set", "choices"):
-            self.slots(getattr(table, key), groups, f"{where}.{key}")
-        calls = self.calls(table.calls, groups, f"{where}.calls")
+            self.slots(getattr(table, key), groups, f"{keys[key]}.{key}")
+        calls = self.calls(table.calls, groups, f"{keys['calls']}.calls")
         narrative = _texts(table.narrative)
         if not (narrative or calls or table.set):
             raise self.invalid(where, "it says nothing and does nothing; add 'narrative' or 'calls'")
@@ -333,8 +381,20 @@ class _Reader:
         return tuple(found.values())
 
 
+_parse: Any = parser_for(RulesTable)
 _IN_RULE: Final = re.compile(r"rule\[(\d+)\]\.?(.*)")
 _CASE_KEYS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(CaseTable)) - {"when"}
+
+
+def _named(key: str, tables: Sequence[Any]) -> str:
+    found = _IN_RULE.fullmatch(key)
+    if found is None:
+        return f"key {key!r}"
+    at = int(found[1])
+    table = tables[at] if at < len(tables) else None
+    name = table.get("id") if isinstance(table, Mapping) else None
+    where = f"rule {name!r} (no. {at + 1})" if isinstance(name, str) else f"rule no. {at + 1}"
+    return f"{where}: key {found[2]!r}" if found[2] else where
 
 
 def _language(table: LanguageTable | UnsetType) -> Language:

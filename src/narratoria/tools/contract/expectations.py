@@ -50,7 +50,10 @@ def check_expectation(expected: Any, where: str) -> None:
     for name in marked:
         operator, operand, here = _canonical(name), expected[name], f"{where}.{name}"
         if operator not in OPERATORS:
-            raise ConditionError(f"{here}: unknown operator; known: {', '.join([*OPERATORS, *WORDS])}")
+            known = [*OPERATORS, *WORDS]
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            raise ConditionError(f"{here}: unknown operator; {hint}")
         kind = _NUMBER if name != operator and operator in _ORDER else _OPERANDS.get(operator)
         if kind is not None and not kind[0](operand):
             raise ConditionError(f"{here}: expected {kind[1]}, got {operand!r}")

@@ -24,12 +24,19 @@ def read_as(type_: type[_T], data: Any, invalid: Callable[[str, str], Exception]
     try:
         document: _T = _parser(type_)(data)
     except ArgumentsInvalid as error:
-        path, _, problem = error.problems[0].partition(": ")
-        known = problem.partition("unknown key; known: ")[2]
-        if known:
-            problem = unknown_key(path.rpartition(".")[2], known.split(", "))
-        raise invalid(path, problem) from None
+        raise invalid(*table_problems(error)[0]) from None
     return document
+
+
+def table_problems(error: ArgumentsInvalid) -> list[tuple[str, str]]:
+    """Return each key that is wrong, as a path, with its problem; of an unknown one, the key perhaps meant."""
+    return [_problem(line) for line in error.problems]
+
+
+def _problem(line: str) -> tuple[str, str]:
+    path, _, problem = line.partition(": ")
+    known = problem.partition("unknown key; known: ")[2]
+    return path, unknown_key(path.rpartition(".")[2], known.split(", ")) if known else problem
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:

@@ -1,0 +1,53 @@
+"""Choices that a story offers: whether a rule answers each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from narratoria.errors import StoryProblem
+from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.rules.fillable import slots
+from narratoria.narrator.rules.rule_file import Case, Rule
+from narratoria.narrator.rules.scripted import ScriptedNarrator
+from narratoria.story_check.rule_book import RuleBook
+from narratoria.toml_lines import toml_problem
+from narratoria.tools.contract.conditions import Condition
+
+
+def choice_problems(book: RuleBook) -> Iterator[StoryProblem]:
+    """Yield choices of the opening that no rule answers then, and choices of cases that no rule answers ever."""
+    at_first = ScriptedNarrator(book.rules)
+    for number, choice in enumerate(book.choices):
+        if not _is_answered(choice, at_first, book):
+            message = f"key 'opening.choices[{number}]': no rule answers {choice!r} at the beginning{_ADVICE}"
+            yield toml_problem(
+                book.root / "story.toml", f"opening.choices[{number}]", message, severity="warning"
+            )
+    at_any_time = ScriptedNarrator(replace(book.rules, rules=tuple(map(_anyhow, book.rules.rules))))
+    told: set[str] = set()
+    for place in book.places:
+        for number, choice in enumerate(place.case.choices):
+            key = f"{place.key('choices')}[{number}]"
+            if key in told or slots(choice) or _is_answered(choice, at_any_time, book):
+                continue
+            told.add(key)
+            yield book.problem(key, f"no rule answers {choice!r}{_ADVICE}", "warning")
+
+
+_ADVICE = "; add its words to the patterns of one, or offer something else"
+
+
+def _is_answered(choice: str, narrator: ScriptedNarrator, book: RuleBook) -> bool:
+    actions, missed = narrator.understand(NarratorRequest(choice, dict(book.state)))
+    return bool(actions) and not missed
+
+
+def _anyhow(rule: Rule) -> Rule:
+    """Return the rule without its conditions, and without its cases for a story that is over."""
+    cases = tuple(replace(case, when=Condition()) for case in rule.cases if not _after_the_end(case))
+    return replace(rule, cases=cases)
+
+
+def _after_the_end(case: Case) -> bool:
+    return any(test.path[:1] == ("ending",) and not test.holds({}) for test in case.when.tests)

@@ -1,0 +1,76 @@
+"""Endings that rules set: whether play can come to each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from narratoria.errors import StoryProblem
+from narratoria.narrator.rules.fillable import slots
+from narratoria.state import MISSING
+from narratoria.story_check.rule_book import Place, RuleBook
+from narratoria.story_check.written_state import StatePath, WrittenState
+from narratoria.tools.contract.conditions import SAID, Comparison, Condition
+from narratoria.tools.contract.expectations import matches
+
+
+def ending_problems(book: RuleBook) -> Iterator[StoryProblem]:
+    """Yield the endings of rules that no play can reach, each with what is missing for it."""
+    if not book.rules.end_the_story:
+        return
+    reached = _reached(book)
+    state = WrittenState(book, [(one.rule, one.case) for one in reached])
+    got = {_ending(one) for one in reached if "ending" in one.case.patch}
+    for place in book.places:
+        if "ending" in place.case.patch and place not in reached and _ending(place) not in got:
+            want = _missing(place.case.when, state)
+            message = f"the ending {_ending(place)!r} cannot be reached: nothing ever makes {want}"
+            yield book.problem(place.key("set"), message, "warning", ".ending")
+
+
+def _ending(place: Place) -> str:
+    ending = place.case.patch["ending"]
+    return str(ending.get("id", ending)) if isinstance(ending, dict) else str(ending)
+
+
+def _reached(book: RuleBook) -> list[Place]:
+    """Return the cases that may be used, found by adding what each that may be used writes, until nothing is new."""
+    reached: list[Place] = []
+    while True:
+        state = WrittenState(book, [(one.rule, one.case) for one in reached])
+        now = [one for one in book.places if may_hold(one.case.when, state)]
+        if len(now) == len(reached):
+            return now
+        reached = now
+
+
+def may_hold(when: Condition, state: WrittenState) -> bool:
+    """Tell if a condition may hold in some state that can be; when in doubt, it may."""
+    return all(_may(test, state) for test in when.tests) and all(
+        any(may_hold(option, state) for option in group) for group in when.any_of
+    )
+
+
+def _may(test: Comparison, state: WrittenState) -> bool:
+    if test.path[:1] == (SAID,) or matches(MISSING, test.expected) or _any_by_tools(test.path, state):
+        return True
+    return any(_is_open(value) or matches(value, test.expected) for value in state.values.get(test.path, ()))
+
+
+def _any_by_tools(path: StatePath, state: WrittenState) -> bool:
+    return state.by_tools(path) and state.has(path)
+
+
+def _is_open(value: Any) -> bool:
+    return isinstance(value, str) and bool(slots(value))
+
+
+def _missing(when: Condition, state: WrittenState) -> str:
+    """Return the first part of a condition that cannot hold, as it is written."""
+    for test in when.tests:
+        if not _may(test, state):
+            return f"{'.'.join(map(str, test.path))} = {test.expected!r}"
+    for group in when.any_of:
+        if not any(may_hold(option, state) for option in group):
+            return "any of its alternatives hold"
+    return "its condition hold"

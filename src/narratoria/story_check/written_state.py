@@ -1,0 +1,101 @@
+"""The state that a story can have: what it begins with, what its rules set, and what its tools may write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from narratoria.narrator.rules.fillable import slots
+from narratoria.narrator.rules.patterns import Choice, Group, Parts
+from narratoria.narrator.rules.rule_file import Case, Rule
+from narratoria.story_check.rule_book import RuleBook
+from narratoria.story_check.tool_sources import ToolSources
+
+StatePath: TypeAlias = tuple[str | int, ...]
+
+
+class WrittenState:
+    """The paths that something writes. A path is known from the story's own files, or mentioned in a tool's source."""
+
+    def __init__(self, book: RuleBook, cases: Iterable[tuple[Rule, Case]] | None = None) -> None:
+        self._sources: ToolSources = book.sources
+        self.values: dict[StatePath, list[Any]] = {}
+        self._passed: set[str] = set()  # words that reach tools through their input
+        self._add(book.state)
+        chosen = list(cases) if cases is not None else [(one.rule, one.case) for one in book.places]
+        for rule, case in chosen:
+            for change in (case.patch, case.expect):
+                self._add(change)
+            given = [call.input for call in case.calls]
+            self._passed.update(_words(given))
+            if any(not name.startswith("state.") for name in slots([*given, case.patch])):
+                for pattern in rule.patterns:
+                    self._passed.update(_pattern_words(pattern.parts))
+        for call in book.rules.closing:
+            self._passed.update(_words(call.input))
+        self._begun = set(_words(book.state))  # a tool may take names from the state
+
+    def _add(self, tree: Any, path: StatePath = ()) -> None:
+        if path:
+            self.values.setdefault(path, []).append(tree)
+        inner = (
+            tree.items() if isinstance(tree, Mapping) else enumerate(tree) if isinstance(tree, list) else ()
+        )
+        for key, value in inner:
+            self._add(value, (*path, key))
+
+    def has(self, path: StatePath) -> bool:
+        """Tell if the path is known, or a tool may write it."""
+        return path in self.values or all(
+            isinstance(part, int) or path[: at + 1] in self.values or self.mentions(part)
+            for at, part in enumerate(path)
+        )
+
+    def mentions(self, word: str | int) -> bool:
+        """Tell if a tool may write this word, as a key or as a value."""
+        return isinstance(word, int) or word in self._begun or self._writes(word)
+
+    def _writes(self, word: str) -> bool:
+        return word in self._passed or self._sources.mention(word)
+
+    def by_tools(self, path: StatePath) -> bool:
+        """Tell if a tool may write what is at the path, or the whole that it is in."""
+        last = path[-1] if path else ""
+        return isinstance(last, int) or self._writes(last)
+
+    def writes_key(self, word: str) -> bool:
+        """Tell if something surely has a key of this name."""
+        return any(word in path for path in self.values) or self._sources.write_key(word)
+
+    def texts_at(self, path: StatePath) -> set[str]:
+        """Return the texts that may be at a path: those of the story's files, and those in the tools' sources."""
+        own = {value for value in self.values.get(path, ()) if isinstance(value, str) and not slots(value)}
+        return own | (set(self._sources.quoted) | self._passed if self.by_tools(path) else set())
+
+    def paths(self) -> set[str]:
+        return {".".join(map(str, path)) for path in self.values}
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yield the keys and texts of a value, and the parts of those that are paths."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _words(key)
+            yield from _words(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _words(inner)
+    elif isinstance(value, str):
+        yield value
+        if " " not in value:
+            yield from value.split(".")
+
+
+def _pattern_words(parts: Parts) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Choice | Group):
+            for way in part.ways:
+                yield from _pattern_words(way)
+                yield " ".join(one for one in way if isinstance(one, str))

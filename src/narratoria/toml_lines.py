@@ -1,0 +1,163 @@
+"""Lines of keys in a TOML file, for messages about it.
+
+`tomllib` reads the file and says if it is valid; it keeps no positions. This walks over the same text once more, only
+when there is a mistake to point at, and notes the line where each key and each element of an array begins.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from narratoria import bounds
+from narratoria.errors import StoryProblem
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+_GAP: Final = re.compile(r"(?:[ \t\r\n,]|#[^\n]*)*+")
+_STRING: Final = re.compile(
+    r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'', re.DOTALL
+)
+_KEY: Final = re.compile(r'[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*+"|\'[^\'\n]*+\'')
+_DOT: Final = re.compile(r"[ \t]*\.[ \t]*")
+_SCALAR: Final = re.compile(
+    r"[^\s,#\]}]+(?: \d[^\s,#\]}]*)?"
+)  # a date and its time have a space between them
+_PART: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+def toml_problem(
+    path: Path, key: str | KeyPath, message: str, severity: Literal["error", "warning"] = "error"
+) -> StoryProblem:
+    """Return the problem of a key in a TOML file of a story, with its line."""
+    return StoryProblem(path, line_of(path, key), message, severity)
+
+
+def line_of(path: Path, key: str | KeyPath) -> int | None:
+    """Return the line of a key in a file, or that of the nearest table around it; None if neither can be told."""
+    try:
+        lines = key_lines(bounds.read_file(path).decode())
+    except (OSError, ValueError):
+        return None
+    place = key_path(key) if isinstance(key, str) else tuple(key)
+    while place:
+        if place in lines:
+            return lines[place]
+        place = place[:-1]
+    return None
+
+
+def key_path(key: str) -> KeyPath:
+    """Return `rule[3].calls[0].tool` as a path."""
+    return tuple(int(found[1]) if found[1] else found[2] for found in _PART.finditer(key))
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """Return the line of each key and element of a TOML document, which must be valid."""
+    walk = _Walk(text)
+    walk.document()
+    return walk.lines
+
+
+class _Walk:
+    """One walk over the text. `at` is the place in it; nothing is checked, since `tomllib` has done that."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.lines: dict[KeyPath, int] = {}
+        self.sizes: dict[KeyPath, int] = {}  # elements of arrays of tables so far
+        self._counted = (0, 1)  # a place, and its line
+
+    def document(self) -> None:
+        table: KeyPath = ()
+        while self._more():
+            start = self.at
+            if self.text.startswith("[", start):
+                twice = self.text.startswith("[[", start)
+                self.at += 2 if twice else 1
+                table = self._header(twice)
+                self._note(table, start)
+                self.at = self.text.find("]", self.at) + (2 if twice else 1)
+            else:
+                self._pair(table)
+
+    def _header(self, twice: bool) -> KeyPath:
+        """Return the table of a header. Part by part, a name that is an array of tables means its last table."""
+        place: KeyPath = ()
+        names = self._keys()
+        for name in names[:-1]:
+            place = self._last((*place, name))
+        whole = (*place, names[-1])
+        if not twice:
+            return self._last(whole)
+        size = self.sizes.get(whole, 0)
+        self.sizes[whole] = size + 1
+        return (*whole, size)
+
+    def _last(self, place: KeyPath) -> KeyPath:
+        return (*place, self.sizes[place] - 1) if place in self.sizes else place
+
+    def _pair(self, table: KeyPath) -> None:
+        start = self.at
+        place = table
+        for name in self._keys():
+            place = (*place, name)
+            self._note(place, start)
+        self.at = self.text.find("=", self.at) + 1
+        self._value(place)
+
+    def _keys(self) -> list[str]:
+        names = []
+        self.at = self._past_blanks()
+        while found := _KEY.match(self.text, self.at):
+            name = found[0]
+            names.append(name[1:-1] if name[0] in "\"'" else name)
+            self.at = found.end()
+            dot = _DOT.match(self.text, self.at)
+            if dot is None:
+                break
+            self.at = dot.end()
+        return names or [""]
+
+    def _value(self, place: KeyPath) -> None:
+        self._more()
+        first = self.text[self.at : self.at + 1]
+        if first in ("[", "{"):
+            self.at += 1
+            self._inside(place, "]" if first == "[" else "}")
+            return
+        found = _STRING.match(self.text, self.at) or _SCALAR.match(self.text, self.at)
+        self.at = found.end() if found else self.at + 1
+
+    def _inside(self, place: KeyPath, close: str) -> None:
+        number = 0
+        while self._more():
+            if self.text[self.at] == close:
+                self.at += 1
+                return
+            if close == "}":
+                self._pair(place)
+            else:
+                self._note((*place, number), self.at)
+                self._value((*place, number))
+                number += 1
+
+    def _more(self) -> bool:
+        """Skip blanks, comments and commas; tell if anything is left."""
+        found = _GAP.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+        return self.at < len(self.text)
+
+    def _past_blanks(self) -> int:
+        at = self.at
+        while self.text[at : at + 1] in (" ", "\t"):
+            at += 1
+        return at
+
+    def _note(self, place: KeyPath, start: int) -> None:
+        at, line = self._counted
+        line += self.text.count("\n", at, start)
+        self._counted = start, line
+        self.lines.setdefault(place, line)
