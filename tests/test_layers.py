@@ -192,9 +192,9 @@ def test_a_call_loads_no_narrator():
 
 def test_the_public_names_are_what_they_were():
     expected = """
-        Branch CallResult ExecutionResult McpServers mcp_tools NarratoriaError OpenApiTools openapi_tools
+        Around Branch CallResult ExecutionResult McpServers mcp_tools NarratoriaError OpenApiTools openapi_tools
         PlanDocument PlanExecutor PlanRejected
-        PlannedCall RetryPolicies RetryPolicy Session Tool ToolContext ToolError ToolExample
+        PlannedCall Proceed RetryPolicies RetryPolicy Session Tool ToolCall ToolContext ToolError ToolExample
         ToolExecutor ToolRegistry ToolResult TurnResult __version__ conditional function_tool parallel
         process_tool sequence take_turn tool
     """

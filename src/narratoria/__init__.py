@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from narratoria.kinds.openapi.openapi_tools import OpenApiTools, openapi_tools
     from narratoria.kinds.process.process_tool import process_tool
     from narratoria.play.turn import TurnResult, take_turn
+    from narratoria.run.around import Around, Proceed, ToolCall
     from narratoria.run.executor import ToolExecutor
     from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
     from narratoria.run.plan_executor import PlanExecutor
@@ -67,6 +68,7 @@ _PUBLIC: Final = {
     "narratoria.kinds.mcp.mcp_tools": "McpServers mcp_tools",
     "narratoria.kinds.openapi.openapi_tools": "OpenApiTools openapi_tools",
     "narratoria.kinds.process.process_tool": "process_tool",
+    "narratoria.run.around": "Around Proceed ToolCall",
     "narratoria.run.executor": "ToolExecutor",
     "narratoria.run.plan": "CallResult ExecutionResult PlanDocument PlannedCall",
     "narratoria.run.plan_executor": "PlanExecutor",
@@ -102,6 +104,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Around",
     "Branch",
     "CallResult",
     "ExecutionResult",
@@ -112,10 +115,12 @@ __all__ = [
     "PlanExecutor",
     "PlanRejected",
     "PlannedCall",
+    "Proceed",
     "RetryPolicies",
     "RetryPolicy",
     "Session",
     "Tool",
+    "ToolCall",
     "ToolContext",
     "ToolError",
     "ToolExample",

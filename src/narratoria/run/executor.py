@@ -11,7 +11,7 @@ returns an awaitable only for the others.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from sys import modules
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ from narratoria.errors import (
 )
 from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
 from narratoria.run import handlers, outcomes, records
+from narratoria.run.around import Around, checked_around, execute_around
 from narratoria.run.dropping import drop
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.telemetry import SDK
@@ -60,6 +61,9 @@ class Call(msgspec.Struct, eq=False):
     events: list[ToolEvent] = []
     committed: list[ToolEvent] = []  # those of the attempt that succeeded
     attempts: int = 0
+    inside: bool = False  # its middleware runs, and records the result
+    cascade: bool = False  # an effect of another call made it; only set if `inside`
+    ended: tuple[Any, tuple[str, ...]] | None = None  # params and unmet preconditions of a call `inside`
 
     @property
     def retries(self) -> int:
@@ -75,9 +79,15 @@ class ToolExecutor:
     """Runs the tools of a registry against sessions."""
 
     def __init__(
-        self, registry: ToolRegistry, *, scope: CallScope = _SCOPE, max_depth: int = MAX_DEPTH
+        self,
+        registry: ToolRegistry,
+        *,
+        scope: CallScope = _SCOPE,
+        max_depth: int = MAX_DEPTH,
+        around: Sequence[Around] | None = None,
     ) -> None:
         self.registry = registry
+        self.around = registry.around if around is None else checked_around(around)
         self._tools = registry.tools
         self.scope = scope
         self.max_depth = max_depth
@@ -109,6 +119,8 @@ class ToolExecutor:
         """
         if SDK in modules and not in_span:
             return await self._execute_in_span(name, args, Session() if session is None else session, call)
+        if self.around and (call is None or not call.inside):
+            return await self._execute_around(name, args, Session() if session is None else session, call)
         started = perf_counter()
         if session is None:
             session = Session()
@@ -169,6 +181,35 @@ class ToolExecutor:
             else:
                 span.failed(result.failure.code, result.failure.message)
         return result
+
+    async def _execute_around(
+        self, name: str | AnyTool, args: Mapping[str, Any], session: Session | Draft, call: Call | None
+    ) -> AnyResult:
+        """Run one tool inside the middleware, and record what that returns."""
+        started = perf_counter()
+        call = call or Call()
+        root = session.root
+        if not call.call_id:
+            call.call_id = f"{root.id}:{root.calls + 1}"
+        tool = name if isinstance(name, Tool) else self.registry.get(name)
+        if tool is None:
+            result = outcomes.unknown_tool(str(name), self._tools)
+            return self._conclude(session, result, None, str(name), call.call_id, call, started)
+        call.inside, call.cascade = True, isinstance(session, Draft) and session.cascading
+        before = call.attempts
+        try:
+            result = await execute_around(self, tool, args, session, call)
+        except BaseException as error:
+            result = outcomes.cut_short(tool, error)
+            raise
+        finally:
+            call.inside = False
+            params, degraded = call.ended or (None, ())
+            attempts = call.first_attempt + max(0, call.attempts - before - 1)
+            final = self._conclude(
+                session, result, tool, tool.name, call.call_id, call, started, params, attempts, degraded
+            )
+        return final
 
     async def _admit(
         self, tool: AnyTool, session: Session | Draft, call_id: str
@@ -333,7 +374,7 @@ class ToolExecutor:
         self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
     ) -> AnyResult:
         """Run the call that takes an effect back. It ignores the deadline and the budget of the evaluation."""
-        unbounded = self.registry.executor if self._bounded else self
+        unbounded = ToolExecutor(self.registry, around=self.around) if self._bounded else self
         return await unbounded.execute(tool, args, session=session, call=Call(call_id=call_id))
 
     async def drop(self, draft: Draft) -> None:
@@ -381,6 +422,9 @@ class ToolExecutor:
     ) -> AnyResult:
         """Run steps 8 and 9. A call that never ran is recorded too."""
         root = session.root
+        if call is not None and call.inside:
+            call.ended = params, degraded
+            return result
         message = result.message
         if degraded and result.success:
             message = f"{message} (degraded: {'; '.join(degraded)})"
@@ -417,6 +461,7 @@ def _call_started(
         tool_id=call.tool_id if call else None,
         plan=call.plan_id if call else None,
         parent=within.caller if isinstance(within, Draft) else None,
-        cascade=isinstance(within, Draft) and within.cascading,
+        cascade=(isinstance(within, Draft) and within.cascading)
+        or bool(call and call.inside and call.cascade),
         input=dict(args),
     )

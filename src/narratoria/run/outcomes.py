@@ -107,7 +107,7 @@ def checked(tool: Tool[Any, Any], returned: Any) -> ToolResult[Any]:
         raise TypeError(
             f"the handler must return a ToolResult, got {type(returned).__name__}; write ToolResult.ok(value, message)"
         )
-    result = _well_typed(returned)
+    result = well_typed(returned)
     if not result.success:
         if result.failure is None:
             return ToolResult.failed(result.message, value=result.value)
@@ -121,7 +121,7 @@ def checked(tool: Tool[Any, Any], returned: Any) -> ToolResult[Any]:
     raise TypeError(f"the result's value must be {wrong}")
 
 
-def _well_typed(result: ToolResult[Any]) -> ToolResult[Any]:
+def well_typed(result: ToolResult[Any]) -> ToolResult[Any]:
     """Return the result with legible texts; raise TypeError for a field of a wrong type, which the struct lets pass
     and a journal could not be read with.
     """
@@ -187,7 +187,7 @@ def as_result(tool: Tool[Any, Any], error: BaseException, timeout: float | None)
             source=error.source,
         )
         try:
-            return _well_typed(failed)
+            return well_typed(failed)
         except (TypeError, ValueError) as wrong:
             return failure(EXECUTION_FAILED, f"{name}: {wrong}; it was raised with {describe(error)}")
     if isinstance(error, ToolValidationError):

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from narratoria.errors import NarratoriaError, ToolValidationError
+from narratoria.run.around import Around, checked_around
 from narratoria.run.executor import ToolExecutor
 from narratoria.spelling import spelled
 from narratoria.tools.contract import PreconditionResult, validate
@@ -28,9 +29,13 @@ ENTRY_POINT_GROUP = "narratoria.tools"
     validateSchema="is done by Tool(…) itself",
 )
 class ToolRegistry:
-    """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons."""
+    """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons.
 
-    def __init__(self, tools: Iterable[Tool[Any, Any]] = ()) -> None:
+    `around` is the middleware of every pipeline over this registry: of plans, turns and games too.
+    """
+
+    def __init__(self, tools: Iterable[Tool[Any, Any]] = (), *, around: Sequence[Around] = ()) -> None:
+        self.around = checked_around(around)
         self.tools: dict[str, Tool[Any, Any]] = {}  # by name, in the order they were registered
         self._executor: ToolExecutor | None = None
         self.register_all(tools)
@@ -146,7 +151,9 @@ class ToolRegistry:
             )
         if session is not None:
             raise ToolValidationError("execute: a context brings its own session; give one of them")
-        return ToolExecutor(self, scope=context.scope)
+        outer = context.executor
+        around = outer.around if isinstance(outer, ToolExecutor) else None
+        return ToolExecutor(self, scope=context.scope, around=around)
 
     def context(self, tool: Tool[Any, Any], session: Session | Draft | None = None) -> ToolContext:
         """Return a context outside any call, to check preconditions and to execute with; with no session given, over
