@@ -1,8 +1,8 @@
 #!/bin/sh
 # npm_needs.sh: what the tests need from npm, into build/npm: the MCP inspector and the MCP conformance suite, the Node
-# they run with, and published OpenAPI documents. Without npm or the registry those tests are skipped and say so.
+# they run with, published OpenAPI documents, and pyright. Without npm or the registry those tests are skipped and say so.
 set -eu
-want="node@22 @modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0 @readme/oas-examples"
+want="node@22 @modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0 @readme/oas-examples pyright@1.1.414"
 [ "$(cat build/npm/.has 2>/dev/null)" = "$want" ] && exit 0
 if ! command -v npm >/dev/null 2>&1; then
   echo "not installed: npm; tests that need it will be skipped and say so" >&2

@@ -33,6 +33,11 @@ from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, 
 AnyTool = Tool[Any, Any]
 COMPOSITION: Final = ToolKind("composition", made_of_tools=True)
 Arguments = Mapping[str, Any]
+SequenceTool = Tool[Arguments, dict[str, list[ToolResult[Any]]]]  # the value is {"results": […]}
+ParallelTool = Tool[
+    Arguments, dict[str, ToolResult[Any]]
+]  # the value maps the name of each tool to its result
+ConditionalTool = Tool[Arguments, Any]
 Share = Callable[[AnyTool], JsonObject]  # from a part to its own arguments
 
 
@@ -54,7 +59,7 @@ def sequence(
     stop_on_error: bool = False,
     transform_output: Callable[[Any, AnyTool], Arguments | Awaitable[Arguments]] | None = None,
     retry: RetryPolicy = RetryPolicies.NONE,
-) -> AnyTool:
+) -> SequenceTool:
     """Run `tools` in order.
 
     `transform_output(value, next_tool)`, plain or async, makes the next one's arguments; without it each gets those
@@ -104,7 +109,7 @@ def parallel(
     stop_on_error: bool = False,
     timeout: float | None = None,
     retry: RetryPolicy = RetryPolicies.NONE,
-) -> AnyTool:
+) -> ParallelTool:
     """Run `tools` side by side, at most `max_concurrency` at once; a place is taken again the moment it is free.
 
     Each tool gets those arguments that its own parameters know. With `stop_on_error` no tool starts after a failure,
@@ -209,7 +214,7 @@ def conditional(
     name: str | None = None,
     description: str | None = None,
     retry: RetryPolicy = RetryPolicies.NONE,
-) -> AnyTool:
+) -> ConditionalTool:
     """Take the first branch whose condition holds for the result of its first tool, and run its other tools, up to
     the first of them that fails. The last result is the result of the whole.
 

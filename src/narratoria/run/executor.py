@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from sys import modules
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 import msgspec
 
@@ -39,6 +39,8 @@ from narratoria.tools.tool import CallScope, ResultMetadata, Tool, ToolContext, 
 if TYPE_CHECKING:
     from narratoria.run.registry import ToolRegistry
 
+P = TypeVar("P")
+R = TypeVar("R")
 AnyTool = Tool[Any, Any]
 AnyResult = ToolResult[Any]
 
@@ -105,17 +107,37 @@ class ToolExecutor:
             session = Session()
         return ToolContext(tool, Draft.of(session), call_id, self, self.scope)
 
+    @overload
     async def execute(
         self,
-        name: str | AnyTool,
+        name: Tool[P, R],
+        args: P | Mapping[str, Any],
+        *,
+        session: Session | Draft | None = None,
+        call: Call | None = None,
+        in_span: bool = False,
+    ) -> ToolResult[R]: ...
+    @overload
+    async def execute(
+        self,
+        name: str,
         args: Mapping[str, Any],
         *,
         session: Session | Draft | None = None,
         call: Call | None = None,
         in_span: bool = False,
+    ) -> AnyResult: ...
+    async def execute(
+        self,
+        name: str | AnyTool,
+        args: Any,
+        *,
+        session: Session | Draft | None = None,
+        call: Call | None = None,
+        in_span: bool = False,
     ) -> AnyResult:
-        """Run one tool, by name or itself. Inside a handler, pass `context.session`: the call becomes part of that
-        transaction.
+        """Run one tool, by name or itself, with an object of JSON data or an instance of its params type. Inside a
+        handler, pass `context.session`: the call becomes part of that transaction.
         """
         if SDK in modules and not in_span:
             return await self._execute_in_span(name, args, Session() if session is None else session, call)
@@ -136,8 +158,12 @@ class ToolExecutor:
         try:
             params = tool.parse(args)
         except ArgumentsInvalid as error:
-            result = outcomes.bad_arguments(tool, error)
-            return self._conclude(session, result, tool, tool.name, call_id, call, started)
+            try:
+                args = handlers.arguments_of(tool, args, error)
+                params = tool.parse(args)
+            except ArgumentsInvalid as refused:
+                result = outcomes.bad_arguments(tool, refused)
+                return self._conclude(session, result, tool, tool.name, call_id, call, started)
         degraded: tuple[str, ...] = ()
         if tool.preconditions or self._bounded or session.depth:
             refusal, degraded = await self._admit(tool, session, call_id)

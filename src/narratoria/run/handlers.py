@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import types
-from collections.abc import Callable, Coroutine, Generator
+import typing
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.run.threads import run_in_thread
+from narratoria.tools import schema
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 logger = logging.getLogger("narratoria")
@@ -22,6 +25,18 @@ STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
 
 class TimeIsUp(TimeoutError):
     """The timer of the pipeline went off. Any other `TimeoutError` is one of the handler's."""
+
+
+def arguments_of(tool: Tool[Any, Any], given: Any, refusal: ArgumentsInvalid) -> dict[str, Any]:
+    """Return the JSON data of an instance of the tool's params type; raise the refusal of anything else."""
+    class_ = typing.get_origin(tool.params_type) or tool.params_type
+    if isinstance(given, Mapping) or not isinstance(class_, type) or not isinstance(given, class_):
+        raise refusal
+    try:
+        arguments: dict[str, Any] = schema.dump(given) if given is not None else {}
+    except ToolValidationError as error:
+        raise ArgumentsInvalid([f"arguments: {error}"]) from None
+    return arguments
 
 
 async def plainly(tool: Tool[Any, Any], params: Any, context: ToolContext) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.run.around import Around, checked_around
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from narratoria.session.session import Session
 
 ENTRY_POINT_GROUP = "narratoria.tools"
+P = TypeVar("P")
+R = TypeVar("R")
 
 
 @spelled(
@@ -126,6 +128,16 @@ class ToolRegistry:
             self._executor = ToolExecutor(self)
         return self._executor
 
+    @overload
+    def execute(
+        self,
+        name: Tool[P, R],
+        args: P | Mapping[str, Any],
+        context: ToolContext | None = None,
+        *,
+        session: Session | Draft | None = None,
+    ) -> Coroutine[Any, Any, ToolResult[R]]: ...
+    @overload
     def execute(
         self,
         name: str,
@@ -133,8 +145,18 @@ class ToolRegistry:
         context: ToolContext | None = None,
         *,
         session: Session | Draft | None = None,
+    ) -> Coroutine[Any, Any, ToolResult[Any]]: ...
+    def execute(
+        self,
+        name: str | Tool[Any, Any],
+        args: Any,
+        context: ToolContext | None = None,
+        *,
+        session: Session | Draft | None = None,
     ) -> Coroutine[Any, Any, ToolResult[Any]]:
-        """Run a tool through the pipeline; with no session given, in a fresh one. To be awaited.
+        """Run a tool, by name or itself, through the pipeline; with no session given, in a fresh one. To be awaited.
+
+        `args` are an object of JSON data, or an instance of the tool's params type.
 
         With the `context` of another call it becomes part of that call, under its deadline and budget. With one that
         `registry.context` made it is a call in the session of that context.

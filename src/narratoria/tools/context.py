@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, get_args, overload
 
 import msgspec
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from narratoria.tools.deadline import BudgetTracker, Deadline
     from narratoria.tools.tool import Tool, ToolResult
 
+P = TypeVar("P")
+R = TypeVar("R")
 _LEVELS: Final = get_args(LogLevel)
 
 
@@ -59,9 +61,7 @@ class Pipeline(Protocol):
 
     def has_tool(self, name: str) -> bool: ...
 
-    async def execute(
-        self, name: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
-    ) -> ToolResult[Any]: ...
+    async def execute(self, name: Any, args: Any, *, session: Draft) -> ToolResult[Any]: ...
 
     async def compensate(
         self, tool: str | Tool[Any, Any], args: Mapping[str, Any], *, session: Draft
@@ -168,8 +168,14 @@ class ToolContext(msgspec.Struct, eq=False):
             )
         self.session.beat(self.call_id)
 
-    async def call(self, tool: str | Tool[Any, Any], args: Mapping[str, Any]) -> ToolResult[Any]:
-        """Run another tool as part of this call: one transaction, the same pipeline."""
+    @overload
+    async def call(self, tool: Tool[P, R], args: P | Mapping[str, Any]) -> ToolResult[R]: ...
+    @overload
+    async def call(self, tool: str, args: Mapping[str, Any]) -> ToolResult[Any]: ...
+    async def call(self, tool: str | Tool[Any, Any], args: Any) -> ToolResult[Any]:
+        """Run another tool as part of this call: one transaction, the same pipeline. `args` are an object of JSON data,
+        or an instance of the tool's params type.
+        """
         return await self.executor.execute(tool, args, session=self.session)
 
     @asynccontextmanager

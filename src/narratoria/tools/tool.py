@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import types
-import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
@@ -22,6 +20,7 @@ from narratoria.spelling import keywords_spelled, spelled
 from narratoria.tools import schema
 from narratoria.tools.context import CallScope, Pipeline, ToolContext, Trial
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_seconds
+from narratoria.tools.handler_types import handler_types
 from narratoria.tools.retry import RetryPolicies, RetryPolicy, check_waits
 from narratoria.tools.value_types import mismatch, plain_type
 
@@ -45,6 +44,7 @@ __all__ = [
 P = TypeVar("P")
 P_contra = TypeVar("P_contra", contravariant=True)
 R = TypeVar("R")
+V = TypeVar("V")  # of `ok` and `failed`, which are called on the bare class
 
 NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}")
 SERVER_NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}\.[a-z0-9_-]{1,64}")
@@ -121,9 +121,9 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
         return self.value
 
     @classmethod
-    def ok(cls, value: R, message: str = "", *, exclude_value_from_context: bool = False) -> ToolResult[R]:
+    def ok(cls, value: V, message: str = "", *, exclude_value_from_context: bool = False) -> ToolResult[V]:
         """Make a successful result."""
-        return cls(message, value, True, exclude_value_from_context)
+        return ToolResult(message, value, True, exclude_value_from_context)
 
     @classmethod
     def failed(
@@ -134,9 +134,9 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
         recoverable: bool = True,
         suggestions: Sequence[str] = (),
         details: JsonObject | None = None,
-        value: R | None = None,
+        value: V | None = None,
         source: ErrorSource = "tool",
-    ) -> ToolResult[R]:
+    ) -> ToolResult[V]:
         """Make a failed result; also reached as `ToolResult.error(…)`."""
         error = ToolError(
             code=code,
@@ -146,7 +146,7 @@ class ToolResult(msgspec.Struct, Generic[R], frozen=True):
             details=details,
             source=source,
         )
-        return cls(message, value, False, False, error)
+        return ToolResult(message, value, False, False, error)
 
     def render(self) -> str:
         """Return the text a model is shown: the message, then the value unless it is excluded."""
@@ -280,7 +280,7 @@ class Tool(Generic[P, R]):
             check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
         _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
         check_waits(f"tool {name!r}: retry: backoff", retry)
-        self.params_type, self.result_type = self._types or _handler_types(handler)
+        self.params_type, self.result_type = self._types or handler_types(handler, ToolResult)
         self.plain_result = plain_type(self.result_type)  # a value of this type needs no check
         self.parameters, self.parse = self._parameters(parameters)
         self._check_examples()
@@ -360,53 +360,3 @@ def _check_text(text: str, what: str, kind: ToolKind = FUNCTION) -> None:
     if isinstance(text, str) and text.strip() and (kind.foreign or len(text) <= LONGEST_DESCRIPTION):
         return
     raise ToolValidationError(f"{what}: needs 1-{LONGEST_DESCRIPTION} characters, got {len(str(text))}")
-
-
-def _handler_types(handler: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return (params, result) from the handler's annotations; `Any` where there are none."""
-    function = handler if inspect.isroutine(handler) else type(handler).__call__
-    try:
-        hints = typing.get_type_hints(function)
-    except (
-        NameError
-    ):  # names known only to the type checker: try what resolves among locals of the definition
-        hints = _local_hints(function)
-    names = [name for name in inspect.signature(function).parameters if name not in ("self", "context")]
-    params = hints.get(names[0], Any) if names else Any
-    returned = _value_type(hints.get("return", Any))
-    return (type(None) if params is None else params), returned
-
-
-def _value_type(returned: Any) -> Any:
-    """Return R of an annotated `ToolResult[R]`, of a union of them or of an awaitable of one; else `Any`."""
-    origin, arguments = typing.get_origin(returned), typing.get_args(returned)
-    if origin is ToolResult:
-        return arguments[0]
-    if origin is typing.Union or origin is types.UnionType:
-        return typing.Union[tuple(map(_value_type, arguments))]  # noqa: UP007 - made from a tuple
-    if isinstance(origin, type) and issubclass(origin, Awaitable):
-        return _value_type(arguments[-1])
-    return Any
-
-
-def _local_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations that can be evaluated one by one, with the names of the closure and of the caller."""
-    frame = inspect.currentframe()
-    scopes: dict[str, Any] = dict(getattr(function, "__globals__", {}))
-    while frame is not None:
-        scopes = (
-            {**frame.f_locals, **scopes}
-            if frame.f_globals is getattr(function, "__globals__", None)
-            else scopes
-        )
-        frame = frame.f_back
-    hints: dict[str, Any] = {}
-    for name, annotation in getattr(function, "__annotations__", {}).items():
-        if not isinstance(annotation, str):
-            hints[name] = annotation
-            continue
-        try:
-            hints[name] = eval(annotation, scopes)  # noqa: S307 - the author's own annotation
-        except NameError:
-            hints[name] = Any
-    return hints

@@ -10,6 +10,6 @@ nothing is coerced, unknown keys are refused at every depth, and the error names
 
 from narratoria.tools.schema.dumping import dump, dump_json
 from narratoria.tools.schema.supplied import parser_for_schema
-from narratoria.tools.schema.typed import parser_for, schema_for
+from narratoria.tools.schema.typed import is_params_type, parser_for, schema_for
 
-__all__ = ["dump", "dump_json", "parser_for", "parser_for_schema", "schema_for"]
+__all__ = ["dump", "dump_json", "is_params_type", "parser_for", "parser_for_schema", "schema_for"]

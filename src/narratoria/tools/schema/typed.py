@@ -19,6 +19,7 @@ from narratoria.tools.schema.bounded_patterns import Validator
 from narratoria.tools.schema.json_types import complete, object_types
 from narratoria.tools.schema.narrowing import narrowed
 from narratoria.tools.schema.problems import (
+    MAX_DEPTH,
     KeyRules,
     Schema,
     as_object,
@@ -57,7 +58,7 @@ def schema_for(type_: Any, *, name: str = "") -> Schema:
     except (TypeError, NameError, ValueError, AttributeError) as error:
         reason = str(error).rpartition("\n")[2]  # msgspec's own advice before it is about its own interface
         raise ToolValidationError(
-            f"{of_tool(name)}{_type_name(type_)} has no JSON Schema: {reason}"
+            f"{of_tool(name)}{_type_name(type_)}{_field_at_fault(type_)} has no JSON Schema: {reason}"
         ) from None
     names = [reference["$ref"].rpartition("/")[2] for reference in references]
     for one, component_name in zip(types, names, strict=True):
@@ -69,6 +70,35 @@ def schema_for(type_: Any, *, name: str = "") -> Schema:
     if components:
         root["$defs"] = components
     return root
+
+
+def _field_at_fault(type_: Any) -> str:
+    """Return the first field whose type alone is refused too, as ".inner.field"; nothing if that cannot be told."""
+    path = ""
+    for _ in range(MAX_DEPTH):
+        try:
+            hints = typing.get_type_hints(typing.get_origin(type_) or type_, include_extras=True)
+        except (TypeError, NameError):
+            return path
+        refused = next((field for field, hint in hints.items() if not _has_schema(hint)), None)
+        if refused is None:
+            return path
+        path, type_ = f"{path}.{refused}", hints[refused]
+    return path
+
+
+def _has_schema(hint: Any) -> bool:
+    try:
+        object_types(hint)
+        msgspec.json.schema_components([hint])
+    except (TypeError, NameError, ValueError, AttributeError):
+        return False
+    return True
+
+
+def is_params_type(type_: Any) -> bool:
+    """Tell if the params of a handler may be of a type: a dataclass, a Struct or None."""
+    return type_ is None or type_ is type(None) or _is_object_type(type_)
 
 
 def _is_object_type(type_: Any) -> bool:
