@@ -1,11 +1,13 @@
 """The pipeline: nine steps, the failure table of 002, and what a bad handler cannot do."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
+import anyio
 import pytest
 
 from narratoria.errors import (
@@ -945,6 +947,60 @@ async def test_a_handler_that_swallows_its_cancellation_is_a_timeout_and_its_lat
     session = Session()
     result = await run(stubborn, session=session)
     assert result.error.code == "TIMEOUT" and untouched(session)
+
+
+async def _two_timeouts() -> None:
+    for _ in range(3):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await asyncio.Event().wait()
+
+
+async def _two_groups() -> None:
+    async def fail() -> None:
+        raise ValueError("a part")
+
+    for _ in range(3):
+        with contextlib.suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+                await asyncio.Event().wait()
+
+
+async def _two_futures() -> None:
+    for _ in range(3):
+        future = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await future
+
+
+async def _a_scope() -> None:
+    """anyio cancels again at each step within a scope that is left."""
+    with anyio.move_on_after(0.001):
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(4):
+                stack.push_async_callback(anyio.sleep, 0.001)
+            await anyio.sleep_forever()
+
+
+async def _scopes_in_a_row() -> None:
+    for _ in range(3):
+        with anyio.move_on_after(0.001):
+            await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("wait", [_two_timeouts, _two_groups, _two_futures, _a_scope, _scopes_in_a_row])
+async def test_cancellations_of_a_handlers_own_do_not_close_it(wait):
+    @tool(description="Waits in its own way.", timeout=10)
+    async def patient(params: Nothing, *, context: ToolContext) -> ToolResult[str]:
+        await asyncio.sleep(0)
+        await wait()
+        await asyncio.sleep(0)
+        return ToolResult.ok("done")
+
+    result = await run(patient)
+    assert (result.success, result.value) == (True, "done"), result.message
 
 
 async def test_a_handler_that_never_stops_is_closed_after_its_second_cancellation():

@@ -88,9 +88,10 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
     """`yield from running`, for a coroutine whose first awaitable was already taken out of it (PEP 380).
 
     One difference: a coroutine that still waits after its second cancellation is closed. Cleaning up may take a
-    while; refusing to stop must not.
+    while; refusing to stop must not. Cancellations of its own do not count: those that are over, as when a timeout
+    within it has passed (`Task.uncancel`), and those of a scope of anyio, which come again at each step.
     """
-    cancellations = 0
+    cancellations, before = 0, _requests()
     while True:
         try:
             sent = yield waiting
@@ -98,7 +99,7 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
             running.close()
             raise
         except BaseException as error:
-            cancellations += isinstance(error, asyncio.CancelledError)
+            cancellations += isinstance(error, asyncio.CancelledError) and not _is_of_a_scope(error)
             step: Callable[[], Any] = partial(running.throw, error)
         else:
             step = partial(running.send, sent)
@@ -108,9 +109,24 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
             return finished.value
         except GeneratorExit as error:
             raise RuntimeError("the handler raised GeneratorExit") from error
-        if cancellations > 1:
-            _close(running)
-            raise asyncio.CancelledError
+        if cancellations:
+            cancellations = min(cancellations, _requests() - before)
+            if cancellations > 1:
+                _close(running)
+                raise asyncio.CancelledError
+
+
+def _requests() -> int:
+    """Return how many cancellations of the current task are requested and not taken back."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+def _is_of_a_scope(error: BaseException) -> bool:
+    """Tell if a cancellation is of a cancel scope of anyio, by the words anyio itself goes by."""
+    return bool(error.args) and str(error.args[0]).startswith(
+        ("Cancelled via cancel scope", "Cancelled by cancel scope")
+    )
 
 
 def _close(running: Coroutine[Any, Any, Any]) -> None:
