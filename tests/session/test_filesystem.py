@@ -470,3 +470,49 @@ def test_a_call_that_deletes_and_makes_again_keeps_the_mode(tmp_path: Path) -> N
     assert draft.changes() == []
     draft.commit()
     assert [oct((tmp_path / name).stat().st_mode & 0o777) for name in "df"] == ["0o711", "0o600"]
+
+
+def test_a_deleted_file_comes_back_though_another_call_removed_its_folder(tmp_path: Path) -> None:
+    files = HostFilesystem(tmp_path)
+    files.write_text("d/e/y.txt", "precious")
+    failing, other = files.draft(), files.draft()
+    failing.delete("d/e/y.txt")
+    other.delete("d/e")
+    other.delete("d")
+    other.commit()
+    assert failing.discard() == []
+    assert files.read_text("d/e/y.txt") == "precious"
+
+
+def test_a_file_that_cannot_be_put_back_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    files = HostFilesystem(tmp_path)
+    files.write_text("a.txt", "first")
+    files.write_text("d/y.txt", "lost")
+    failing = files.draft()
+    failing.write_text("a.txt", "second")
+    failing.delete("d/y.txt")
+    (tmp_path / "d").rmdir()
+    (tmp_path / "d").write_text("somebody else's")
+    problems = failing.discard()
+    assert len(problems) == 1
+    assert "d/y.txt" in problems[0]
+    assert files.read_text("a.txt") == "first"
+
+
+def test_a_directory_made_anew_by_the_failing_call_goes_with_its_files(tmp_path: Path) -> None:
+    """The directory's last change comes after those of files in it, which are still there when its turn comes."""
+    files = HostFilesystem(tmp_path)
+    files.write_text("d/old.txt", "old")
+    failing = files.draft()
+    failing.write_text("d/new.txt", "new")
+    failing.delete("d/new.txt")
+    failing.delete("d/old.txt")
+    failing.delete("d")
+    other = files.draft()
+    other.write_text("d/new.txt", "other")
+    failing.mkdir("d")
+    failing.write_text("d/new.txt", "again")
+    other.discard()
+    failing.discard()
+    assert files.glob("**") == ["d", "d/old.txt"]
+    assert files._history._chains == {}

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import stat
 import threading
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from narratoria.session.file_changes import DIRECTORY
-from narratoria.session.resources.host_folder import HostFolder, Stamp, stamp_of
+from narratoria.session.resources.host_folder import HostFolder, PathRefusedError, Stamp, stamp_of
 from narratoria.session.resources.write_notes import CallNotes, Kept, Left, Note
 
 Parts: TypeAlias = tuple[str, ...]
@@ -109,7 +110,9 @@ class FileHistory:
     def take_back(self, writes: Sequence[Write]) -> list[str]:
         """Undo these writes, the last first. Return those left as they are, with the reason."""
         problems: list[str] = []
-        for write in reversed(writes):
+        waiting = deque(reversed(writes))
+        while waiting:
+            write = waiting.popleft()
             chain = self._chains.get(write.parts, [])
             if write not in chain:
                 continue  # settled by a later write that stands
@@ -122,16 +125,19 @@ class FileHistory:
                 del chain[index]
                 continue
             chain.pop()
-            problem = self._put_back(write, chain)
+            try:
+                problem = self._put_back(write, chain, waiting)
+            except (OSError, PathRefusedError) as error:  # the others are put back all the same
+                problem = f"{'/'.join(write.parts)} was not put back: {error}"
             if problem:
                 problems.append(problem)
-            if self._chains.get(write.parts) != [write]:  # else another call has it now
+            if write not in chain:  # else another call has it now, or it comes again
                 _drop_note(write)
             if not self._chains.get(write.parts):
                 self._chains.pop(write.parts, None)
         return problems
 
-    def _put_back(self, write: Write, chain: list[Write]) -> str | None:
+    def _put_back(self, write: Write, chain: list[Write], waiting: deque[Write]) -> str | None:
         path = "/".join(write.parts)
         if self._present(write.parts) != write.left:
             return f"{path} was left as it is: something else changed it after the call that failed"
@@ -142,10 +148,11 @@ class FileHistory:
             return None
         if write.left == DIRECTORY:
             if not self.folder.remove_directory(write.parts):
-                return self._leave_directory(write)
+                return self._leave_directory(write, waiting)
         elif write.left is not None and (write.before is None or write.before.data is None):
             self.folder.remove(write.parts)
         if write.before is not None:
+            self._make_parents(write.parts)
             if write.before.data is None:
                 self.folder.make_directory(write.parts, write.before.mode)
                 restored = DIRECTORY
@@ -155,17 +162,34 @@ class FileHistory:
             chain[-1].left = restored
         return None
 
-    def _leave_directory(self, write: Write) -> str | None:
-        """Hand a directory that holds files of other calls to one of them, which may still fail."""
+    def _make_parents(self, parts: Parts) -> None:
+        """Make the directories above a path again: another call may have removed them, empty as they were."""
+        for depth in range(1, len(parts)):
+            if self.folder.look(parts[:depth]) is None:
+                self.folder.make_directory(parts[:depth])
+
+    def _leave_directory(self, write: Write, waiting: deque[Write]) -> str | None:
+        """Hand a directory that holds files of other calls to one of them, which may still fail. One that holds files
+        of this call comes again after them.
+        """
         depth = len(write.parts)
-        for parts, chain in self._chains.items():
-            if parts[:depth] == write.parts and len(parts) > depth and chain:
-                heir = chain[-1].owner
+        inner = [
+            chain[-1]
+            for parts, chain in self._chains.items()
+            if parts[:depth] == write.parts and len(parts) > depth and chain
+        ]
+        if any(one in waiting for one in inner):
+            waiting.append(write)
+            self._chains[write.parts].append(write)
+            return None
+        for one in inner:
+            heir = one.owner
+            if heir is not write.owner:
                 write.owner = heir
                 if write.note is not None:
                     write.note.hand_to(heir.notes)
                 heir.writes.insert(0, write)
-                self._chains[write.parts] = [write]
+                self._chains[write.parts].append(write)
                 return None
         return f"the directory {'/'.join(write.parts)} was left: it holds what others wrote"
 
