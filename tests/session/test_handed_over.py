@@ -6,10 +6,13 @@ import re
 import pytest
 
 from narratoria import PlanDocument, PlannedCall, Session, Tool, ToolRegistry, ToolResult, take_turn
-from narratoria.errors import ToolFailure, ToolValidationError
+from narratoria.errors import JournalError, ToolFailure, ToolValidationError
 from narratoria.events import PROTOCOL_VERSION, Log, Notice, Notification, StatePatch, UiEvent
+from narratoria.play.history import checkpoint
 from narratoria.run.plan import PlanRetry
+from narratoria.session.resources.filesystem import HostFilesystem, MemoryFilesystem, PathRefusedError
 from narratoria.store.sqlite import SqliteStore
+from narratoria.store.store import SessionUnknown
 from narratoria.tools.contract import NotificationEffect, PermissionPrecondition, StateChangeEffect
 from narratoria.tools.tool import ToolError
 
@@ -102,6 +105,13 @@ REFUSED = {
     "notify": (lambda c: c.session.notify(5), "event of a notification must be text"),
     "notify payload": (lambda c: c.session.notify("x", object()), "cannot be written as JSON"),
     "state path": (lambda c: c.session.add_state_change(HALF, "set", 1), "half of a surrogate pair"),
+    "memory key": (lambda c: c.memory.write("working", HALF, 1), "a key.*half of a surrogate pair"),
+    "updated key": (lambda c: c.memory.update("working", HALF, 1), "a key.*half of a surrogate pair"),
+    "episodic key": (lambda c: c.memory.write("episodic", HALF, 1), "a key.*half of a surrogate pair"),
+    "key in memory": (
+        lambda c: c.memory.write("working", "k", {"a": [{HALF: 1}]}),
+        r"k\.a\[0\]: a key.*half of a surrogate pair",
+    ),
     "emitted": (
         lambda c: c.emit(Log(version=PROTOCOL_VERSION, level="warning", message="m")),
         "emit: Log: Invalid enum value 'warning'",
@@ -209,4 +219,31 @@ async def test_the_journal_mends_one_event_of_a_run(tmp_path):
     events = [one.event.event for one in store.read(journal.session.id) if hasattr(one.event, "event")]
     assert events[0] == good
     assert events[1].message == "caf\ufffd.txt"
+    store.close()
+
+
+@pytest.mark.parametrize("kind", ["host", "memory"])
+def test_a_path_that_no_journal_can_name_is_read_but_not_written(tmp_path, kind):
+    files = HostFilesystem(tmp_path) if kind == "host" else MemoryFilesystem()
+    for change in (lambda: files.write_text(HALF, "x"), lambda: files.mkdir(f"d/{HALF}")):
+        with pytest.raises(PathRefusedError, match="half of a surrogate pair"):
+            change()
+    if kind == "host":
+        (tmp_path / "x\udce9").write_text("here")
+        assert files.read_text(files.list()[0]) == "here"
+
+
+async def test_names_of_sessions_and_checkpoints_are_text_that_can_be_kept(tmp_path):
+    for wrong in (lambda: Session(HALF), lambda: Session(permissions=[HALF])):
+        with pytest.raises(ValueError, match="half of a surrogate pair"):
+            wrong()
+    store = SqliteStore(tmp_path / "sessions.db")
+    journal = store.create(Session("one"), title=HALF)
+    assert store.meta("one").title == "caf\ufffd.txt"
+    for look in (store.find, store.meta, store.open):
+        with pytest.raises(SessionUnknown):
+            look(HALF)
+    with pytest.raises(JournalError, match=r"checkpoint.*half of a surrogate pair"):
+        await checkpoint(journal, HALF)
+    await journal.close()
     store.close()

@@ -23,6 +23,7 @@ import msgspec
 from narratoria import state
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject, MemoryChange
+from narratoria.unicode_text import check_text
 
 MemoryScope: TypeAlias = Literal["working", "short-term", "long-term", "episodic"]
 SCOPES: Final[tuple[MemoryScope, ...]] = get_args(MemoryScope)
@@ -295,9 +296,7 @@ def _as_json(value: Any, where: str, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-            raise MemoryAccessError(f"{where}: text with a lone surrogate cannot be kept as JSON")
-        return str(value)
+        return _text(value, where)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
             raise MemoryAccessError(f"{where}: the number has more than 64 bits; keep it as text")
@@ -324,7 +323,14 @@ def _json_key(key: Any, where: str) -> str:
         raise MemoryAccessError(
             f"{where}: the key {key!r} is {type(key).__name__}; keys of an object are text"
         )
-    return key
+    return _text(key, f"{where}: a key")
+
+
+def _text(value: str, where: str) -> str:
+    try:
+        return check_text(value, where)
+    except ValueError as error:
+        raise MemoryAccessError(str(error)) from None
 
 
 def check_scope(scope: str) -> None:
@@ -336,6 +342,7 @@ def _check_key(scope: str, key: str) -> None:
     check_scope(scope)
     if not isinstance(key, str) or not key:
         raise MemoryAccessError(f"memory {scope}: a key is text of at least one character, got {key!r}")
+    _text(key, f"memory {scope}: a key")
 
 
 def _unknown(scope: str) -> MemoryAccessError:

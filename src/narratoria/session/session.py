@@ -59,6 +59,7 @@ from narratoria.state import (
     revert,
 )
 from narratoria.tools.schema import dump
+from narratoria.unicode_text import check_text
 
 logger = logging.getLogger("narratoria")
 T = TypeVar("T")
@@ -158,7 +159,7 @@ class Session:
         resources: ResourceRegistry | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.id = id or uuid.uuid4().hex
+        self.id = check_text(id, "the id of a session") if id else uuid.uuid4().hex
         self.root = self  # a draft answers with the session it belongs to
         self.depth = 0  # of nested calls: a draft is one deeper than what it was opened on
         self.tree: JsonObject = merge(None, dump(state or {}))
@@ -185,7 +186,7 @@ class Session:
         self.seq = 0
         self.calls = 0
         self.beats: dict[str, float] = {}
-        self._held = frozenset(permissions)  # granted here
+        self._held = frozenset(check_text(one, "a permission") for one in permissions)  # granted here
         self._claimed: frozenset[str] = frozenset()  # by an imported file
         self._trusted: frozenset[str] = frozenset()  # what of the claims counts
         self._granted = self._held

@@ -22,6 +22,7 @@ from narratoria.store.restoration import Restoration, Snapshot
 from narratoria.store.store import Metas, Records, SessionMeta, SessionUnknown, Spans, TurnSpan
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import Database
+from narratoria.unicode_text import legible
 
 _META: Final = """SELECT s.id, s.story, s.title, s.folder, s.created, s.updated, s.turns, s.last_seq, s.bytes,
     p.id, s.parent_turn FROM sessions s LEFT JOIN sessions p ON p.key = s.parent WHERE s.hidden = 0"""
@@ -153,13 +154,13 @@ class SqlReader:
         return [_meta(row) for row in self.query(_META + " ORDER BY s.updated DESC, s.key DESC")]
 
     def meta(self, session_id: str) -> SessionMeta:
-        rows = self.query(_META + " AND s.id = ?", (session_id,))
+        rows = self.query(_META + " AND s.id = ?", (_as_id(session_id),))
         if not rows:
             raise _unknown(session_id)
         return _meta(rows[0])
 
     def find(self, prefix: str) -> SessionMeta:
-        pattern = prefix.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_") + "%"
+        pattern = _as_id(prefix).replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_") + "%"
         rows = self.query(_META + " AND s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 3", (pattern,))
         exact = [row for row in rows if row[0] == prefix]
         if not prefix or not rows:
@@ -175,7 +176,8 @@ class SqlReader:
 
     def _key_and_last(self, session_id: str, *, hidden: bool = False) -> tuple[int, int]:
         rows = self.query(
-            "SELECT key, last_seq FROM sessions WHERE id = ? AND hidden = ?", (session_id, int(hidden))
+            "SELECT key, last_seq FROM sessions WHERE id = ? AND hidden = ?",
+            (_as_id(session_id), int(hidden)),
         )
         if not rows:
             raise _unknown(session_id)
@@ -298,6 +300,13 @@ class SqlReader:
 
 def _meta(row: tuple[Any, ...]) -> SessionMeta:
     return SessionMeta(**dict(zip(_META_FIELDS, row, strict=True)))
+
+
+def _as_id(session_id: str) -> str:
+    """Return an id that the database can be asked for; no session has one that it cannot."""
+    if legible(session_id) != session_id:
+        raise _unknown(legible(session_id))
+    return session_id
 
 
 def _unknown(session_id: str) -> SessionUnknown:

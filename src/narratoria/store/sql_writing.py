@@ -36,6 +36,7 @@ from narratoria.store.sql_versions import TABLES
 from narratoria.store.store import SessionMeta, is_plain_id, notes_folder
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import ConnectionLost, Database, Writer
+from narratoria.unicode_text import legible
 
 _ADOPTED: Final = 512  # records in a batch of an import ...
 _ADOPTED_BYTES: Final = 4 * 1024 * 1024  # ... which ends early when it has so many bytes
@@ -80,6 +81,7 @@ class SqlStore(SqlReader):
         folder: str | None = None,
     ) -> Journal:
         session = session or Session(assets=self.assets)
+        title = None if title is None else legible(title)
         session.assets = self.assets
         now = session.clock()
         lease = self.lease(session.id)
@@ -242,7 +244,7 @@ class SqlStore(SqlReader):
             database.execute("UPDATE sessions SET turns = turns + ? WHERE key = ?", (step, key))
 
     def rename(self, session_id: str, title: str) -> None:
-        key = self._key(session_id)
+        key, title = self._key(session_id), legible(title)
         self.writer.run(lambda db: db.execute("UPDATE sessions SET title = ? WHERE key = ?", (title, key)))
 
     def relocate(self, session_id: str, folder: str | None) -> None:
@@ -259,6 +261,7 @@ class SqlStore(SqlReader):
             raise JournalError(
                 f"turn {turn} of session {session_id} is not finished; let it end, then branch"
             )
+        title = None if title is None else legible(title)
         child, now, end = uuid.uuid4().hex, time.time(), span.last
         called = title or parent.title
         then = self.timeline(session_id, upto=end)

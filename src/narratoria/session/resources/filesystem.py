@@ -23,7 +23,7 @@ import msgspec
 
 from narratoria.session.file_changes import DIRECTORY, FileChange, changes_of, digest_of, take_back
 from narratoria.session.resources.file_history import FileHistory, Write
-from narratoria.session.resources.host_folder import HostFolder, PathRefusedError, parts_of
+from narratoria.session.resources.host_folder import HostFolder, PathRefusedError, parts_of, writable
 from narratoria.session.resources.write_notes import CallNotes, Left
 
 Names: TypeAlias = list[str]
@@ -191,7 +191,7 @@ class HostFilesystem(_Texts):
     def mkdir(self, path: str) -> None:
         """Make a directory and those above it; one that exists is fine."""
         with self._history.lock:
-            self._make_directories(parts_of(path))
+            self._make_directories(writable(parts_of(path)))
 
     def _set_mode(self, path: str, mode: int) -> None:
         self._folder.set_mode(_inside(path), mode)
@@ -337,7 +337,7 @@ class MemoryFilesystem(_Texts):
 
     def mkdir(self, path: str) -> None:
         """Make a directory and those above it; one that exists is fine."""
-        parts = parts_of(path)
+        parts = writable(parts_of(path))
         for depth in range(1, len(parts) + 1):
             name = "/".join(parts[:depth])
             node = self._node(name)
@@ -428,7 +428,7 @@ def _inside(path: str) -> tuple[str, ...]:
     parts = parts_of(path)
     if not parts:
         raise PathRefusedError(f"path {path!r} is the filesystem's root; name something in it")
-    return parts
+    return writable(parts)
 
 
 def _expand(files: Filesystem, prefix: str, pattern: Sequence[str]) -> Iterator[str]:

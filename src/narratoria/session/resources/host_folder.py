@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from narratoria.errors import NarratoriaError
+from narratoria.unicode_text import check_text
 
 MAX_PATH: Final = 4096
 _OPEN_DIR: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -37,6 +38,15 @@ def parts_of(path: str | os.PathLike[str]) -> tuple[str, ...]:
     parts = tuple(part for part in text.split("/") if part not in ("", "."))
     if ".." in parts:
         raise PathRefusedError(f"path {text!r} goes up by '..'; give it relative to the filesystem's root")
+    return parts
+
+
+def writable(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts of a path that is to be changed: a journal must be able to name it."""
+    try:
+        check_text("/".join(parts), "path")
+    except ValueError as error:
+        raise PathRefusedError(str(error)) from None
     return parts
 
 
