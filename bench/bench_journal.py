@@ -184,7 +184,7 @@ def bench_ingest() -> list[Row]:
 async def lengthen(store: SqliteStore, session_id: str, turns: int, *, pictures: bool = False) -> None:
     """A game of so many turns: each moves, takes, tells, and shows a picture if asked to."""
     from narratoria.events import AssetStored, Choices, Narration
-    from narratoria.session.draft import AssetMade
+    from narratoria.session.draft_operations import AssetMade
 
     digest = store.assets.add_bytes(b"a picture")
     session = Session(session_id, assets=store.assets)

@@ -50,12 +50,100 @@ ROOMS: Mapping[str, str] = {
     "mcp_server": "our tools for MCP hosts, over standard input and output or HTTP",
     "cli": "the command line",
 }
+# The floors of the larger rooms, the lowest first: a module imports from its own floor and from those below it.
+# A folder stands for its modules, but for those that are named themselves.
+FLOORS: Mapping[str, Mapping[str, str]] = {
+    "tools": {
+        "schemas and types of values": "schema value_types",
+        "time": "deadline backoff backoff_kinds retry",
+        "the tool": "handler_types context tool",
+        "preconditions and effects": "contract",
+    },
+    "session": {
+        "records and operations": "record draft_operations asset_records dispatcher media private_files slices",
+        "parts of a session": "memory memory_draft assets resources",
+        "drafts": "draft",
+        "the session": "session",
+    },
+    "kinds": {
+        "shared by kinds": "process.marks composed_names foreign_names line_faults outside_effect redaction",
+        "manifests": "environment manifest from_manifest load tool_files",
+        "the protocol of tools": "ndjson conversation",
+        "in this process": "function plain_function shared_arguments compose",
+        "processes": "process kept_files browser builtin_tools",
+        "MCP and HTTP": "mcp openapi",
+    },
+    "run": {
+        "plans": "plan_references plan_problems plan graph",
+        "one call": "threads cores dropping handlers outcomes records around executor",
+        "catalogues": "registry tool_folder resolve",
+        "whole plans": "lint plan_executor",
+    },
+    "store": {
+        "records of a session": "store timeline restoration fold record_batches mending transcript retention",
+        "the journal": "writer journal replay",
+        "files": "imported_snapshot imported_journal portable",
+        "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sqlite postgres",
+        "on top of a store": "default_store salvage",
+    },
+    "agent": {"prompts": "prompt", "models": "adapters planning"},
+    "narrator": {
+        "shared by narrators": "protocol roster english embedding",
+        "around a narrator": "invocation lazy_narrator withheld_tools chain template",
+        "the rules": "rules shared_prompt",
+        "a model": "llm",
+        "by meaning": "local",
+        "rules by meaning": "paraphrase",
+    },
+    "play": {
+        "the folder of a story": "story_texts story_keys story_file story_skills stage story story_servers",
+        "undo": "compensation resource_undo undo_outcomes killed_writes history",
+        "one turn": "last_resort offering recollection disabled_skills earlier_plans turn resume",
+        "narrators for a story": "casting",
+        "the game": "game",
+    },
+    "web": {
+        "documents and texts": "documents cards covers narration_html turn_pages undo_report skill_forms",
+        "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records",
+        "who may come in": "sign_ins access connections browser_launch",
+        "open games": "feed library open_game game_moves games",
+        "the API and the page": "request_reading json_responses openapi page static_files api",
+        "the server": "app server",
+    },
+    "mcp_server": {
+        "what is offered": "annotations client_connection offered_prompts offered_resources catalogue results",
+        "one client": "notices subscriptions exchange",
+        "calls": "turns calls",
+        "the server": "tool_server http_server stdio_server",
+    },
+    "cli": {
+        "input and output": "output stdin_lines signals completion exporting skeletons",
+        "options of several commands": "env_option mcp_option skills_option session_options",
+        "views": "plan_progress narration_view terminal_commands",
+        "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
+        "session_moves sessions",
+    },
+}
 NOT_ROOMS = {"__init__", "__main__"}
 
 
 def room_of(name: str) -> str:
     """The room of a dotted module name: `narratoria.store.journal` is in `store`."""
     return name.split(".")[1]
+
+
+def floor_of(name: str) -> int | None:
+    """The floor of a module in its room: None for a room without floors and for the room's own `__init__`."""
+    _, room, *inside = name.split(".")
+    if room not in FLOORS or not inside:
+        return None
+    floors = [floor.split() for floor in FLOORS[room].values()]
+    for length in range(len(inside), 0, -1):
+        unit = ".".join(inside[:length])
+        for number, units in enumerate(floors):
+            if unit in units:
+                return number
+    raise KeyError(f"{name} has no floor; put it into FLOORS of scripts/draw_rooms.py")
 
 
 def imports(tree: ast.Module) -> Iterator[str]:
@@ -128,6 +216,12 @@ def drawing(package: Path) -> str:
         lines.append(
             f"| `{room}` | {what} | {', '.join(one for one in ROOMS if one in whole[room]) or 'none'} |"
         )
+    lines += ["", "Inside the larger rooms, the lowest floor first:", "", "| room | floors |", "|---|---|"]
+    for room, floors in FLOORS.items():
+        listed = "<br>".join(
+            f"{what}: {', '.join(f'`{one}`' for one in units.split())}" for what, units in floors.items()
+        )
+        lines.append(f"| `{room}` | {listed} |")
     return "\n".join(lines)
 
 

@@ -19,12 +19,6 @@ _spec.loader.exec_module(draw_rooms)
 
 ORDER = {room: place for place, room in enumerate(draw_rooms.ROOMS)}
 MODULES = dict(draw_rooms.modules(PACKAGE))
-# Inside the largest rooms the folders have an order too.
-INSIDE = {
-    "narrator": ["english", "embedding", "protocol", "rules", "local", "paraphrase", "llm"],
-    "tools": ["schema", "value_types", "deadline", "retry"],
-    "agent": ["prompt", "adapters"],
-}
 
 
 @cache
@@ -58,10 +52,17 @@ def test_imports_go_downwards(name):
     for target in imports(name):
         below = draw_rooms.room_of(target)
         assert ORDER[below] <= ORDER[room], f"{name} imports {target}, whose room is above its own"
-        inside = INSIDE.get(room, [])
-        own, other = ((*one.split(".")[2:], "")[0] for one in (name, target))
-        if room == below and own in inside and other in inside:
-            assert inside.index(other) <= inside.index(own), f"{name} imports {target}, which is above it"
+        if room == below:
+            own, other = draw_rooms.floor_of(name), draw_rooms.floor_of(target)
+            if own is not None and other is not None:
+                assert other <= own, f"{name} imports {target}, which is above it"
+
+
+def test_every_name_among_the_floors_is_a_module_once():
+    for room, floors in draw_rooms.FLOORS.items():
+        listed = [unit for units in floors.values() for unit in units.split()]
+        assert len(listed) == len({*listed})
+        assert {f"narratoria.{room}.{unit}" for unit in listed} <= MODULES.keys()
 
 
 def test_no_modules_import_each_other_in_a_circle():
@@ -93,7 +94,7 @@ def test_no_two_modules_share_a_name():
 
 # Private names of others that are read all the same, each in one place that says why.
 PRIVATE = {
-    ("narratoria.kinds.process.environment", "_data"),  # of os.environ: a fifth of the cost of a launch
+    ("narratoria.kinds.environment", "_data"),  # of os.environ: a fifth of the cost of a launch
     (
         "narratoria.kinds.process.guardian",
         "_exit",

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from narratoria.errors import PlanRejected
-from narratoria.evals.scoring import EvaluationSetInvalid, Report, evaluate, load_set
+from narratoria.evals.scoring import EvaluationReport, EvaluationSetInvalid, evaluate, load_set
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.local.local_narrator import LocalNarrator
@@ -64,7 +64,7 @@ def tiny(folder: Path, *lines: dict[str, Any]) -> Path:
 
 async def score(
     folder: Path, line: dict[str, Any], answer: list[tuple[str, dict[str, Any], list[int]]]
-) -> Report:
+) -> EvaluationReport:
     return await evaluate(Scripted({line["prompt"]: answer}), load_set(tiny(folder, line)))
 
 

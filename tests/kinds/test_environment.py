@@ -14,8 +14,8 @@ import pytest
 from narratoria.conformance import check_tool
 from narratoria.errors import ToolValidationError
 from narratoria.events import Notice
+from narratoria.kinds.environment import OURS, STANDARD, pass_on
 from narratoria.kinds.process import marks
-from narratoria.kinds.process.environment import OURS, STANDARD, pass_on
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session

@@ -26,7 +26,7 @@ from narratoria.kinds.load import KINDS, load_tool
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.tool_files import tool_files
 from narratoria.run.tool_folder import folder_tools
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 from narratoria.tools.tool import ToolKind
 
 # --- the kind --------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from narratoria.run.executor import Call, ToolExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session, ToolInvoked
 from narratoria.session.dispatcher import SubscriberFailed
-from narratoria.session.draft import Dispatched
+from narratoria.session.draft_operations import Dispatched
 from narratoria.tools.contract import (
     CascadeEffect,
     CustomPrecondition,

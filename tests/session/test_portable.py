@@ -19,7 +19,7 @@ from narratoria.session.assets import AssetStore
 from narratoria.store import record_batches as chunks
 from narratoria.store.default_store import default_store
 from narratoria.store.fold import fold
-from narratoria.store.incoming import inert
+from narratoria.store.imported_journal import inert
 from narratoria.store.portable import export_session, import_session, replacing
 from narratoria.store.retention import prune, select
 from narratoria.store.sqlite import SqliteStore

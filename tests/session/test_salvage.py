@@ -16,7 +16,7 @@ from digging import Outside, new_game, play, trusted_world, world
 from narratoria.errors import JournalError
 from narratoria.events import RecordsLost
 from narratoria.play.history import redo, undo
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 from narratoria.store.fold import fold
 from narratoria.store.journal import Journal
 from narratoria.store.portable import export_session, import_session

@@ -20,7 +20,7 @@ from narratoria.play.turn import take_turn
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.file_changes import LARGEST_KEPT
+from narratoria.session.resources.file_changes import LARGEST_KEPT
 from narratoria.session.resources.filesystem import HostFilesystem, MemoryFilesystem
 from narratoria.session.resources.resources import Filesystem, ResourceRegistry
 from narratoria.store.journal import Journal

@@ -21,7 +21,7 @@ import pytest
 
 from narratoria.events import Narration, TurnCommitted, TurnStarted
 from narratoria.session import Session
-from narratoria.session.draft import PatchMade
+from narratoria.session.draft_operations import PatchMade
 from narratoria.store.default_store import default_store
 
 sys.path.insert(0, str(Path(__file__).parent))

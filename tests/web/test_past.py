@@ -11,7 +11,7 @@ import pytest
 from narratoria.events import Committed, Narration, PatchChange, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.play import history
 from narratoria.session import Record, Session
-from narratoria.session.draft import PatchMade
+from narratoria.session.draft_operations import PatchMade
 from narratoria.state import merge
 from narratoria.store.journal import Journal
 from narratoria.store.sqlite import SqliteStore

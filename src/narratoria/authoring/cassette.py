@@ -41,7 +41,7 @@ from narratoria.run.plan import PlanDocument
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
-from narratoria.session.draft import PatchMade, SliceRecorded
+from narratoria.session.draft_operations import PatchMade, SliceRecorded
 from narratoria.state import patch_at
 from narratoria.store.fold import SessionView, TurnView, fold
 from narratoria.store.portable import import_session

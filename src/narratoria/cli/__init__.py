@@ -53,7 +53,7 @@ class _Unheard(Exception):
     """The reader of standard output is gone."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -82,7 +82,7 @@ def spare_the_collector() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="narratoria")
 def cli() -> None:
     """Stories in which a narrator plans and tools in any language act."""

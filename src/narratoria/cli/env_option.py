@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from narratoria.errors import ToolValidationError
-from narratoria.kinds.process.environment import pass_on
+from narratoria.kinds.environment import pass_on
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

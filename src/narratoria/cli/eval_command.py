@@ -13,8 +13,8 @@ from narratoria.cli import FAILED
 from narratoria.cli.narrate import bare_story, narrators_option, timeout_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
-from narratoria.evals.figures import milliseconds
-from narratoria.evals.scoring import Report, evaluate, load_set
+from narratoria.evals.metrics import milliseconds
+from narratoria.evals.scoring import EvaluationReport, evaluate, load_set
 from narratoria.evals.story_sets import evaluate_story_set, is_story_set, load_story_set
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.chain import ChainNarrator
@@ -66,7 +66,7 @@ def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempt
     return FAILED if len(report.failures) == len(report.outcomes) else 0
 
 
-def _show(report: Report, asked: Persistent, file: Path) -> None:
+def _show(report: EvaluationReport, asked: Persistent, file: Path) -> None:
     out, wall = console(), _latency(report)
     late = f"latency {wall['wallMsMedian']:g} ms median, {wall['wallMs95']:g} ms at the 95th percentile"
     out.print(styled((f"{asked.name}: {file}", "bold")))
@@ -114,6 +114,6 @@ class Persistent:
         raise NarratorFailed(why) if failed else NoMatch(why)
 
 
-def _latency(report: Report) -> dict[str, float]:
+def _latency(report: EvaluationReport) -> dict[str, float]:
     median, late = milliseconds([outcome.wall_seconds for outcome in report.outcomes])
     return {"wallMsMedian": round(median, 2), "wallMs95": round(late, 2)}

@@ -14,14 +14,14 @@ import click
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
-from narratoria.cli.live import PlanView
 from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, styled
+from narratoria.cli.plan_progress import PlanProgress
 from narratoria.cli.skills_option import known_skills, say_problems, skills_option
 from narratoria.errors import PlanRejected
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.run.graph import mermaid, svg
-from narratoria.run.lint import Report, keys_that_mean_nothing, lint_plan
+from narratoria.run.lint import PlanReport, keys_that_mean_nothing, lint_plan
 from narratoria.run.plan import ExecutionResult, PlanDocument
 from narratoria.run.plan_executor import LONGEST_PLAN, PLAN_TIMEOUT, PlanExecutor
 from narratoria.run.registry import ToolRegistry
@@ -134,7 +134,7 @@ async def _run(
         if as_json:
             result = await executor.execute(plan)
         else:
-            with PlanView(plan) as view:
+            with PlanProgress(plan) as view:
                 session.attach(view)
                 result = await executor.execute(plan)
             view.conclude(result, session)
@@ -201,7 +201,7 @@ def lint(
     return 0 if report.ok else FAILED
 
 
-def _show(report: Report) -> None:
+def _show(report: PlanReport) -> None:
     out = console()
     for title, style, lines in (
         ("problems", "bold red", report.problems),

@@ -20,7 +20,7 @@ from narratoria.cli.narration_view import LiveNarration, prose, speaker
 from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.stdin_lines import in_daemon_thread, read_line
-from narratoria.cli.terminal_commands import Commands
+from narratoria.cli.terminal_commands import TerminalCommands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
 from narratoria.extras import absent, needed
@@ -164,7 +164,7 @@ async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str 
 
     After an ending only commands are accepted: it can be taken back.
     """
-    commands = Commands(game, journal, table)
+    commands = TerminalCommands(game, journal, table)
     while commands.elsewhere is None and not commands.over:
         prompt = await in_daemon_thread(table.ask)
         if prompt is None:

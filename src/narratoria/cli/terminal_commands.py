@@ -50,7 +50,7 @@ class Table(Protocol):
 
 
 @dataclass(slots=True)
-class Commands:
+class TerminalCommands:
     """The commands of one game. `elsewhere` is the session to go on with, once a command asks for another."""
 
     game: Game

@@ -22,11 +22,11 @@ from narratoria.conformance.requests import requests_for
 from narratoria.conformance.verdicts import FAIL, Judgement, Subject, judge
 from narratoria.errors import ToolValidationError
 from narratoria.events import Done, JsonObject
+from narratoria.kinds.environment import named, unset_of
 from narratoria.kinds.load import file_kind, load_tool, manifest_of
 from narratoria.kinds.manifest import Manifest, default_name, has_manifest, is_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.environment import named, unset_of
 from narratoria.kinds.process.launch import LaunchRefused, command_for
 from narratoria.session.assets import AssetStore
 

@@ -19,11 +19,11 @@ from typing import IO, Final
 
 from narratoria.conformance.output_lines import Line, read_line
 from narratoria.events import Asset, Done
+from narratoria.kinds.environment import NOTHING, Named, environment
 from narratoria.kinds.line_faults import EXCERPT_BYTES
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process import marks, platform
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.environment import NOTHING, Named, environment
 from narratoria.kinds.process.launch import refused
 from narratoria.session.assets import AssetStore
 

@@ -15,7 +15,7 @@ from narratoria.errors import PlanRejected
 from narratoria.evals.case_sets import Case, ExpectedCall
 from narratoria.evals.case_sets import EvaluationSetInvalid as EvaluationSetInvalid
 from narratoria.evals.case_sets import load_set as load_set
-from narratoria.evals.figures import milliseconds, percent, ratio, rounded, share
+from narratoria.evals.metrics import milliseconds, percent, ratio, rounded, share
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
 from narratoria.run.plan import PlanDocument, tool_name
@@ -54,7 +54,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EvaluationReport:
     narrator: str
     outcomes: tuple[Outcome, ...]
 
@@ -100,14 +100,14 @@ class Report:
         """Median and 95th percentile of CPU milliseconds per prompt."""
         return milliseconds([outcome.cpu_seconds for outcome in self.outcomes])
 
-    def only(self, *, catalogue: str | None = None, tag: str | None = None) -> Report:
+    def only(self, *, catalogue: str | None = None, tag: str | None = None) -> EvaluationReport:
         kept = [
             outcome
             for outcome in self.outcomes
             if (catalogue is None or outcome.case.catalogue.name == catalogue)
             and (tag is None or tag in outcome.case.tags)
         ]
-        return Report(self.narrator, tuple(kept))
+        return EvaluationReport(self.narrator, tuple(kept))
 
     def to_data(self) -> dict[str, Any]:
         median, late = self.cpu_ms
@@ -153,11 +153,11 @@ class Report:
 # --- scoring -------------------------------------------------------------------------------------------
 
 
-async def evaluate(narrator: Narrator, cases: Sequence[Case]) -> Report:
+async def evaluate(narrator: Narrator, cases: Sequence[Case]) -> EvaluationReport:
     """Ask `narrator` every prompt, after one unmeasured prompt per catalogue to warm up."""
     for case in {case.catalogue.name: case for case in cases}.values():
         await _ask(narrator, case)
-    return Report(narrator.name, tuple([await _outcome(narrator, case) for case in cases]))
+    return EvaluationReport(narrator.name, tuple([await _outcome(narrator, case) for case in cases]))
 
 
 async def _ask(narrator: Narrator, case: Case) -> tuple[PlanDocument | None, str]:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from narratoria.evals.case_sets import invalid, read_lines
-from narratoria.evals.figures import milliseconds, percent, rounded, share
+from narratoria.evals.metrics import milliseconds, percent, rounded, share
 from narratoria.events import JsonObject
 from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import NarratorRequest

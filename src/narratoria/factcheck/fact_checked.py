@@ -10,7 +10,7 @@ from typing import Final, Literal
 from narratoria.errors import PlanRejected
 from narratoria.events import Done, Notice
 from narratoria.factcheck.patch_ledger import Ledger
-from narratoria.factcheck.receipts import Receipt, audit, audit_summaries, contradictions, judged
+from narratoria.factcheck.receipts import CheckedClaim, audit, audit_summaries, contradictions, judged
 from narratoria.narrator.protocol import (
     Declaration,
     Learner,
@@ -44,7 +44,7 @@ class FactChecked:
         """`ledger` knows which patch made which fact, for the receipts. `last_resort` speaks for dropped words."""
         self._narrator, self._last_resort = narrator, last_resort or TemplateNarrator()
         self._ledger = ledger
-        self._before: Sequence[Receipt] = ()  # the claims of the last plan, judged before its calls
+        self._before: Sequence[CheckedClaim] = ()  # the claims of the last plan, judged before its calls
 
     @property
     def name(self) -> str:
@@ -140,7 +140,7 @@ class _Checked:
     """A narration as it stands, its receipts, and the objections to it on the way."""
 
     narrative: str
-    receipts: Sequence[Receipt] = ()
+    receipts: Sequence[CheckedClaim] = ()
     objections: Sequence[str] = ()  # to the first version
     failures: Sequence[str] = ()  # of the attempts to tell it again
     retold: bool = False

@@ -137,7 +137,7 @@ def _name_of(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class CheckedClaim:
     """A claim, the verdict, and the fact it rests on."""
 
     claim: Claim
@@ -169,18 +169,18 @@ class Receipt:
         return f"“{self.claim.text}”: but there is no {' '.join(self.claim.thing)} in the player's inventory"
 
 
-def judge(claim: Claim, facts: Facts) -> Receipt:
+def judge(claim: Claim, facts: Facts) -> CheckedClaim:
     """Hold one claim against one state."""
     evidence = [*_EVIDENCE[claim.kind](claim, facts)]
     for path, truth, value in evidence:
         if truth is claim.expected:
-            return Receipt(claim, "held", path, value)
+            return CheckedClaim(claim, "held", path, value)
     if evidence:
         path, _, value = evidence[0]
-        return Receipt(claim, "contradicted", path, value)
+        return CheckedClaim(claim, "contradicted", path, value)
     if claim.kind != "has" or not claim.firm or not facts.keeps_inventory:
-        return Receipt(claim, "unknown")
-    return Receipt(claim, "contradicted" if claim.expected else "held")
+        return CheckedClaim(claim, "unknown")
+    return CheckedClaim(claim, "contradicted" if claim.expected else "held")
 
 
 _Evidence: TypeAlias = Iterator[
@@ -285,7 +285,7 @@ def _word_truth(value: str, same: frozenset[str], opposed: frozenset[str]) -> bo
     return True if word in same else False if word in opposed else None
 
 
-def judged(narration: str, state: Mapping[str, Any]) -> list[Receipt]:
+def judged(narration: str, state: Mapping[str, Any]) -> list[CheckedClaim]:
     """Every claim of a narration against one state; `audit` takes them as `before`."""
     made = claims(narration)
     if not made:
@@ -298,10 +298,10 @@ def audit(
     narration: str,
     after: Mapping[str, Any],
     *,
-    before: Sequence[Receipt] = (),
+    before: Sequence[CheckedClaim] = (),
     trace: ExecutionResult | None = None,
     ledger: Ledger | None = None,
-) -> list[Receipt]:
+) -> list[CheckedClaim]:
     """A receipt for every claim that can be judged. `before` holds those from before the turn's calls."""
     earlier = {receipt.claim: receipt for receipt in before}
     receipts = []
@@ -323,7 +323,7 @@ def audit_summaries(
     *,
     traces: Sequence[ExecutionResult] = (),
     ledger: Ledger | None = None,
-) -> list[Receipt]:
+) -> list[CheckedClaim]:
     """Receipts for what a turn's tools tell themselves. One call may undo what the one before it told of: what a patch
     of the turn made so holds."""
     receipts = audit(words, after, trace=traces[-1] if traces else None, ledger=ledger)
@@ -336,7 +336,7 @@ def audit_summaries(
     return receipts
 
 
-def contradictions(receipts: Iterable[Receipt]) -> list[str]:
+def contradictions(receipts: Iterable[CheckedClaim]) -> list[str]:
     # One sentence may hold a claim twice: "you pocket the key" is to take it and to have it.
     return list(dict.fromkeys(receipt.objection for receipt in receipts if receipt.verdict == "contradicted"))
 

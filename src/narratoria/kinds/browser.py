@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from narratoria.errors import NarratoriaError
 from narratoria.extras import absent, needed
-from narratoria.kinds.process.environment import standard
+from narratoria.kinds.environment import standard
 
 T = TypeVar("T")
 CLOSING_TIME: Final = 10.0

@@ -12,7 +12,7 @@ import msgspec
 from narratoria import bounds
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.events import JsonObject
-from narratoria.kinds.process.environment import named
+from narratoria.kinds.environment import named
 from narratoria.strict_json import DuplicateKey, decode, with_integers
 from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data

@@ -25,7 +25,7 @@ from narratoria.mcp_server.turns import Turns
 from narratoria.play.undo_outcomes import Undone
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
-from narratoria.session.session import Run
+from narratoria.session.record import EmittedRecords
 
 CHOICE: Final = "narrative_choice"
 MOST_CHOICES: Final = 50
@@ -88,11 +88,11 @@ class Calls:
         if heard is not None:
             heard.push(record)
 
-    def push_run(self, run: Run) -> None:
+    def push_emitted(self, emitted: EmittedRecords) -> None:
         exchange = current()
         heard = self._heard.get(exchange) if exchange is not None else None
         if heard is not None:
-            for event in run.emitted:
+            for event in emitted.emitted:
                 heard.tool_event(event)
             self.full = heard.exchange.notices.full
 
@@ -106,7 +106,7 @@ class Calls:
     # --- calls -----------------------------------------------------------------------------------------------
 
     async def call(self, listed: Listed, arguments: JsonObject) -> JsonObject:
-        """Run a tool and return the answer to its request."""
+        """EmittedRecords a tool and return the answer to its request."""
         exchange = current()
         assert exchange is not None  # noqa: S101 - every request is an exchange
         tool = listed.tool

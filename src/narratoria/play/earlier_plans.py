@@ -16,7 +16,7 @@ from narratoria.run.plan_references import FROM, LITERAL
 _REASON: Final = 200  # characters of a failure that a rejection repeats
 
 
-class CallFailure(NamedTuple):
+class FutileCall(NamedTuple):
     """A call that failed for its arguments."""
 
     tool_path: str
@@ -32,13 +32,13 @@ class EarlierPlans:
         self.parent: PlanDocument | None = None
         self.parent_id: str | None = None
         self.problems: tuple[str, ...] = ()
-        self._futile: dict[bytes, CallFailure] = {}  # by the calls of their plan
+        self._futile: dict[bytes, FutileCall] = {}  # by the calls of their plan
 
     def recall(
         self,
         ids: Iterable[str],
         parent_id: str | None,
-        futile: Iterable[tuple[PlanDocument, CallFailure]],
+        futile: Iterable[tuple[PlanDocument, FutileCall]],
         problems: tuple[str, ...],
     ) -> None:
         """Take up what the records of an interrupted turn say of its plans."""
@@ -70,9 +70,9 @@ class EarlierPlans:
         self.replace(plan, plan.request_id)
         for call, result in zip(plan.tools, trace.tool_results, strict=True):
             if is_futile(call, result):
-                self._remember(plan, CallFailure(call.tool_path, result.error or ""))
+                self._remember(plan, FutileCall(call.tool_path, result.error or ""))
 
-    def _remember(self, plan: PlanDocument, failure: CallFailure) -> None:
+    def _remember(self, plan: PlanDocument, failure: FutileCall) -> None:
         self._futile.setdefault(self._calls_of(plan), failure)
 
     def check(self, plan: PlanDocument) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from narratoria.events import Committed, Notice, ResourceChange
 from narratoria.play.resource_undo import NOT_BOUND, Changed, take_back
 from narratoria.session import Session
-from narratoria.session.file_changes import FileChange
+from narratoria.session.resources.file_changes import FileChange
 from narratoria.session.resources.resources import ResourceContext
 from narratoria.session.resources.write_notes import KilledWrite
 from narratoria.store.journal import Journal

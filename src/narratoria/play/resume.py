@@ -24,7 +24,7 @@ from narratoria.events import (
     TurnCommitted,
     TurnStarted,
 )
-from narratoria.play.earlier_plans import CallFailure, is_futile
+from narratoria.play.earlier_plans import FutileCall, is_futile
 from narratoria.play.turn import Origin
 from narratoria.run.plan import CallResult, PlanDocument, PlannedCall
 from narratoria.run.records import output_of, recorded_result
@@ -47,7 +47,7 @@ class OpenTurn:
     parent: str | None = None  # the id of the plan before, which failed or was rejected
     problems: tuple[str, ...] = ()  # why the plan before was rejected
     ids: set[str] = field(default_factory=set)  # of the turn's plans, also of those that were rejected
-    futile: list[tuple[PlanDocument, CallFailure]] = field(
+    futile: list[tuple[PlanDocument, FutileCall]] = field(
         default_factory=list
     )  # that failed for their arguments
 
@@ -105,12 +105,12 @@ def _result(plan: PlanDocument, planned: PlannedCall, calls: Mapping[str, _Call]
     return call.result(planned.tool_id) if call is not None else None
 
 
-def _futile(plan: PlanDocument, calls: Mapping[str, _Call]) -> Iterator[tuple[PlanDocument, CallFailure]]:
+def _futile(plan: PlanDocument, calls: Mapping[str, _Call]) -> Iterator[tuple[PlanDocument, FutileCall]]:
     """Yield the plan with each call of it that failed for its arguments."""
     for planned in plan.tools:
         result = _result(plan, planned, calls)
         if result is not None and is_futile(planned, result):
-            yield plan, CallFailure(planned.tool_path, result.error or "")
+            yield plan, FutileCall(planned.tool_path, result.error or "")
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ from narratoria.narrator.protocol import (
     declaration_of,
 )
 from narratoria.play.disabled_skills import Skills
-from narratoria.play.earlier_plans import CallFailure, EarlierPlans
+from narratoria.play.earlier_plans import EarlierPlans, FutileCall
 from narratoria.play.killed_writes import take_back_killed_writes
 from narratoria.play.last_resort import PlainNarrator, plain_list
 from narratoria.play.offering import ending_of, offer_after, same_words
@@ -77,7 +77,7 @@ class Interrupted(Protocol):
     parent: str | None
     problems: tuple[str, ...]
     ids: set[str]
-    futile: list[tuple[PlanDocument, CallFailure]]
+    futile: list[tuple[PlanDocument, FutileCall]]
 
 
 @dataclass(frozen=True, slots=True)

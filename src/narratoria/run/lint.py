@@ -19,7 +19,7 @@ SHOWN = 8  # names in one line; the rest is counted
 EXACT = 200  # writers of one value that are compared each with each
 
 
-class Report(msgspec.Struct, kw_only=True, rename="camel"):
+class PlanReport(msgspec.Struct, kw_only=True, rename="camel"):
     """The findings. `problems` keep a plan from running at all; the others are worth knowing."""
 
     ok: bool = True
@@ -33,14 +33,14 @@ class Report(msgspec.Struct, kw_only=True, rename="camel"):
     missing_permissions: list[str] = []
 
 
-def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[str] = ()) -> Report:
+def lint_plan(text: str | bytes, resolver: ToolResolver, permissions: Iterable[str] = ()) -> PlanReport:
     """Return all findings about the plan in `text`; nothing is started."""
     unknown = keys_that_mean_nothing(text)
     try:
         plan = PlanDocument.from_json(text)
     except PlanRejected as error:
-        return Report(ok=False, problems=list(error.problems), unknown_keys=unknown)
-    report = Report(levels=levels(plan), parallel=plan.parallel, unknown_keys=unknown)
+        return PlanReport(ok=False, problems=list(error.problems), unknown_keys=unknown)
+    report = PlanReport(levels=levels(plan), parallel=plan.parallel, unknown_keys=unknown)
     tools = _resolve(plan, resolver, report)
     granted = frozenset(permissions)
     for call in plan.tools:
@@ -66,7 +66,7 @@ def keys_that_mean_nothing(text: str | bytes) -> list[str]:
         return []
 
 
-def _resolve(plan: PlanDocument, resolver: ToolResolver, report: Report) -> dict[str, Tool[Any, Any]]:
+def _resolve(plan: PlanDocument, resolver: ToolResolver, report: PlanReport) -> dict[str, Tool[Any, Any]]:
     tools: dict[str, Tool[Any, Any]] = {}
     for index, call in enumerate(plan.tools):
         try:

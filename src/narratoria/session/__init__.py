@@ -2,6 +2,7 @@
 
 from narratoria.session.dispatcher import Dispatcher, ToolInvoked
 from narratoria.session.draft import Draft
-from narratoria.session.session import Record, Session
+from narratoria.session.record import Record
+from narratoria.session.session import Session
 
 __all__ = ["Dispatcher", "Draft", "Record", "Session", "ToolInvoked"]

@@ -29,12 +29,21 @@ from narratoria.events import (
     ToolEvent,
 )
 from narratoria.session.dispatcher import Dispatcher
+from narratoria.session.draft_operations import (
+    AssetMade,
+    Dispatched,
+    Notified,
+    Operation,
+    PatchMade,
+    PermissionSet,
+    StateChanged,
+)
 from narratoria.session.memory import Memory
 from narratoria.session.memory_draft import MemoryDraft
 from narratoria.session.resources.resources import ResourceContext
 from narratoria.session.resources.write_notes import CallNotes
 from narratoria.session.slices import Slice
-from narratoria.state import StateChange, StateView, change_to_patch, compose, copy_patch, merge_into
+from narratoria.state import StateChange, StateView, change_to_patch, merge_into
 from narratoria.tools.schema import dump
 from narratoria.unicode_text import check_text
 
@@ -42,88 +51,6 @@ if TYPE_CHECKING:
     from narratoria.session.session import Session
 
 T = TypeVar("T")
-
-
-class PatchMade(msgspec.Struct, gc=False):
-    """A patch, or several in a row merged into one, and the journal records that carry them."""
-
-    patch: JsonObject
-    seqs: list[int] = []
-    made: int = 1  # how many patches this is; fewer records than that, and the journal has to carry it itself
-
-    def followed_by(self, patch: JsonObject) -> bool:
-        """Merge in a patch that follows this one; return False if the two cannot be merged."""
-        if self.made == 1:
-            self.patch = copy_patch(self.patch)  # until now it was the event's own
-        if not compose(self.patch, patch):
-            return False
-        self.made += 1
-        return True
-
-
-class StateChanged:
-    """A state effect, evaluated when the draft is committed, so that two parallel increments give 2."""
-
-    __slots__ = ("change", "path", "value")
-
-    def __init__(self, path: str, change: StateChange, value: Any) -> None:
-        self.path = path
-        self.change = change
-        self.value = value
-
-
-class AssetMade:
-    __slots__ = ("seq", "stored")
-
-    def __init__(self, stored: AssetStored) -> None:
-        self.stored = stored
-        self.seq = 0
-
-
-class Dispatched:
-    __slots__ = ("event",)
-
-    def __init__(self, event: Any) -> None:
-        self.event = event
-
-
-class PermissionSet:
-    __slots__ = ("granted", "permission")
-
-    def __init__(self, permission: str, granted: bool) -> None:
-        self.permission = check_text(permission, "a permission")
-        self.granted = granted
-
-
-class Notified:
-    __slots__ = ("event", "payload")
-
-    def __init__(self, event: str, payload: Any) -> None:
-        self.event = check_text(event, "the event of a notification")
-        self.payload = dump(payload)
-
-
-class SliceRecorded:
-    """A reducer's recorded result for a slice: the values it `added`, or all values after it."""
-
-    __slots__ = ("added", "slice", "values")
-
-    def __init__(self, slice_name: str, values: list[Any], added: bool) -> None:
-        self.slice = slice_name
-        self.values = values
-        self.added = added
-
-
-Operation = (
-    PatchMade
-    | StateChanged
-    | AssetMade
-    | Dispatched
-    | PermissionSet
-    | Notified
-    | MemoryChange
-    | SliceRecorded
-)
 
 
 class Draft(msgspec.Struct, eq=False):

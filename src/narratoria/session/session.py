@@ -9,13 +9,10 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
-
-import msgspec
+from typing import Any, Final, TypeVar
 
 from narratoria.events import (
     AnyRuntimeEvent,
-    CallEmitted,
     Change,
     Committed,
     EffectApplied,
@@ -33,10 +30,10 @@ from narratoria.events import (
 from narratoria.session.asset_records import AssetRecords
 from narratoria.session.assets import AssetStore
 from narratoria.session.dispatcher import Dispatcher
-from narratoria.session.draft import (
+from narratoria.session.draft import Draft
+from narratoria.session.draft_operations import (
     AssetMade,
     Dispatched,
-    Draft,
     Notified,
     Operation,
     PatchMade,
@@ -45,6 +42,7 @@ from narratoria.session.draft import (
     StateChanged,
 )
 from narratoria.session.memory import Memory
+from narratoria.session.record import EmittedRecords, Record, Sink, TurnLog, emitted_taker
 from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.resources.write_notes import WriteNotes
 from narratoria.session.slices import Reducer, Slice, SliceStore
@@ -64,86 +62,6 @@ from narratoria.unicode_text import check_text
 logger = logging.getLogger("narratoria")
 T = TypeVar("T")
 PAST_TURNS: Final = 32
-
-
-class Record(msgspec.Struct, frozen=True, gc=False):
-    """One entry of the journal: an event, its time and its turn."""
-
-    seq: int
-    ts: float
-    turn: int | None
-    event: AnyRuntimeEvent
-
-    @property
-    def last(self) -> int:
-        """The number of the last event in it."""
-        return self.seq
-
-
-class Run(msgspec.Struct, frozen=True, gc=False):
-    """Records of one moment, numbered from `seq` on: events that `call` emitted, with the common fields stored once."""
-
-    seq: int
-    ts: float
-    turn: int | None
-    call: str
-    emitted: Sequence[ToolEvent]
-
-    @property
-    def last(self) -> int:
-        return self.seq + len(self.emitted) - 1
-
-    def records(self) -> list[Record]:
-        ts, turn, call = self.ts, self.turn, self.call
-        return [
-            Record(seq, ts, turn, CallEmitted(call=call, event=event))
-            for seq, event in enumerate(self.emitted, self.seq)
-        ]
-
-
-class Sink(Protocol):
-    """A receiver of records: a journal, a viewer. A sink that is `full` slows the tools until it has room.
-
-    A sink may have `push_run(run: Run)` too: it then gets the events of one moment at once.
-    """
-
-    def push(self, record: Record) -> None: ...
-
-    @property
-    def full(self) -> bool: ...
-
-    async def wait(self) -> None: ...
-
-
-@runtime_checkable
-class TakesRuns(Protocol):
-    """A sink that takes the events a call emitted at one moment as one run, not as a record for each."""
-
-    def push_run(self, run: Run) -> None: ...
-
-
-def _taking_runs(sink: Sink) -> Callable[[Run], None]:
-    """Return the function that hands a run to a sink, whole or record by record."""
-    if isinstance(sink, TakesRuns):
-        return sink.push_run
-
-    def push_each(run: Run) -> None:
-        for record in run.records():
-            sink.push(record)
-
-    return push_each
-
-
-class TurnLog(Protocol):
-    """A sink that makes records durable: those recorded up to now survive a crash."""
-
-    async def commit_turn(self) -> None: ...
-
-    async def flush(self) -> None:
-        """Make records survive the end of this process, but not of the machine."""
-
-    def resumes(self, turn: int | None) -> bool:
-        """Tell if a crash left this turn open: a call of it may have acted already without a record."""
 
 
 class Session:
@@ -191,7 +109,7 @@ class Session:
         self._trusted: frozenset[str] = frozenset()  # what of the claims counts
         self._granted = self._held
         self._sinks: tuple[Sink, ...] = ()
-        self._run_takers: tuple[Callable[[Run], None], ...] = ()
+        self._emitted_takers: tuple[Callable[[EmittedRecords], None], ...] = ()
         self.recording = False  # whether anybody listens; what nobody would read is not made
 
     @asynccontextmanager
@@ -219,7 +137,7 @@ class Session:
         return detach
 
     def _send_to(self, sinks: tuple[Sink, ...]) -> None:
-        self._sinks, self._run_takers = sinks, tuple(map(_taking_runs, sinks))
+        self._sinks, self._emitted_takers = sinks, tuple(map(emitted_taker, sinks))
         self.recording = bool(sinks)
 
     def record(self, event: AnyRuntimeEvent) -> int:
@@ -247,9 +165,9 @@ class Session:
         first = self.seq + 1
         self.seq += len(events)
         if self._sinks:
-            run = Run(first, self.clock(), self.turn, call, events)
-            for take in self._run_takers:
-                take(run)
+            emitted = EmittedRecords(first, self.clock(), self.turn, call, events)
+            for take in self._emitted_takers:
+                take(emitted)
         return first
 
     @property
@@ -393,13 +311,7 @@ class Session:
                     published.append(Notification(event=operation.event, payload=operation.payload))
                 elif type(operation) is Dispatched:
                     published.append(operation.event)
-                    for slice_type, values in self.slices.reduce(self.slices.get, operation.event):
-                        old = self.slices.get(slice_type)
-                        reduced.append((slice_type, old))
-                        self.slices.put(slice_type, values)
-                        if recording:
-                            changes.append(self.slices.encoded(slice_type, values))
-                            inverse.append(self.slices.encoded(slice_type, old))
+                    self._reduce(operation.event, reduced, changes, inverse)
                 else:
                     change = self._evaluate(operation)
                     changes.append(change)
@@ -430,6 +342,22 @@ class Session:
             if isinstance(event, Notification):
                 self.record(event)
             self.dispatcher.publish(event)
+
+    def _reduce(
+        self,
+        event: Any,
+        reduced: list[tuple[type, tuple[Any, ...]]],
+        changes: list[int | Change],
+        inverse: list[Change],
+    ) -> None:
+        """Let the reducers make slices of a dispatched event; note what they were before."""
+        for slice_type, values in self.slices.reduce(self.slices.get, event):
+            old = self.slices.get(slice_type)
+            reduced.append((slice_type, old))
+            self.slices.put(slice_type, values)
+            if self._sinks:
+                changes.append(self.slices.encoded(slice_type, values))
+                inverse.append(self.slices.encoded(slice_type, old))
 
     def _evaluate(self, operation: Operation) -> Change:
         """Return the plain change that an operation amounts to on the session as it is now."""

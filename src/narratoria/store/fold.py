@@ -38,7 +38,7 @@ from narratoria.events import (
     TurnUndone,
     UiEvent,
 )
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 from narratoria.state import merge
 from narratoria.store.timeline import move_names
 

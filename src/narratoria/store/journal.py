@@ -17,8 +17,9 @@ from typing import Final, Protocol
 
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, CallFinished, PlanMade, TurnCommitted, TurnStarted
+from narratoria.session.record import EmittedRecords, Record, Sink
 from narratoria.session.resources.write_notes import WriteNotes
-from narratoria.session.session import Record, Run, Session, Sink
+from narratoria.session.session import Session
 from narratoria.store.restoration import FetchTurn, Restoration, SnapshotTaken, take_snapshot
 from narratoria.store.store import Records, Store, notes_folder
 from narratoria.store.timeline import Timeline
@@ -60,7 +61,7 @@ class JournalStore(Store, Protocol):
         key: int,
         lease: Lease,
         after: int,
-        batch: list[Record | Run],
+        batch: list[Record | EmittedRecords],
         *,
         durable: bool,
         snapshot: bytes | None,
@@ -98,8 +99,8 @@ class Journal:
         calls that change nothing then share a transaction."""
         self._key = key
         self._lease: Lease | None = lease
-        self._pending: list[Record | Run] = []
-        self._writing: list[Record | Run] = []
+        self._pending: list[Record | EmittedRecords] = []
+        self._writing: list[Record | EmittedRecords] = []
         self._gathered = 0  # records in `_pending` ...
         self._handed = 0  # ... and in `_writing`
         self._future: Future[int] | None = None
@@ -122,10 +123,10 @@ class Journal:
         self.timeline.apply(record)
         self._wake_up(type(record.event) in _PROMPT)
 
-    def push_run(self, run: Run) -> None:
+    def push_emitted(self, emitted: EmittedRecords) -> None:
         """Take many records at once: events of a tool, which do not change the timeline."""
-        self._pending.append(run)
-        self._gathered += len(run.emitted)
+        self._pending.append(emitted)
+        self._gathered += len(emitted.emitted)
         self._wake_up(False)
 
     def _wake_up(self, at_once: bool) -> None:
@@ -296,7 +297,7 @@ class Journal:
             lambda future: _on_loop(loop, lambda: self._settle(future, batch, durable, snapshot))
         )
 
-    def _snapshot_if_due(self, batch: Sequence[Record | Run]) -> SnapshotTaken | None:
+    def _snapshot_if_due(self, batch: Sequence[Record | EmittedRecords]) -> SnapshotTaken | None:
         due = max(SNAPSHOT_BYTES, SNAPSHOT_RATIO * self._snapshot_size)
         if self._since_snapshot < due or not _ends_a_turn(batch[-1]) or self._pending:
             return None
@@ -305,7 +306,11 @@ class Journal:
         return take_snapshot(self.session, self.timeline)
 
     def _settle(
-        self, future: Future[int], batch: list[Record | Run], durable: bool, snapshot: SnapshotTaken | None
+        self,
+        future: Future[int],
+        batch: list[Record | EmittedRecords],
+        durable: bool,
+        snapshot: SnapshotTaken | None,
     ) -> None:
         self._future = None
         self._writing = []
@@ -331,9 +336,9 @@ class Journal:
         if self._pending:
             self._schedule(0 if self._waiters else GATHER)
 
-    def _show(self, batch: list[Record | Run]) -> None:
+    def _show(self, batch: list[Record | EmittedRecords]) -> None:
         for entry in batch:
-            for record in entry.records() if isinstance(entry, Run) else (entry,):
+            for record in entry.records() if isinstance(entry, EmittedRecords) else (entry,):
                 for sink in self._viewers:
                     sink.push(record)
 
@@ -392,11 +397,11 @@ class Journal:
             self._sync()
 
 
-def _ends_a_turn(entry: Record | Run) -> bool:
+def _ends_a_turn(entry: Record | EmittedRecords) -> bool:
     return type(entry) is Record and type(entry.event) is TurnCommitted
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
-    """Run an action on the loop, from the writer's thread. A closed loop is ignored."""
+    """EmittedRecords an action on the loop, from the writer's thread. A closed loop is ignored."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(action)

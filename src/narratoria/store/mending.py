@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.events import PROTOCOL_VERSION, AnyRuntimeEvent, Log, Notice, ToolEvent
-from narratoria.session.session import Record, Run
+from narratoria.session.record import EmittedRecords, Record
 from narratoria.store.record_batches import check_records, to_lines
 from narratoria.unicode_text import legible
 
@@ -26,7 +26,7 @@ _UNREADABLE: Final = (TypeError, ValueError, OverflowError, RecursionError)
 _DEEPEST: Final = 100
 
 
-def readable(entries: Sequence[Record | Run]) -> tuple[Sequence[Record | Run], bytes]:
+def readable(entries: Sequence[Record | EmittedRecords]) -> tuple[Sequence[Record | EmittedRecords], bytes]:
     """Return the entries and their lines, which can be read back."""
     try:
         lines = to_lines(entries)
@@ -39,14 +39,14 @@ def readable(entries: Sequence[Record | Run]) -> tuple[Sequence[Record | Run], b
     return entries, lines
 
 
-def _mended_entry(entry: Record | Run) -> Record | Run:
+def _mended_entry(entry: Record | EmittedRecords) -> Record | EmittedRecords:
     try:
         check_records(to_lines([entry] if isinstance(entry, Record) else entry.records()))
     except _UNREADABLE as error:
         reason = str(error)
     else:
         return entry
-    if isinstance(entry, Run):
+    if isinstance(entry, EmittedRecords):
         return msgspec.structs.replace(entry, emitted=[_mended_emitted(one) for one in entry.emitted])
     tag = type(entry.event).__struct_config__.tag
     logger.warning("record %d (%s) could not be read back and was mended: %s", entry.seq, tag, reason)

@@ -28,10 +28,10 @@ from narratoria.errors import AssetRefused, JournalError
 from narratoria.events import AnyRuntimeEvent, AssetStored, RecordsLost
 from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import FILE, make_file
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
-from narratoria.store.incoming import MAX_LINE, Incoming, check_story, check_time
-from narratoria.store.incoming_snapshot import Unfit, read_snapshot
+from narratoria.store.imported_journal import MAX_LINE, ImportedJournal, check_story, check_time
+from narratoria.store.imported_snapshot import Unfit, read_snapshot
 from narratoria.store.store import SessionMeta, Store
 
 FORMAT: Final = 1
@@ -45,7 +45,7 @@ _BLOCK: Final = 1 << 20
 _WHEN: Final = (1980, 1, 1, 0, 0, 0)  # the same session gives the same file
 
 
-class Manifest(msgspec.Struct, kw_only=True, rename="camel"):
+class ExportManifest(msgspec.Struct, kw_only=True, rename="camel"):
     """The document `session.json`: the contents of the file, and the hash of the journal."""
 
     format: int
@@ -66,7 +66,7 @@ def _never() -> bool:
 
 def export_session(
     store: Store, session_id: str, target: Path | BinaryIO, *, given_up: GivenUp = _never
-) -> Manifest:
+) -> ExportManifest:
     """Write a session to a file, in full or not at all."""
     if not isinstance(target, Path):
         return _export(store, session_id, target, given_up)
@@ -117,7 +117,7 @@ def _spoken_of(event: AnyRuntimeEvent) -> Iterator[str]:
             yield stored.hash
 
 
-def _export(store: Store, session_id: str, file: BinaryIO, given_up: GivenUp) -> Manifest:
+def _export(store: Store, session_id: str, file: BinaryIO, given_up: GivenUp) -> ExportManifest:
     meta = msgspec.structs.replace(store.meta(session_id), folder=None)  # nobody else's business
     hasher, count = hashlib.sha256(), 0
     assets: dict[str, None] = {}
@@ -142,7 +142,7 @@ def _export(store: Store, session_id: str, file: BinaryIO, given_up: GivenUp) ->
                     if given_up():
                         raise JournalError("the export was given up; nothing was exported")
                     copy.write(block)
-        manifest = Manifest(
+        manifest = ExportManifest(
             format=FORMAT,
             session=meta,
             records=count,
@@ -182,7 +182,7 @@ class _Import:
         self.name = name
         self.limit = self.left = limit
         self.given_up = given_up
-        self.incoming = Incoming()
+        self.incoming = ImportedJournal()
         self.packed: set[str] = set()  # hashes of the assets in the file
 
     def run(self) -> SessionMeta:
@@ -205,7 +205,7 @@ class _Import:
             for _ in self.records(manifest):
                 pass
             self.unpack_all(staging)
-            self.left, self.incoming = self.limit, Incoming()
+            self.left, self.incoming = self.limit, ImportedJournal()
             return self.store.adopt(
                 meta, self.records(manifest), lacking=True, accepted=lambda: self.take_all(staging)
             )
@@ -236,14 +236,14 @@ class _Import:
             if name not in names:
                 raise Unfit(f"it has no {name}")
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> ExportManifest:
         content = b"".join(self.blocks("session.json", 16 * _BLOCK))
         try:
             bounds.check(content)
             version = msgspec.json.decode(content, type=_Version).format
             if version > FORMAT:
                 raise Unfit(f"it is of format {version}, this Narratoria reads up to {FORMAT}; upgrade")
-            return msgspec.json.decode(content, type=Manifest)
+            return msgspec.json.decode(content, type=ExportManifest)
         except Unfit:
             raise
         except (ValueError, RecursionError) as error:
@@ -262,7 +262,7 @@ class _Import:
 
     # --- the journal -----------------------------------------------------------------------------------------
 
-    def records(self, manifest: Manifest) -> Iterator[Record]:
+    def records(self, manifest: ExportManifest) -> Iterator[Record]:
         hasher, read = hashlib.sha256(), 0
         for block in self.lines(hasher):
             for record in self.incoming.records(block):

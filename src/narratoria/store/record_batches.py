@@ -15,7 +15,7 @@ import msgspec
 
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, ToolEvent
-from narratoria.session.session import Record, Run
+from narratoria.session.record import EmittedRecords, Record
 
 _LEVEL: Final = 1
 MAX_BATCH: Final = 1 << 30  # a damaged length must not make us allocate everything
@@ -39,7 +39,7 @@ _decode_records: Final = msgspec.json.Decoder(Record).decode_lines
 _decode_lines: Final = msgspec.json.Decoder(_Line).decode_lines
 
 
-def to_lines(entries: Sequence[Record | Run]) -> bytes:
+def to_lines(entries: Sequence[Record | EmittedRecords]) -> bytes:
     """Return one JSON object a line, each ended by a newline."""
     return _encode_lines(entries)
 
@@ -57,7 +57,7 @@ def from_lines(lines: bytes) -> list[Record]:
         if line.event is not None:
             records.append(Record(line.seq, line.ts, line.turn, line.event))
         else:
-            records += Run(line.seq, line.ts, line.turn, line.call, line.emitted).records()
+            records += EmittedRecords(line.seq, line.ts, line.turn, line.call, line.emitted).records()
     return records
 
 

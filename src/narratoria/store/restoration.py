@@ -31,13 +31,14 @@ from narratoria.events import (
     TurnUndone,
 )
 from narratoria.session.asset_records import AssetChanges, AssetRecords
-from narratoria.session.session import Record, Session
+from narratoria.session.record import Record
+from narratoria.session.session import Session
 from narratoria.store.timeline import Timeline, completed_by
 
 FetchTurn = Callable[[int], list[Record]]
 
 
-class Snapshot(msgspec.Struct, omit_defaults=True):
+class SessionSnapshot(msgspec.Struct, omit_defaults=True):
     """A session between two turns, as data."""
 
     seq: int
@@ -72,7 +73,7 @@ def take_snapshot(session: Session, timeline: Timeline, *, seq: int | None = Non
     seq = session.seq if seq is None else seq
     assets = session.asset_records.changes()
     main = msgspec.json.encode(
-        Snapshot(
+        SessionSnapshot(
             seq=seq,
             state=session.tree,
             memory=session.memory.export(),
@@ -107,7 +108,7 @@ class Restoration:
         self._prompt: TurnStarted | None = None
         self._narrative = ""
 
-    def load(self, snapshot: Snapshot, assets: Callable[[int], dict[int, AssetStored]]) -> None:
+    def load(self, snapshot: SessionSnapshot, assets: Callable[[int], dict[int, AssetStored]]) -> None:
         """Load a snapshot; `assets` returns those that stood at a snapshot, when they are asked for."""
         session = self.session
         session.tree.clear()
@@ -234,7 +235,7 @@ class Restoration:
         """Continue behind a gap: the session becomes what the snapshot says, and nothing else."""
         if event.resumed is None:
             return
-        snapshot = msgspec.convert(event.resumed, Snapshot, str_keys=True)
+        snapshot = msgspec.convert(event.resumed, SessionSnapshot, str_keys=True)
         session = self.session
         for change in session.slices.export():
             session.apply_change(SliceChange(change.slice, []))

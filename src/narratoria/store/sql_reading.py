@@ -15,10 +15,11 @@ from narratoria.errors import JournalError
 from narratoria.events import AssetStored
 from narratoria.session.asset_records import AssetChanges
 from narratoria.session.assets import AssetStore
+from narratoria.session.record import Record
 from narratoria.session.resources.resources import ResourceRegistry
-from narratoria.session.session import Record, Session
+from narratoria.session.session import Session
 from narratoria.store import record_batches as chunks
-from narratoria.store.restoration import Restoration, Snapshot
+from narratoria.store.restoration import Restoration, SessionSnapshot
 from narratoria.store.store import Metas, Records, SessionMeta, SessionUnknown, Spans, TurnSpan
 from narratoria.store.timeline import Timeline
 from narratoria.store.writer import Database
@@ -315,6 +316,6 @@ def _unknown(session_id: str) -> SessionUnknown:
     )
 
 
-def _snapshot(packed: bytes, what: str) -> Snapshot:
-    found: Snapshot = chunks.read_as(Snapshot, chunks.unpack(packed, what), what)
+def _snapshot(packed: bytes, what: str) -> SessionSnapshot:
+    found: SessionSnapshot = chunks.read_as(SessionSnapshot, chunks.unpack(packed, what), what)
     return found

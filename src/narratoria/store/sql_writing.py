@@ -25,8 +25,9 @@ from narratoria.events import (
     TurnUndone,
 )
 from narratoria.session.assets import AssetStore
+from narratoria.session.record import EmittedRecords, Record
 from narratoria.session.resources.resources import ResourceRegistry
-from narratoria.session.session import Record, Run, Session
+from narratoria.session.session import Session
 from narratoria.store import mending
 from narratoria.store import record_batches as chunks
 from narratoria.store.journal import Journal, Lease
@@ -146,7 +147,7 @@ class SqlStore(SqlReader):
         database: Database,
         key: int,
         after: int,
-        entries: Sequence[Record | Run],
+        entries: Sequence[Record | EmittedRecords],
         durable: bool,
         snapshot: bytes | None,
         *,
@@ -189,7 +190,7 @@ class SqlStore(SqlReader):
         key: int,
         lease: Lease,
         after: int,
-        batch: list[Record | Run],
+        batch: list[Record | EmittedRecords],
         *,
         durable: bool,
         snapshot: bytes | None,

@@ -16,8 +16,9 @@ import platformdirs
 from narratoria.errors import JournalError
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
+from narratoria.session.record import Record
 from narratoria.session.resources.resources import ResourceRegistry
-from narratoria.session.session import Record, Session
+from narratoria.session.session import Session
 
 if TYPE_CHECKING:
     from narratoria.store.journal import Journal

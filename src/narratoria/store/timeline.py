@@ -20,7 +20,7 @@ from narratoria.events import (
     UndoCancelled,
     UndoStarted,
 )
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 
 
 class Timeline(msgspec.Struct, omit_defaults=True):

@@ -85,7 +85,7 @@ class Batch(NamedTuple):
     texts: dict[Key, str]
 
 
-class Snapshot(NamedTuple):
+class FeedSnapshot(NamedTuple):
     """The story up to the record `seq`, as a server-sent event whose bytes all viewers share."""
 
     seq: int
@@ -116,7 +116,7 @@ class Feed:
         self._timer: asyncio.TimerHandle | None = None
         self._pulse: asyncio.TimerHandle | None = None
         self._viewers: set[Viewer] = set()
-        self._snapshots: dict[tuple[int | None, int], Snapshot] = {}
+        self._snapshots: dict[tuple[int | None, int], FeedSnapshot] = {}
         self._condensing = asyncio.Lock()
         self.seq = seq
         self.closed = False
@@ -269,18 +269,18 @@ class Feed:
             viewer.clear()
             return (await self._condensed(turns, lines)).message
 
-    async def so_far(self, turns: int) -> Snapshot:
+    async def so_far(self, turns: int) -> FeedSnapshot:
         """Return the story so far for a client that opens the stream later, after the record it ends with."""
         async with self._condensing:
             return await self._condensed(turns, FIRST_LOG_LINES)
 
-    async def _condensed(self, turns: int | None, lines: int) -> Snapshot:
+    async def _condensed(self, turns: int | None, lines: int) -> FeedSnapshot:
         """Return a snapshot; viewers that come together share one."""
         known = self._snapshots.get((turns, lines))
         if known is None or known.seq != self.seq:
             seq, tail, texts = self.seq, list(self._tail), self._telling.texts()
             message = await asyncio.to_thread(self._condense, turns, lines, seq, tail, texts)
-            known = Snapshot(seq, message)
+            known = FeedSnapshot(seq, message)
             self._snapshots = {(turns, lines): known}
         return known
 

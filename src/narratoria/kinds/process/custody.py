@@ -28,8 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from narratoria.kinds.environment import standard
 from narratoria.kinds.process import guardian, marks, orphans, platform
-from narratoria.kinds.process.environment import standard
 from narratoria.kinds.process.launch import LaunchRefused
 
 SWEEP_DELAY: Final = 0.05

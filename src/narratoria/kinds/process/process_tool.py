@@ -20,12 +20,12 @@ from narratoria import telemetry
 from narratoria.errors import NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
 from narratoria.events import JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.kinds.conversation import LAYOUT, Conversation, request_for
+from narratoria.kinds.environment import Named, environment, named, unset_of
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
 from narratoria.kinds.line_faults import escaped
 from narratoria.kinds.manifest import SUFFIX, Manifest, is_manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.environment import Named, environment, named, unset_of
 from narratoria.kinds.process.launch import LaunchRefused, ToolMissing, command_for
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
 from narratoria.kinds.process.surroundings import Surround, Surroundings

@@ -20,10 +20,10 @@ from types import TracebackType
 from typing import Any, Final
 
 from narratoria.events import Done, ToolEvent
+from narratoria.kinds.environment import environment
 from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
 from narratoria.kinds.process import marks, platform
 from narratoria.kinds.process.custody import custody, sweep
-from narratoria.kinds.process.environment import environment
 from narratoria.kinds.process.launch import refused
 
 __all__ = ["EventSink", "ProcessOutcome", "run_process", "sweep"]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
-from narratoria.session.file_changes import DIRECTORY
+from narratoria.session.resources.file_changes import DIRECTORY
 from narratoria.session.resources.host_folder import HostFolder, PathRefusedError, Stamp, stamp_of
 from narratoria.session.resources.write_notes import CallNotes, Kept, Left, Note
 

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from narratoria.session.file_changes import DIRECTORY, FileChange, changes_of, digest_of, take_back
+from narratoria.session.resources.file_changes import DIRECTORY, FileChange, changes_of, digest_of, take_back
 from narratoria.session.resources.file_history import FileHistory, Write
 from narratoria.session.resources.host_folder import HostFolder, PathRefusedError, parts_of, writable
 from narratoria.session.resources.write_notes import CallNotes, Left

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from narratoria.session.file_changes import (
+from narratoria.session.private_files import FILE, make_folder
+from narratoria.session.resources.file_changes import (
     DIRECTORY,
     KEPT_OF_A_CALL,
     LARGEST_KEPT,
@@ -26,7 +27,6 @@ from narratoria.session.file_changes import (
     changes_of,
     digest_of,
 )
-from narratoria.session.private_files import FILE, make_folder
 
 if TYPE_CHECKING:
     from narratoria.session.session import Session

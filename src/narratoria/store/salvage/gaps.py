@@ -11,9 +11,10 @@ import msgspec
 from narratoria.errors import JournalError
 from narratoria.events import AssetStored, JsonObject, RecordsLost, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.session.asset_records import AssetChanges
-from narratoria.session.session import Record, Session
+from narratoria.session.record import Record
+from narratoria.session.session import Session
 from narratoria.store import record_batches as chunks
-from narratoria.store.restoration import Restoration, Snapshot
+from narratoria.store.restoration import Restoration, SessionSnapshot
 from narratoria.store.salvage.rows import DAMAGE
 from narratoria.store.sql_reading import SqlReader
 from narratoria.store.store import SessionMeta
@@ -27,7 +28,9 @@ class BridgedRecords:
     if the state at that time is unknown: they can be read.
     """
 
-    def __init__(self, meta: SessionMeta, records: list[Record], snapshots: Mapping[int, Snapshot]) -> None:
+    def __init__(
+        self, meta: SessionMeta, records: list[Record], snapshots: Mapping[int, SessionSnapshot]
+    ) -> None:
         self.kept: list[Record] = []
         self.lost = 0  # records in gaps that are bridged
         self._meta = meta
@@ -120,7 +123,7 @@ class BridgedRecords:
                 end = index  # and on: a turn that a crash cut short was begun twice
         del self.kept[end:]
 
-    def _beginning(self, snapshot: Snapshot | None) -> Record:
+    def _beginning(self, snapshot: SessionSnapshot | None) -> Record:
         """Return the first record, made from the session's row and its first snapshot."""
         meta = self._meta
         held: dict[str, Any] = {}
@@ -135,9 +138,9 @@ class BridgedRecords:
         return Record(1, meta.created, None, started)
 
 
-def snapshots_of(source: SqlReader, session_id: str) -> dict[int, Snapshot]:
+def snapshots_of(source: SqlReader, session_id: str) -> dict[int, SessionSnapshot]:
     """Return a session's snapshots by record, each with all its assets, as far as they are known."""
-    found: dict[int, Snapshot] = {}
+    found: dict[int, SessionSnapshot] = {}
     assets: dict[int, AssetStored] = {}
     for seq, data in source.snapshots(session_id):
         changes, snapshot = _opened(data)
@@ -150,14 +153,14 @@ def snapshots_of(source: SqlReader, session_id: str) -> dict[int, Snapshot]:
     return found
 
 
-def _opened(data: bytes) -> tuple[AssetChanges | None, Snapshot | None]:
+def _opened(data: bytes) -> tuple[AssetChanges | None, SessionSnapshot | None]:
     """Return the readable ones of the two parts of a snapshot."""
     what = "a snapshot"
     first, main = chunks.parted(data, what)
     changes: AssetChanges | None = None
-    snapshot: Snapshot | None = None
+    snapshot: SessionSnapshot | None = None
     with suppress(JournalError):
         changes = chunks.read_as(AssetChanges, first, what) if first else None
     with suppress(JournalError):
-        snapshot = chunks.read_as(Snapshot, chunks.unpack(main, what), what)
+        snapshot = chunks.read_as(SessionSnapshot, chunks.unpack(main, what), what)
     return changes, snapshot

@@ -16,9 +16,9 @@ from typing import Any, Final
 from narratoria.errors import JournalError
 from narratoria.events import SessionStarted
 from narratoria.session.assets import AssetStore
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
-from narratoria.store.restoration import Snapshot
+from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.salvage.pages import readable_rows
 from narratoria.store.sql_reading import SqlReader
 from narratoria.store.sqlite import SqliteStore
@@ -184,7 +184,9 @@ def _record_of(data: Any) -> int | None:
     """Return the record that a snapshot was taken at."""
     try:
         main = chunks.parted(data, "a snapshot")[1]
-        found: Snapshot = chunks.read_as(Snapshot, chunks.unpack(main, "a snapshot"), "a snapshot")
+        found: SessionSnapshot = chunks.read_as(
+            SessionSnapshot, chunks.unpack(main, "a snapshot"), "a snapshot"
+        )
     except DAMAGE:
         return None
     return found.seq

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from narratoria.errors import JournalError
 from narratoria.events import AssetStored, RecordsLost, TurnCommitted, TurnStarted
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 from narratoria.store.file_lease import nobody_playing
 from narratoria.store.salvage.gaps import BridgedRecords, snapshots_of
 from narratoria.store.salvage.rows import DAMAGE, rebuild

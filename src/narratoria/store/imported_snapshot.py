@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria.store.restoration import Snapshot
+from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
 
 MAX_TURNS: Final = 1_000_000
@@ -23,14 +23,14 @@ class Unfit(ValueError):
     """A journal is refused; the message says why."""
 
 
-def read_snapshot(content: Any, where: str) -> Snapshot:
+def read_snapshot(content: Any, where: str) -> SessionSnapshot:
     try:
-        return msgspec.convert(content, Snapshot, str_keys=True)
+        return msgspec.convert(content, SessionSnapshot, str_keys=True)
     except (ValueError, RecursionError) as error:
         raise Unfit(f"{where}: its snapshot cannot be read: {error}") from None
 
 
-def inert_snapshot(snapshot: Snapshot) -> Snapshot:
+def inert_snapshot(snapshot: SessionSnapshot) -> SessionSnapshot:
     """Return the snapshot with its permissions as claims and without an undo that is under way."""
     return msgspec.structs.replace(
         snapshot,
@@ -40,17 +40,17 @@ def inert_snapshot(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def counted(snapshot: Snapshot) -> int:
+def counted(snapshot: SessionSnapshot) -> int:
     """Return the number of turns that count in it."""
     return sum(last - first + 1 for first, last in snapshot.turns)
 
 
-def newest_turn(snapshot: Snapshot) -> int:
+def newest_turn(snapshot: SessionSnapshot) -> int:
     """Return the highest number of a turn that it knows; -1 if no turn was taken."""
     return max([snapshot.turn_count or -1, *snapshot.timeline.undone, *(last for _, last in snapshot.turns)])
 
 
-def check_snapshot(snapshot: Snapshot, where: str) -> None:
+def check_snapshot(snapshot: SessionSnapshot, where: str) -> None:
     """Refuse a snapshot that contradicts itself."""
     timeline = snapshot.timeline
     if timeline.open is not None:
@@ -74,7 +74,7 @@ def check_snapshot(snapshot: Snapshot, where: str) -> None:
             raise Unfit(f"{where}: its snapshot has an asset of record {seq}, which it cannot know")
 
 
-def _check_turns(snapshot: Snapshot, where: str) -> None:
+def _check_turns(snapshot: SessionSnapshot, where: str) -> None:
     """Check that turns are in order and none is there twice: those that count, then those a redo brings back."""
     runs = [*snapshot.turns, *((turn, turn) for turn in reversed(snapshot.timeline.undone))]
     right = all(0 <= first <= last < LARGEST for first, last in runs)
@@ -83,15 +83,15 @@ def _check_turns(snapshot: Snapshot, where: str) -> None:
         raise Unfit(f"{where}: the turns of its snapshot are out of order")
 
 
-def _stands(snapshot: Snapshot, turn: int) -> bool:
+def _stands(snapshot: SessionSnapshot, turn: int) -> bool:
     return any(first <= turn <= last for first, last in snapshot.turns)
 
 
-def _was_undone(snapshot: Snapshot, turn: int) -> bool:
+def _was_undone(snapshot: SessionSnapshot, turn: int) -> bool:
     return turn in snapshot.timeline.undone
 
 
-def timeline_of(snapshot: Snapshot) -> Timeline:
+def timeline_of(snapshot: SessionSnapshot) -> Timeline:
     """Return the timeline of a snapshot that was checked and measured."""
     turns = [turn for first, last in snapshot.turns for turn in range(first, last + 1)]
     return msgspec.structs.replace(snapshot.timeline.copy(), turns=turns)

@@ -41,9 +41,9 @@ from narratoria.events import (
     UndoStarted,
 )
 from narratoria.session.media import is_media_type
-from narratoria.session.session import Record
+from narratoria.session.record import Record
 from narratoria.store import record_batches as chunks
-from narratoria.store.incoming_snapshot import (
+from narratoria.store.imported_snapshot import (
     LARGEST,
     MAX_TURNS,
     Unfit,
@@ -54,7 +54,7 @@ from narratoria.store.incoming_snapshot import (
     read_snapshot,
     timeline_of,
 )
-from narratoria.store.restoration import Snapshot
+from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
 
 MAX_LINE: Final = 64 * 1024**2
@@ -88,7 +88,7 @@ def check_time(ts: float) -> None:
         raise Unfit(f"{ts!r} is not a time")
 
 
-class Incoming:
+class ImportedJournal:
     """Lines in, records out. `assets` are those the records refer to, by hash."""
 
     def __init__(self) -> None:
@@ -282,7 +282,7 @@ class Incoming:
         content = msgspec.to_builtins(snapshot, str_keys=True)
         return msgspec.structs.replace(record, event=msgspec.structs.replace(event, resumed=content))
 
-    def _resume(self, snapshot: Snapshot, first: int, last: int, where: str) -> Snapshot:
+    def _resume(self, snapshot: SessionSnapshot, first: int, last: int, where: str) -> SessionSnapshot:
         """Continue behind a gap from a snapshot; return it with a number for the next turn that none has had."""
         if snapshot.seq < last:
             raise Unfit(f"{where}: its snapshot does not reach to the end of the gap")

@@ -44,7 +44,7 @@ class _Row:
     logs: list[str] = field(default_factory=list)
 
 
-class PlanView:
+class PlanProgress:
     """A sink that draws a running plan. Drawing happens a few times a second, so it never slows the plan."""
 
     full = False
@@ -64,7 +64,7 @@ class PlanView:
     async def wait(self) -> None:
         return None
 
-    def __enter__(self) -> PlanView:
+    def __enter__(self) -> PlanProgress:
         if self.out.is_terminal:
             self.live.start()
         return self
