@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from narratoria.errors import PlanRejected
 from narratoria.events import Committed, PlanRefused, StatePatch, TurnCommitted, TurnStarted
 from narratoria.kinds.compose import Branch, conditional, parallel, sequence
 from narratoria.kinds.function import tool
@@ -153,3 +154,29 @@ async def test_a_resumed_turn_tells_the_narrator_why_the_last_plan_was_rejected(
 
     await take_turn(Session(), "look", narrator=Narrates(), registry=ToolRegistry(), resume=found)
     assert (asked[0].attempt, tuple(asked[0].problems)) == (2, ("tools[0]: a cycle",))
+
+
+@pytest.mark.parametrize("rejected", [True, False])
+async def test_a_resumed_turn_explains_a_plan_that_could_not_be_read_and_has_no_id(rejected):
+    """A narrator that failed is no plan, and what went wrong with it is not told to the next one."""
+    asked = []
+
+    class Narrates:
+        name = "narrates"
+
+        async def plan(self, request):
+            asked.append(request)
+            if rejected:
+                raise PlanRejected(["$: not an object"])
+            raise ValueError("the model is away")
+
+    session, tap = Session(), Tap()
+    session.attach(tap)
+    await take_turn(session, "look", narrator=Narrates(), registry=ToolRegistry())
+    cut = next(n for n, one in enumerate(tap.records) if isinstance(one.event, PlanRefused))
+    found = from_records(tap.records[: cut + 1])
+    told = ("$: not an object",) if rejected else ()
+    assert (found.problems, tuple(asked[1].problems)) == (told, told)
+    asked.clear()
+    await take_turn(Session(), "look", narrator=Narrates(), registry=ToolRegistry(), resume=found)
+    assert (asked[0].attempt, tuple(asked[0].problems)) == (2, told)

@@ -77,7 +77,8 @@ class PlanRefused(RuntimeEvent, tag="plan_refused", frozen=True, kw_only=True):
     attempt: int
     problems: list[str]
     narrator: str = ""
-    plan: str | None = None  # its id, where there was a plan
+    plan: str | None = None  # its id, where there was a plan that has one
+    rejected: bool = False  # there was a plan, and `problems` tell what is wrong with it
 
 
 class CallStarted(RuntimeEvent, tag="call_started", frozen=True, kw_only=True):

@@ -77,7 +77,8 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
                 found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanRefused):
             found.plan, found.attempt = None, event.attempt + 1
-            found.problems = tuple(event.problems) if event.plan else ()  # else the narrator itself failed
+            rejected = event.rejected or event.plan  # else the narrator itself failed
+            found.problems = tuple(event.problems) if rejected else ()
             if event.plan:
                 found.parent = event.plan
                 found.ids.add(event.plan)

@@ -258,7 +258,13 @@ class _Turn:
         problems = [readable(str(problem)) for problem in problems]
         self.result.problems.extend(problems)
         self.session.record(
-            PlanRefused(attempt=attempt, problems=problems, narrator=self.narrator.name, plan=rejected)
+            PlanRefused(
+                attempt=attempt,
+                problems=problems,
+                narrator=self.narrator.name,
+                plan=rejected,
+                rejected=bool(earlier.problems),
+            )
         )
         return None
 
