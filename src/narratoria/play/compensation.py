@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +17,7 @@ from narratoria.store.journal import Journal
 from narratoria.tools.contract import Compensation, Effect
 from narratoria.tools.tool import CallScope, Tool, ToolContext, ToolResult
 
+GRACE: Final = 2.0  # seconds that a rollback may still take once its undo is cancelled
 NOT_HERE: Final = "its tool is not here"
 IMPORTED: Final = "how to take it back comes from an imported file, and is not run unasked"
 
@@ -163,16 +165,56 @@ async def compensate(
     pipeline = _Undoing(registry.executor, f"{applied.call}:undo:{applied.effect}")
     context = ToolContext(tool, draft, applied.call, pipeline, CallScope())
     journal.session.turn = turn  # what is recorded meanwhile is of this turn
+    work = asyncio.ensure_future(effect.roll_back(context, applied.receipt))
     try:
-        await effect.roll_back(context, applied.receipt)
-    except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
+        cancelled = await _finished(work)
+        reason = _failure(work)
+    except BaseException:
         draft.discard()
-        return StayingEffect(applied.tool, applied.description, str(error), tried=True)
+        raise
     finally:
         journal.session.turn = None
-    draft.commit_resources()  # the session itself goes back by the turn's inverses
-    journal.session.record(
-        EffectTakenBack(turn=turn, call=applied.call, effect=applied.effect, description=applied.description)
-    )
-    await journal.commit_turn()
+    failed: StayingEffect | None = None
+    if reason is not None:
+        draft.discard()
+        failed = StayingEffect(applied.tool, applied.description, reason, tried=True)
+    else:
+        draft.commit_resources()  # the session itself goes back by the turn's inverses
+        journal.session.record(
+            EffectTakenBack(
+                turn=turn, call=applied.call, effect=applied.effect, description=applied.description
+            )
+        )
+        await journal.commit_turn()
+    if cancelled is not None:
+        raise cancelled
+    return failed
+
+
+def _failure(work: asyncio.Future[None]) -> str | None:
+    """Return the reason a rollback failed, or None."""
+    try:
+        work.result()
+    except asyncio.CancelledError:  # by itself
+        return "it was cancelled"
+    except Exception as error:  # foreign code; 004: "Log but continue with other rollbacks"
+        return str(error)
+    return None
+
+
+async def _finished(work: asyncio.Future[None]) -> asyncio.CancelledError | None:
+    """Wait until a rollback has ended, and return the cancellation that came meanwhile.
+
+    It may go on for a moment then, so that it is not left half done; one that does not end is cancelled too, and the
+    cancellation raised.
+    """
+    try:
+        await asyncio.wait([work])
+    except asyncio.CancelledError as cancelled:
+        await asyncio.wait([work], timeout=GRACE)
+        if work.done():
+            return cancelled
+        work.cancel()
+        await asyncio.wait([work], timeout=GRACE)
+        raise
     return None
