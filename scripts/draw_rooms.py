@@ -121,7 +121,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "options of several commands": "env_option mcp_option skills_option session_options",
         "views": "plan_progress narration_view terminal_commands",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
-        "session_moves sessions",
+        "session_moves sessions playtest_command",
     },
 }
 NOT_ROOMS = {"__init__", "__main__"}

@@ -1,1 +1,1 @@
-"""Helpers for authors: recorded sessions as test fixtures."""
+"""Helpers for authors: playtests, and recorded sessions as test fixtures."""

@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "new": ("narratoria.cli.new", "new"),
     "plan": ("narratoria.cli.plans", "plan"),
     "play": ("narratoria.cli.play", "play"),
+    "playtest": ("narratoria.cli.playtest_command", "playtest_command"),
     "replay": ("narratoria.cli.replay_command", "replay"),
     "run": ("narratoria.cli.plans", "run"),
     "schema": ("narratoria.cli.schema", "schema"),

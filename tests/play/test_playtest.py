@@ -1,0 +1,170 @@
+"""Players of chance find what an author overlooked, and find nothing in the shipped stories."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from narratoria.authoring.playtest import Report, Settings, playtest
+from narratoria.errors import StoryInvalid
+from narratoria.play.story import open_story
+
+STORY = """
+id = "cellar"
+title = "The Cellar"
+premise = "A cellar, and one way out."
+narrator = ["rules", "template"]
+refusal = ["No."]
+[opening]
+narrative = "It is dark."
+choices = ["Go up", "Ring the bell"]
+[state]
+place = "cellar"
+"""
+RULES = """
+[[rule]]
+id = "up"
+patterns = ["go up"]
+when = { place = "cellar" }
+set = { place = "yard" }
+narrative = "You are in the yard."
+choices = ["Leave", "Sing"]
+
+[[rule]]
+id = "leave"
+patterns = ["leave"]
+when = { place = "yard" }
+set = { ending = { id = "out", title = "Out" } }
+narrative = "You leave."
+
+[[rule]]
+id = "bell"
+patterns = ["ring bell"]
+narrative = "You pull the rope."
+calls = [{ tool = "bell" }]
+"""
+BELL = """#!/bin/sh
+cat >/dev/null
+echo '{"version":"0","type":"error","errorCode":"NO_BELL","errorMessage":"there is no bell"}'
+echo '{"version":"0","type":"done","ok":false}'
+"""
+
+
+def write(folder: Path, rules: str = RULES) -> Path:
+    root = folder / "cellar"
+    (root / "tools").mkdir(parents=True)
+    (root / "story.toml").write_text(STORY)
+    (root / "narrator.toml").write_text(rules)
+    bell = root / "tools" / "bell"
+    bell.write_text(BELL)
+    bell.chmod(0o755)
+    (root / "tools" / "bell.tool.json").write_text(
+        json.dumps({"name": "bell", "description": "Ring it.", "parameters": {"type": "object"}})
+    )
+    return root
+
+
+def run(root: Path, players: int = 4, turns: int = 12, seed: int = 1) -> Any:
+    return playtest(open_story(str(root)), Settings(players=players, turns=turns, seed=seed))
+
+
+def kinds(report: Report) -> dict[str, str]:
+    return {fault.kind: fault.message for fault in report.faults}
+
+
+async def test_a_failed_call_and_a_choice_without_an_answer_are_faults(tmp_path: Path) -> None:
+    report = await run(write(tmp_path))
+    found = kinds(report)
+    assert found["failed call"] == "bell: there is no bell"
+    assert found["unanswered choice"] == "'Sing' was offered, and no rule answers it"
+    assert report.to_json()["clean"] is False
+    soonest = next(fault for fault in report.faults if fault.kind == "failed call")
+    assert soonest.count >= 1
+    assert "bell" in soonest.prompts[-1].lower()
+    assert report.endings["out"].title == "Out"
+    assert report.endings["out"].shortest == 2
+    assert report.endings["out"].state["place"] == "yard"
+    assert report.turns == 48
+
+
+async def test_a_dead_end_is_found(tmp_path: Path) -> None:
+    rules = RULES.replace('choices = ["Leave", "Sing"]', "").replace(
+        'when = { place = "yard" }', "when = { key = true }"
+    )
+    report = await run(write(tmp_path, rules.replace('calls = [{ tool = "bell" }]', "")))
+    assert "dead end" in kinds(report)
+    assert report.endings == {}
+    assert report.unreached_rules == ["leave"]
+
+
+async def test_the_same_seed_types_the_same_words(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    first, second, other = await run(root), await run(root), await run(root, seed=2)
+    ways = [
+        [(one.kind, one.player, one.prompts) for one in report.faults] for report in (first, second, other)
+    ]
+    assert ways[0] == ways[1]
+    assert ways[0] != ways[2]
+
+
+async def test_a_story_without_rules_is_refused_with_the_reason(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    (root / "narrator.toml").unlink()
+    (root / "story.toml").write_text(STORY.replace('["rules", "template"]', '["template"]'))
+    with pytest.raises(StoryInvalid, match="playtesting needs rules"):
+        await run(root)
+
+
+@pytest.mark.parametrize(("story", "players", "turns"), [("torch", 4, 15), ("lighthouse", 2, 12)])
+async def test_the_shipped_stories_are_clean(story: str, players: int, turns: int) -> None:
+    report = await playtest(open_story(story), Settings(players=players, turns=turns, seed=7))
+    assert [(fault.kind, fault.message, fault.prompts) for fault in report.faults] == []
+    assert report.turns == players * turns
+    assert report.refused == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("story", "endings"), [("torch", 3), ("lighthouse", 2)])
+async def test_the_shipped_stories_are_clean_and_reached_whole(story: str, endings: int) -> None:
+    report = await playtest(open_story(story), Settings(players=12, turns=250, seed=3))
+    assert [(fault.kind, fault.message, fault.prompts) for fault in report.faults] == []
+    assert report.unreached_rules == []
+    assert len(report.endings) == endings
+
+
+def command(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "narratoria", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "NARRATORIA_HOME": str(folder / "home"), "NO_COLOR": "1"},
+    )
+
+
+def test_the_command_saves_a_session_to_open_for_each_fault(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    ended = command(tmp_path, "playtest", root, "--players", 2, "--turns", 10, "--seed", 1, "--json")
+    assert ended.returncode == 1, ended.stderr
+    report = json.loads(ended.stdout)
+    assert report["clean"] is False
+    failed = next(one for one in report["faults"] if one["kind"] == "failed call")
+    shown = command(tmp_path, "sessions", "show", failed["session"], "--json")
+    assert [turn["prompt"] for turn in json.loads(shown.stdout)["turns"]][-1] == failed["prompts"][-1]
+
+
+def test_the_command_tells_people_what_it_found(tmp_path: Path) -> None:
+    root = write(tmp_path)
+    ended = command(tmp_path, "playtest", root, "--players", 2, "--turns", 10, "--seed", 1, "--no-save")
+    assert ended.returncode == 1
+    assert "20 turns of 2 players" in ended.stdout
+    assert "✗ failed call" in ended.stdout
+    assert "bell: there is no bell" in ended.stdout
+    assert "✗ faults were found" in ended.stdout
+    assert command(tmp_path, "sessions", "list", "--json").stdout.strip() in ("[]", "")
