@@ -56,7 +56,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "tools": {
         "schemas and types of values": "schema value_types",
         "time": "deadline backoff backoff_kinds retry",
-        "the tool": "handler_types context tool",
+        "the tool": "handler_types context read_only tool",
         "preconditions and effects": "contract",
     },
     "session": {
@@ -71,7 +71,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the protocol of tools": "ndjson conversation",
         "in this process": "function plain_function shared_arguments compose",
         "processes": "process kept_files browser builtin_tools",
-        "MCP and HTTP": "mcp openapi",
+        "MCP and HTTP": "mcp openapi foreign_sources",
     },
     "run": {
         "plans": "plan_references plan_problems plan graph",
@@ -96,7 +96,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "rules by meaning": "paraphrase",
     },
     "play": {
-        "the folder of a story": "story_texts story_keys story_file story_skills stage story story_servers",
+        "the folder of a story": "story_texts story_keys story_file story_skills stage story game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
         "one turn": "last_resort offering recollection disabled_skills earlier_plans turn resume",
         "narrators for a story": "casting",
@@ -118,7 +118,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "cli": {
         "input and output": "output stdin_lines signals completion exporting skeletons",
-        "options of several commands": "env_option mcp_option skills_option session_options",
+        "options of several commands": "env_option source_options skills_option session_options",
         "views": "plan_progress narration_view terminal_commands",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
         "session_moves sessions playtest_command",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -23,3 +26,52 @@ def signals_as_at_a_terminal() -> Iterator[None]:
     yield
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+
+
+PETS = {
+    "openapi": "3.1.0",
+    "info": {"title": "Pets", "version": "1"},
+    "servers": [{"url": "/v1"}],
+    "components": {"securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}},
+    "security": [{"key": []}],
+    "paths": {
+        "/pets/{petId}": {
+            "get": {
+                "operationId": "getPet",
+                "summary": "Finds a pet.",
+                "parameters": [
+                    {"name": "petId", "in": "path", "required": True, "schema": {"type": "integer"}}
+                ],
+                "responses": {"200": {"description": "The pet."}},
+            }
+        }
+    },
+}
+
+
+@pytest.fixture
+def pet_shop() -> Iterator[str]:
+    """The address of an API, which has its own document at `/pets.json` and tells what it was asked."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = {"path": self.path, "key": "given" if self.headers.get("X-Key") == "sesame" else "wrong"}
+            body = json.dumps(PETS if self.path == "/pets.json" else asked).encode()
+            self.send_response(404 if self.path == "/missing.json" else 200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

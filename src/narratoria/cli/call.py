@@ -17,9 +17,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.env_option import env_option
-from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.cli.skills_option import known_skills, skills_option
+from narratoria.cli.source_options import opened_sources, source_of, source_options
 from narratoria.errors import NOT_EXECUTABLE, ToolValidationError
 from narratoria.events import (
     AnyRuntimeEvent,
@@ -46,8 +46,7 @@ from narratoria.tools.retry import plan_policy
 from narratoria.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from narratoria.kinds.mcp.mcp_tools import McpServers
-    from narratoria.kinds.mcp.server_file import ServerFile
+    from narratoria.kinds.foreign_sources import OpenSources, ToolSources
 
 STDERR_LINES: Final = 20
 """Lines of a failed tool's stderr that are shown; `--json` has all that is kept."""
@@ -70,7 +69,7 @@ STDERR_COLUMNS: Final = 1000
 )
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
 @env_option
-@mcp_option
+@source_options
 @skills_option
 def call(
     tool: Path,
@@ -81,13 +80,13 @@ def call(
     events: bool,
     keep: Path | None,
     grant: tuple[str, ...],
-    mcp_files: tuple[Path, ...],
+    sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
 ) -> int:
     """Run one TOOL through the whole pipeline and show what it did.
 
-    TOOL is the path of an executable, the name of a script of a skill, skill.script, or with --mcp that of a tool of a
-    server, server.tool.
+    TOOL is the path of an executable, the name of a script of a skill, skill.script, or with --mcp or --openapi that of
+    a tool of a server, server.tool.
     """
     if as_json and events:
         raise click.UsageError("--json and --events exclude each other")
@@ -95,9 +94,8 @@ def call(
     arguments = read_object("--input", input_)
     logging.getLogger("narratoria").addHandler(logging.NullHandler())  # notices are shown, once, by us
     session = Session(permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
-    found = read_servers(mcp_files)
     result, stderr = asyncio.run(
-        _find(tool, found, skill_folders, arguments, timeout, retries, events, as_json, session)
+        _find(tool, sources, skill_folders, arguments, timeout, retries, events, as_json, session)
     )
     if as_json:
         print_json(_entry(result, stderr))
@@ -105,14 +103,14 @@ def call(
 
 
 async def _find(
-    path: Path, found: ServerFile | None, folders: tuple[Path, ...], *settings: Any
+    path: Path, found: ToolSources | None, folders: tuple[Path, ...], *settings: Any
 ) -> tuple[CallResult, str]:
-    """Run the tool of a server, if the name is one of a server's, or of a skill, else the executable."""
+    """Run the tool of a server or document, if the name is one of theirs, or of a skill, else the executable."""
     name = str(path)
-    if found is None or server_of(name) not in found.names:
+    if found is None or source_of(name) not in found.names:
         return await _call(path, lambda: _of_skill(name, folders) or load_tool(path), *settings)
-    async with opened_servers(found, only=[server_of(name)], quiet=True) as servers:
-        return await _call(path, lambda: _of_server(name, servers), *settings)
+    async with opened_sources(found, only=[source_of(name)], quiet=True) as opened:
+        return await _call(path, lambda: _of_source(name, opened), *settings)
 
 
 def _of_skill(name: str, folders: tuple[Path, ...]) -> Tool[Any, Any] | None:
@@ -121,7 +119,7 @@ def _of_skill(name: str, folders: tuple[Path, ...]) -> Tool[Any, Any] | None:
     if not skill or not dot or not script or "/" in name or Path(name).exists():
         return None
     library = known_skills(folders)
-    tools = [tool for tool in library if server_of(tool.name) == skill]
+    tools = [tool for tool in library if source_of(tool.name) == skill]
     for tool in tools:
         if tool.name == name:
             return tool
@@ -132,13 +130,15 @@ def _of_skill(name: str, folders: tuple[Path, ...]) -> Tool[Any, Any] | None:
     return None
 
 
-def _of_server(name: str, servers: McpServers) -> Tool[Any, Any]:
-    for problem in servers.problems.values():
+def _of_source(name: str, opened: OpenSources) -> Tool[Any, Any]:
+    for problem in opened.problems:
         raise ToolMissing(problem)
-    known = {tool.name: tool for tool in servers}
+    known = {tool.name: tool for tool in opened}
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3)
-        raise ToolMissing(f"the server has no tool {name!r}; it has {', '.join(near or sorted(known)[:10])}")
+        raise ToolMissing(
+            f"{source_of(name)} has no tool {name!r}; it has {', '.join(near or sorted(known)[:10])}"
+        )
     return known[name]
 
 

@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from narratoria.cli.env_option import env_option
+from narratoria.cli.skills_option import skills_option
+from narratoria.cli.source_options import source_options
 from narratoria.errors import NarratoriaError
+from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of, story_registry
+from narratoria.play.game_sources import GameSources
 from narratoria.play.story import Story, open_story
+from narratoria.play.story_skills import story_skills
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.tool_folder import folder_tools
 from narratoria.session import Session
+from narratoria.skills.skill_library import SkillLibrary, given_places
 from narratoria.store.default_store import default_store
 from narratoria.store.journal import Journal
 from narratoria.store.store import SessionUnknown, Store
@@ -70,16 +76,21 @@ class _AddressType(click.ParamType[Address]):
 @click.option("--session", "session_id", help="Go on with a saved session; else a new one is begun.")
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission that tools ask for.")
 @env_option
+@source_options
+@skills_option
 def mcp(
     tools: Path | None,
     story: str | None,
     address: Address | None,
     session_id: str | None,
     grant: tuple[str, ...],
+    sources: ToolSources | None,
+    skill_folders: tuple[Path, ...],
 ) -> int:
     """Offer tools to an MCP host, such as an editor or an assistant.
 
-    Without --tools and --story, the tools that installed packages offer are served.
+    A story offers its own tools, those of its skills, of its MCP servers and of its OpenAPI documents. --mcp, --openapi
+    and --skills add others. Without any of these, the tools that installed packages offer are served.
     """
     if tools is not None and story is not None:
         raise click.UsageError("--story and --tools exclude each other")
@@ -92,20 +103,26 @@ def mcp(
             "the MCP server needs the extra `mcp`; install it with: pip install 'narratoria[mcp]'"
         ) from None
     custody().adopt_orphans()
-    asyncio.run(_serve(tools, story, address, session_id, grant))
+    asyncio.run(_serve(_Offer(tools, story, sources, skill_folders), address, session_id, grant))
     return 0
 
 
+@dataclass(frozen=True)
+class _Offer:
+    """The sources of the tools, as the options name them."""
+
+    tools: Path | None
+    story: str | None
+    sources: ToolSources | None
+    skill_folders: tuple[Path, ...]
+
+
 async def _serve(
-    tools: Path | None,
-    story: str | None,
-    address: Address | None,
-    session_id: str | None,
-    grant: tuple[str, ...],
+    offer: _Offer, address: Address | None, session_id: str | None, grant: tuple[str, ...]
 ) -> None:
     store = await asyncio.to_thread(default_store)
     try:
-        async with _server(store, tools, story, session_id, grant) as server:
+        async with _server(store, offer, session_id, grant) as server:
             if address is None:
                 from narratoria.mcp_server.stdio_server import serve_stdio
 
@@ -134,18 +151,31 @@ async def _serve_http(server: ToolServer, address: Address) -> None:
 
 @asynccontextmanager
 async def _server(
-    store: Store, tools: Path | None, story: str | None, session_id: str | None, grant: tuple[str, ...]
+    store: Store, offer: _Offer, session_id: str | None, grant: tuple[str, ...]
 ) -> AsyncIterator[ToolServer]:
     """The server over a session of the store: a saved one, or a new one."""
     from narratoria.mcp_server.offered_prompts import prompts_of_folder
     from narratoria.mcp_server.tool_server import ToolServer
 
-    tale = await asyncio.to_thread(open_story, story) if story is not None else None
+    tools = offer.tools
+    tale = await asyncio.to_thread(open_story, offer.story) if offer.story is not None else None
     if tale is None and tools is None and session_id is not None:
         tale = await asyncio.to_thread(_story_of_session, store, session_id)
-    registry = await asyncio.to_thread(_registry, tale, tools)  # first: what cannot be served is not kept
+    registry, skills = await asyncio.to_thread(
+        _registry, tale, offer
+    )  # first: what cannot be served is not kept
     journal = await _open(store, tale, tools, session_id)
+    found = joined([None if tale is None else tale.sources, offer.sources])
+    opened = GameSources(found, registry)
+
+    async def equip() -> None:
+        skills.refresh()
+        await opened.wait(_warn)
+
     try:
+        opened.start()
+        for problem in skills.problems:
+            _warn(problem)
         session = journal.session
         if tale is not None:
             session.trust(tale.permissions)
@@ -157,9 +187,15 @@ async def _server(
             title=tale.title if tale is not None else tools.name if tools is not None else None,
             instructions=tale.premise.strip() or None if tale is not None else None,
             prompts=prompts_of_folder(folder) if folder is not None else (),
+            equip=equip,
         )
     finally:
+        await opened.close()
         await journal.close()
+
+
+def _warn(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _story_of_session(store: Store, session_id: str) -> Story | None:
@@ -170,18 +206,21 @@ def _story_of_session(store: Store, session_id: str) -> Story | None:
     return story_of(meta) if meta.story is not None else None
 
 
-def _registry(tale: Story | None, tools: Path | None) -> ToolRegistry:
+def _registry(tale: Story | None, offer: _Offer) -> tuple[ToolRegistry, SkillLibrary]:
+    """Return the tools that are there before any server is asked, and the skills among them."""
     if tale is not None:
-        return story_registry(tale)
-    if tools is not None:
-        return ToolRegistry(folder_tools(tools).values())
-    registry = ToolRegistry()
-    if not registry.register_entry_points():
+        library = story_skills(tale, offer.skill_folders)
+        return story_registry(tale, library), library
+    library = SkillLibrary(given_places(offer.skill_folders))
+    registry = ToolRegistry(folder_tools(offer.tools).values()) if offer.tools is not None else ToolRegistry()
+    library.follow(registry)
+    named = offer.tools is not None or offer.sources is not None or offer.skill_folders
+    if not named and not registry.register_entry_points():
         raise NarratoriaError(
-            "there are no tools to offer: no installed package has any; name a folder with --tools DIR, or a "
-            "story with --story"
+            "there are no tools to offer: no installed package has any; name a folder with --tools DIR, a story with "
+            "--story, or others with --mcp, --openapi and --skills"
         )
-    return registry
+    return registry, library
 
 
 async def _open(store: Store, tale: Story | None, tools: Path | None, session_id: str | None) -> Journal:

@@ -14,14 +14,14 @@ import click
 import msgspec
 
 from narratoria.cli.completion import STORY
-from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.cli.skills_option import say_problems, skills_option
+from narratoria.cli.source_options import opened_sources, source_options
 from narratoria.cli.stdin_lines import in_daemon_thread, read_line
 from narratoria.errors import PlanRejected
 from narratoria.events import JsonObject
 from narratoria.factcheck.fact_checked import FactChecked
-from narratoria.kinds.mcp.server_file import ServerFile, joined
+from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
 from narratoria.play.casting import granted_time, make_narrator, ready
@@ -73,7 +73,7 @@ timeout_option = click.option(
 )
 @narrators_option("rules, paraphrase, local, llm or template")
 @timeout_option
-@mcp_option
+@source_options
 @skills_option
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the plan as JSON, with its narrator and its choices."
@@ -85,7 +85,7 @@ def narrate(
     state: str | None,
     narrators: tuple[str, ...],
     timeout: float,
-    mcp_files: tuple[Path, ...],
+    sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
     as_json: bool,
 ) -> int:
@@ -113,10 +113,8 @@ def narrate(
         console(stderr=True).print(styled((complaint, "yellow")))
     world = dict(tale.state) if state is None else read_object("--state", state)
     chain = make_narrator(tale, narrators or None, time_limit=timeout)
-    added = read_servers(mcp_files)
-    servers = joined([tale.servers, *([added] if added is not None else [])])
     scene = _Scene(tale, world, cards, paths, skills.skills, chain)
-    return asyncio.run(_narrate(scene, servers, prompt, as_json))
+    return asyncio.run(_narrate(scene, joined([tale.sources, sources]), prompt, as_json))
 
 
 @dataclass
@@ -139,11 +137,11 @@ class _Scene:
         return msgspec.structs.replace(plan, tools=calls)
 
 
-async def _narrate(scene: _Scene, found: ServerFile, prompt: str, as_json: bool) -> int:
+async def _narrate(scene: _Scene, found: ToolSources, prompt: str, as_json: bool) -> int:
     by_line = prompt == "-"
     memory, chain = Recollection(scene.tale, scene.chain), scene.chain
-    async with opened_servers(found) as servers:
-        cards = [*scene.cards, *(card(tool) for tool in servers)]
+    async with opened_sources(found) as opened:
+        cards = [*scene.cards, *(card(tool) for tool in opened)]
         await ready(chain, _WARM_UP)
         async for one in _lines() if by_line else _only(prompt):
             request = NarratorRequest(

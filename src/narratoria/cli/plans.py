@@ -14,10 +14,10 @@ import click
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
-from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers, server_of
 from narratoria.cli.output import Seconds, console, print_json, styled
 from narratoria.cli.plan_progress import PlanProgress
 from narratoria.cli.skills_option import known_skills, say_problems, skills_option
+from narratoria.cli.source_options import opened_sources, source_of, source_options
 from narratoria.errors import PlanRejected
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.run.graph import mermaid, svg
@@ -29,7 +29,7 @@ from narratoria.run.resolve import ToolResolver
 from narratoria.session import Session
 
 if TYPE_CHECKING:
-    from narratoria.kinds.mcp.server_file import ServerFile
+    from narratoria.kinds.foreign_sources import ToolSources
 
 _plan_file = click.argument(
     "plan_file", metavar="PLAN.json", type=click.Path(allow_dash=True, path_type=Path)
@@ -80,7 +80,7 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
     help="For each attempt at a call, in place of what the tools declare.",
 )
 @env_option
-@mcp_option
+@source_options
 @skills_option
 @click.option(
     "--plan-timeout", "--timeout", "plan_timeout", type=Seconds(LONGEST_PLAN), default=PLAN_TIMEOUT, show_default=True,
@@ -93,7 +93,7 @@ def run(
     grant: tuple[str, ...],
     session_id: str | None,
     call_timeout: float | None,
-    mcp_files: tuple[Path, ...],
+    sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
     plan_timeout: float,
 ) -> int:
@@ -107,8 +107,7 @@ def run(
         return _rejected(error, as_json)
     bounds = {"call_timeout": call_timeout, "plan_timeout": plan_timeout}
     custody().adopt_orphans()
-    found = read_servers(mcp_files)
-    equipment = _equipped(plan, found, skill_folders)
+    equipment = _equipped(plan, sources, skill_folders)
     result = asyncio.run(_run(plan, _roots(plan_file, tools), equipment, as_json, grant, session_id, bounds))
     if as_json:
         print_json(result)
@@ -144,14 +143,14 @@ async def _run(
 
 @asynccontextmanager
 async def _equipped(
-    plan: PlanDocument | None, found: ServerFile | None, folders: tuple[Path, ...]
+    plan: PlanDocument | None, found: ToolSources | None, folders: tuple[Path, ...]
 ) -> AsyncIterator[ToolRegistry]:
-    """Return a registry with the scripts of skills, and the tools of those servers that the plan names; without a plan,
-    of all.
+    """Return a registry with the scripts of skills, and the tools of those servers and documents that the plan
+    names; without a plan, of all.
     """
     registry = ToolRegistry()
     only = (
-        None if plan is None else {server_of(call.tool_path) for call in plan.tools if "." in call.tool_path}
+        None if plan is None else {source_of(call.tool_path) for call in plan.tools if "." in call.tool_path}
     )
     if only != set() or folders:
         library = known_skills(folders, only)
@@ -160,8 +159,8 @@ async def _equipped(
     if found is None:
         yield registry
         return
-    async with opened_servers(found, only=only) as servers:
-        servers.follow(registry)
+    async with opened_sources(found, only=only) as opened:
+        opened.follow(registry)
         yield registry
 
 
@@ -170,14 +169,14 @@ async def _equipped(
 @_tools
 @_json
 @_grant
-@mcp_option
+@source_options
 @skills_option
 def lint(
     plan_file: Path,
     tools: tuple[Path, ...],
     as_json: bool,
     grant: tuple[str, ...],
-    mcp_files: tuple[Path, ...],
+    sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
 ) -> int:
     """Check a plan without running it.
@@ -185,10 +184,10 @@ def lint(
     It lists the plan's problems, levels, conflicts, effects and permissions. With --mcp, the servers are asked for
     their tools.
     """
-    text, found = _read(plan_file), read_servers(mcp_files)
+    text = _read(plan_file)
 
     async def registered() -> ToolRegistry:
-        async with _equipped(None, found, skill_folders) as registry:
+        async with _equipped(None, sources, skill_folders) as registry:
             return ToolRegistry(registry.list())
 
     # Outside the event loop, where a signal ends the check at once.

@@ -15,16 +15,16 @@ from rich.console import Console
 
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
-from narratoria.cli.mcp_option import mcp_option, read_servers
 from narratoria.cli.narration_view import LiveNarration, prose, speaker
 from narratoria.cli.output import console, page, print_json, styled
 from narratoria.cli.skills_option import skills_option
+from narratoria.cli.source_options import source_options
 from narratoria.cli.stdin_lines import in_daemon_thread, read_line
 from narratoria.cli.terminal_commands import TerminalCommands
 from narratoria.errors import NarratoriaError
 from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
 from narratoria.extras import absent, needed
-from narratoria.kinds.mcp.server_file import ServerFile
+from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
 from narratoria.play.story import open_story
@@ -52,7 +52,7 @@ DEFAULT_STORY = "lighthouse"
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @env_option
-@mcp_option
+@source_options
 @skills_option
 def play(
     story: str | None,
@@ -64,20 +64,19 @@ def play(
     host: str,
     port: int | None,
     no_browser: bool,
-    mcp_files: tuple[Path, ...],
+    sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
 ) -> int:
     """Play STORY: a name from the library, or a folder."""
     if story is not None and named is not None:
         raise click.UsageError("the story is named twice, as an argument and with --story")
     story = story or named
-    servers = read_servers(mcp_files)
     if absent("local"):
         click.echo(
             f"Stories know only their own words here: what understands others {needed('local')}", err=True
         )
     if terminal or as_json:
-        return asyncio.run(_play(story, session_id, narrators, as_json, servers, skill_folders))
+        return asyncio.run(_play(story, session_id, narrators, as_json, sources, skill_folders))
     try:
         from narratoria.web.server import serve
     except ImportError:
@@ -89,7 +88,7 @@ def play(
         host=host,
         port=port,
         browser=not no_browser,
-        servers=servers,
+        sources=sources,
         skills=skill_folders,
     )
 
@@ -100,7 +99,7 @@ async def open_game(
     story: str | None,
     session_id: str | None,
     narrators: tuple[str, ...],
-    servers: ServerFile | None = None,
+    sources: ToolSources | None = None,
     skills: Sequence[Path] = (),
 ) -> AsyncIterator[tuple[Game, Journal]]:
     """Open a game over the store: a saved one, or a new one, which has no turn yet."""
@@ -111,7 +110,7 @@ async def open_game(
         if story is not None and folder_of(tale) != meta.folder:
             await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
         try:
-            game = Game(tale, journal.session, narrators=narrators or None, servers=servers, skills=skills)
+            game = Game(tale, journal.session, narrators=narrators or None, sources=sources, skills=skills)
         except BaseException:
             await journal.close()
             raise
@@ -119,7 +118,7 @@ async def open_game(
         tale = open_story(story or DEFAULT_STORY)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
         # First: what cannot be played is not kept.
-        game = Game(tale, session, narrators=narrators or None, servers=servers, skills=skills)
+        game = Game(tale, session, narrators=narrators or None, sources=sources, skills=skills)
         journal = await asyncio.to_thread(
             store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
         )
@@ -135,7 +134,7 @@ async def _play(
     session_id: str | None,
     narrators: tuple[str, ...],
     as_json: bool,
-    servers: ServerFile | None,
+    sources: ToolSources | None,
     skills: Sequence[Path],
 ) -> int:
     custody().adopt_orphans()
@@ -143,7 +142,7 @@ async def _play(
     parent: str | None = None
     try:
         while True:
-            async with open_game(store, story, session_id, narrators, servers, skills) as (game, journal):
+            async with open_game(store, story, session_id, narrators, sources, skills) as (game, journal):
                 table = _Json(game) if as_json else _Table(game)
                 if parent is not None:
                     message = f"a branch of {parent[:8]}"

@@ -20,7 +20,7 @@ from narratoria.cli.session_options import ask, counted, opened_store, yes_optio
 from narratoria.events import SessionStarted
 from narratoria.kinds.process.custody import sweep
 from narratoria.play.game import story_of, story_registry
-from narratoria.play.story_servers import StoryServers
+from narratoria.play.game_sources import GameSources
 from narratoria.run.plan import PlanDocument
 from narratoria.store.fold import SessionView, TurnView, fold
 from narratoria.store.replay import Verification
@@ -116,14 +116,14 @@ async def _verify(store: Store, meta: SessionMeta, story: str | None) -> Verific
         f"the tools of {tale.title!r} run again, under new ids: what they do outside is done again", err=True
     )
     registry = story_registry(tale)
-    servers = StoryServers(tale, registry)
-    await servers.wait(lambda line: click.echo(line, err=True))
+    sources = GameSources(tale.sources, registry)
+    await sources.wait(lambda line: click.echo(line, err=True))
     try:
         return await verify_session(
             store, meta.id, registry, roots=[Path(tale.root)], permissions=tale.permissions
         )
     finally:
-        await servers.close()
+        await sources.close()
         await sweep()
 
 

@@ -25,8 +25,8 @@ from narratoria.errors import JournalError, StoryInvalid
 from narratoria.kinds.process.custody import sweep
 from narratoria.play import history
 from narratoria.play.game import story_of, story_registry
+from narratoria.play.game_sources import GameSources
 from narratoria.play.history import UndoPreview
-from narratoria.play.story_servers import StoryServers
 from narratoria.run.registry import ToolRegistry
 from narratoria.store.fold import fold
 from narratoria.store.journal import Journal
@@ -64,10 +64,8 @@ async def _registry(
         story = story_of(meta, given)
         journal.session.trust(story.permissions)
         registry = story_registry(story)
-        if (
-            story.servers.declares_effects
-        ):  # else they have nothing to take back with, and need not be started
-            await StoryServers(story, registry).wait(lambda line: click.echo(line, err=True))
+        if story.sources.declares_effects:  # else they have nothing to take back with, and need not be opened
+            await GameSources(story.sources, registry).wait(lambda line: click.echo(line, err=True))
         return registry, None
     except StoryInvalid as error:
         if given is not None:

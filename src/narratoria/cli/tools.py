@@ -14,13 +14,13 @@ import msgspec
 from narratoria.cli import FAILED
 from narratoria.cli.completion import STORY
 from narratoria.cli.env_option import env_option
-from narratoria.cli.mcp_option import mcp_option, opened_servers, read_servers
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.skills_option import known_skills, skills_option
+from narratoria.cli.source_options import opened_sources, source_options
 from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
+from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.mcp.server_file import ServerFile, joined
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.tool_files import tool_files
 from narratoria.run.registry import ToolRegistry
@@ -62,8 +62,8 @@ class Listing:
         self.problems += library.problems
         self.notes += library.notes
 
-    def add_story(self, name: str, skill_folders: Sequence[Path]) -> ServerFile:
-        """Add the tools of a story, those of its skills too; return its servers."""
+    def add_story(self, name: str, skill_folders: Sequence[Path]) -> ToolSources:
+        """Add the tools of a story, those of its skills too; return its servers and documents."""
         from narratoria.play.game import story_registry
         from narratoria.play.story import open_story
         from narratoria.play.story_skills import story_skills
@@ -73,7 +73,7 @@ class Listing:
         self.add(story_registry(story, library))
         self.problems += library.problems
         self.notes += library.notes
-        return story.servers
+        return story.sources
 
 
 @click.command()
@@ -85,14 +85,14 @@ class Listing:
     help="A folder with tools in it.",
 )
 @click.option("--story", type=STORY, metavar="STORY", help="A name from the library, or a folder.")
-@mcp_option
+@source_options
 @skills_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with the schemas.")
 @env_option
 def tools(
     folders: Sequence[Path],
     story: str | None,
-    mcp_files: tuple[Path, ...],
+    sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
     as_json: bool,
 ) -> int:
@@ -108,31 +108,30 @@ def tools(
         listing.problems.append(str(error))
     for folder in folders:
         listing.add_folder(folder)
-    added = read_servers(mcp_files)
-    servers = [] if added is None else [added]
+    own = None
     if story is not None:
-        servers.insert(0, listing.add_story(story, skill_folders))
+        own = listing.add_story(story, skill_folders)
     else:
         listing.add_skills(known_skills(skill_folders))
-    asyncio.run(_ask(listing, joined(servers)))
+    asyncio.run(_ask(listing, joined([own, sources])))
     if as_json:
         documents = [document(tool) for tool in listing.registry]
         print_json({"tools": documents, "problems": listing.problems, "notes": listing.notes})
     else:
-        _show(listing, nothing_asked=not (folders or story or mcp_files))
+        _show(listing, nothing_asked=not (folders or story or sources))
     return FAILED if listing.problems else 0
 
 
-async def _ask(listing: Listing, found: ServerFile) -> None:
-    """Add the tools of servers, which have to be started for that."""
-    if not found.servers and not found.problems:
+async def _ask(listing: Listing, found: ToolSources) -> None:
+    """Add the tools of servers and documents, which have to be opened for that."""
+    if not found:
         return
     custody().adopt_orphans()
     async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(opened_servers(found, quiet=True))
-        listing.add(servers)
-        listing.problems += servers.problems.values()
-        listing.notes += servers.notes
+        opened = await stack.enter_async_context(opened_sources(found, quiet=True))
+        listing.add(opened)
+        listing.problems += opened.problems
+        listing.notes += opened.notes
 
 
 def document(tool: AnyTool) -> JsonObject:
@@ -180,9 +179,7 @@ def _show(listing: Listing, *, nothing_asked: bool) -> None:
         err.print(styled((line, "yellow")))
     if not len(listing.registry) and nothing_asked:
         err.print(
-            styled(
-                ("no tools; name some with --tools DIR, --story STORY, --mcp FILE or --skills DIR", "yellow")
-            )
+            styled(("no tools; name some with --tools, --story, --mcp, --openapi or --skills", "yellow"))
         )
 
 

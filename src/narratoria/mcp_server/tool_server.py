@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
@@ -34,7 +34,8 @@ MOST_COMPLETIONS: Final = 100
 class ToolServer:
     """Offers the tools of a registry to MCP clients, which all share one session.
 
-    If the session has a journal, each call is a turn of it, and a tool `undo` takes the newest back.
+    If the session has a journal, each call is a turn of it, and a tool `undo` takes the newest back. `equip` is awaited
+    before the tools are listed and before a tool is said not to exist: it brings the registry up to date.
     """
 
     def __init__(
@@ -47,8 +48,10 @@ class ToolServer:
         instructions: str | None = None,
         prompts: Iterable[OfferedPrompt] = (),
         resources: Iterable[OfferedResource] = (),
+        equip: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.registry = registry
+        self._equip = equip
         self.session = session or Session()
         self.turns = Turns(self.session, registry)
         self.undo_name = OWN_UNDO if registry.has(UNDO) else UNDO
@@ -127,6 +130,8 @@ class ToolServer:
         """
         if context.method != "tools/list" or (context.params or {}).get("cursor") is not None:
             return await call_next(context)
+        if self._equip is not None:
+            await self._equip()
         version = context.protocol_version
         known = self.catalogue.page(version)
         if known is not None and context.session.client_capabilities is not None:
@@ -149,6 +154,9 @@ class ToolServer:
         if params.name == self.undo_name and self.turns.journal is not None:
             return _whole(await self.exchanges.serve(context, params, UNDO, calls.undo))
         listed = self.catalogue.get(params.name)
+        if listed is None and self._equip is not None:
+            await self._equip()
+            listed = self.catalogue.get(params.name)
         if listed is None:
             raise MCPError(
                 types.INVALID_PARAMS, f"there is no tool {params.name!r}; tools/list has those there are"

@@ -12,18 +12,18 @@ from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.factcheck.patch_ledger import Ledger
+from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.protocol import Narrator
 from narratoria.play.casting import granted_time, make_narrator, turn_settings, warm_up
+from narratoria.play.game_sources import GameSources
 from narratoria.play.history import finish_undo
 from narratoria.play.offering import ending_of
 from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.resume import open_turn
 from narratoria.play.stage import stage
 from narratoria.play.story import Story, library_story, open_story, story_folders
-from narratoria.play.story_servers import StoryServers
 from narratoria.play.story_skills import story_skills
 from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, take_turn
 from narratoria.run.plan_executor import PlanExecutor
@@ -47,7 +47,7 @@ class Game:
         narrator: Narrator | None = None,
         narrators: Sequence[str] | None = None,
         generation_timeout: float | None = None,
-        servers: ServerFile | None = None,
+        sources: ToolSources | None = None,
         skills: Sequence[Path] = (),
     ) -> None:
         self.story = story
@@ -55,7 +55,7 @@ class Game:
         session.trust(story.permissions)
         self.skills = story_skills(story, skills)
         self.registry = story_registry(story, self.skills)
-        self._servers = StoryServers(story, self.registry, servers)
+        self._sources = GameSources(joined([story.sources, sources]), self.registry)
         if generation_timeout is None:
             generation_timeout = granted_time()
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
@@ -86,7 +86,7 @@ class Game:
     def begin(self) -> TurnResult:
         """Record the opening: the text before the first prompt, while the narrators and servers start."""
         warm_up(self.narrator)
-        self._servers.start()
+        self._sources.start()
         session, opening = self.session, self.story.opening
         if session.seq == 0:  # a store records it itself when it takes the session
             session.record(
@@ -130,12 +130,12 @@ class Game:
         return result
 
     async def equipped(self) -> None:
-        """Wait until the tools of MCP servers are there; problems become notices."""
-        await self._servers.wait(lambda line: self.session.notice(Notice(level="warn", message=line)))
+        """Wait until the tools of MCP servers and OpenAPI documents are there; problems become notices."""
+        await self._sources.wait(lambda line: self.session.notice(Notice(level="warn", message=line)))
 
     async def close(self) -> None:
         """End what the game started: MCP servers. It can be played on, and they start again."""
-        await self._servers.close()
+        await self._sources.close()
 
     def _news_of_skills(self) -> list[str]:
         """Return the problems of skills that were not told yet."""
@@ -215,7 +215,7 @@ class Game:
         begun = self.session.turn_count > 0 or journal.timeline.open is not None
         if journal.timeline.last is None and not begun:
             return self.begin()
-        self._servers.start()
+        self._sources.start()
         left = open_turn(journal)
         if left is None:
             if journal.timeline.undoing is not None:

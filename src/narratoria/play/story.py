@@ -12,9 +12,11 @@ from typing import Any, Final, TypeVar
 
 from narratoria.errors import NarratoriaError, StoryInvalid, StoryProblem, ToolValidationError
 from narratoria.events import JsonObject
+from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.load import load_tool
 from narratoria.kinds.manifest import is_manifest, manifest_data
 from narratoria.kinds.mcp.server_file import ServerFile
+from narratoria.kinds.openapi.api_file import ApiFile
 from narratoria.kinds.tool_files import ToolFile, tool_files
 from narratoria.narrator.roster import USUAL
 from narratoria.narrator.rules.rule_file import Rules
@@ -76,7 +78,7 @@ class Story:
     skills: Mapping[str, JsonObject] = field(
         default_factory=dict
     )  # skills it uses beside its own: their settings
-    servers: ServerFile = field(default_factory=ServerFile)  # MCP servers, whose tools are the story's too
+    sources: ToolSources = field(default_factory=ToolSources)  # MCP servers and OpenAPI documents
     warnings: tuple[StoryProblem, ...] = ()  # what its files have that is surely not meant so
 
     @classmethod
@@ -205,7 +207,7 @@ class _Reading:
         narrators: tuple[str, ...] = self.attempt(file.narrators, tuple(USUAL))
         rules = self.attempt(lambda: self._rules(needed="rules" in narrators), None)
         lore, unread = texts(root / "lore")
-        servers = self.attempt(file.servers, ServerFile())
+        sources = ToolSources(self.attempt(file.servers, ServerFile()), self.attempt(file.apis, ApiFile()))
         skills: dict[str, JsonObject] = self.attempt(file.skills, {})
         by_skill = {str(tool.manifest.get("skill") or tool.name) for tool in tools}
         self.attempt(lambda: check_guides(root / "skills", by_skill, skills), None)
@@ -226,12 +228,12 @@ class _Reading:
             permissions=self.attempt(lambda: file.strings("permissions"), ()),
             tools=tools,
             free_tools=self.attempt(
-                lambda: file.free_tools(names | {stage.name}, servers.names | skills.keys()), ()
+                lambda: file.free_tools(names | {stage.name}, sources.names | skills.keys()), ()
             ),
             lore=lore,
             unread_lore=tuple(unread),
             skills=skills,
-            servers=servers,
+            sources=sources,
         )
         return self._checked(made)
 
@@ -346,7 +348,7 @@ def _rule_book(
         rules=rules,
         tools=tools,
         broken=broken,
-        servers=frozenset(story.servers.names),
+        servers=frozenset(story.sources.names),
         state=story.state,
         choices=story.opening.choices,
         folders=folders,

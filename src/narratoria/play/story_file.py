@@ -13,6 +13,7 @@ from typing import Any, Final
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
 from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
+from narratoria.kinds.openapi.api_file import ApiFile, ApisInvalid, apis_from_data
 from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.narrator.rules.rule_file import read_toml
 from narratoria.play.story_keys import KEYS
@@ -106,6 +107,21 @@ class StoryFile:
             return servers_from_data(given, where=f"{self.path}: mcp", folder=folder, cwd=folder)
         except ServersInvalid as error:
             raise self.fail("mcp", str(error)) from None
+
+    def apis(self) -> ApiFile:
+        """Return the OpenAPI documents: the one that `openapi` names, or those of the tables `[openapi.NAME]`."""
+        folder = self.path.parent
+        try:
+            found = apis_from_data(self.data.get("openapi", {}), folder=folder)
+        except ApisInvalid as error:
+            raise self.fail("openapi", str(error)) from None
+        for api in found.apis:
+            path = api.path.resolve()
+            if not api.is_remote and not (path.is_file() and path.is_relative_to(folder)):
+                raise self.fail(
+                    f"openapi.{api.name}.spec", f"{api.settings.spec!r} is no file inside the story's folder"
+                )
+        return found
 
     def skills(self) -> dict[str, JsonObject]:
         """Return the skills the story names, each with its settings: a list of names, or a table for each."""

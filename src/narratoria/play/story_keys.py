@@ -47,6 +47,7 @@ class StoryTable(Table, frozen=True, kw_only=True):
     state: JsonObject = msgspec.field(default_factory=dict)
     refusal: str | list[Text] = msgspec.field(default_factory=list)
     free_tools: list[Text] = msgspec.field(default_factory=list)
+    openapi: str | dict[str, JsonObject] = msgspec.field(default_factory=dict)
     mcp: str | dict[str, JsonObject] = msgspec.field(default_factory=dict)
     skills: list[Text] | dict[str, JsonObject] = msgspec.field(default_factory=list)
 

@@ -54,10 +54,10 @@ def _unknown(book: RuleBook, name: str, key: str) -> Iterator[StoryProblem]:
         own = [known for known in book.tools if known.startswith(f"{prefix}.")]
         yield book.problem(key, f"there is no tool {name!r}; {did_you_mean(name, own)}")
     elif dot and (hint := did_you_mean(prefix, families | book.servers)).startswith("did"):
-        yield book.problem(key, f"there is no skill or MCP server {prefix!r}; {hint}")
+        yield book.problem(key, f"there is no skill, MCP server or OpenAPI document {prefix!r}; {hint}")
     elif dot:
-        advice = "name it in story.toml, under skills or mcp, unless whoever plays brings it"
-        message = f"the story has no skill and no MCP server {prefix!r}; {advice}"
+        advice = "name it in story.toml, under skills, mcp or openapi, unless whoever plays brings it"
+        message = f"the story has no skill, MCP server or OpenAPI document {prefix!r}; {advice}"
         yield book.problem(key, message, "warning")
     else:
         hint = did_you_mean(name, book.tools)

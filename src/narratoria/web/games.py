@@ -16,7 +16,7 @@ import msgspec
 
 from narratoria.errors import NarratoriaError, SessionBusy
 from narratoria.events import Notice
-from narratoria.kinds.mcp.server_file import ServerFile
+from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.play.game import Game, folder_of
 from narratoria.play.story import Story
 from narratoria.play.turn import Origin
@@ -59,14 +59,14 @@ class Games:
         narrators: Sequence[str] | None = None,
         extra: Sequence[Story] = (),
         patience: float = PATIENCE_SECONDS,
-        servers: ServerFile | None = None,
+        sources: ToolSources | None = None,
         skills: Sequence[Path] = (),
     ) -> None:
         self.store = store
         self.shelf = Shelf(store, extra)
         self._narrators = narrators
         self._patience = patience
-        self._servers = servers  # MCP servers that every game gets
+        self._sources = sources  # MCP servers and OpenAPI documents that every game gets
         self._skills = tuple(skills)  # folders of skills that every game gets
         self._open_games: dict[str, OpenGame] = {}
         self._opening: dict[str, asyncio.Lock] = {}
@@ -188,7 +188,7 @@ class Games:
         )
 
     def _game(self, story: Story, session: Session) -> Game:
-        return Game(story, session, narrators=self._narrators, servers=self._servers, skills=self._skills)
+        return Game(story, session, narrators=self._narrators, sources=self._sources, skills=self._skills)
 
     def _open_game(self, game: Game, journal: Journal) -> OpenGame:
         session = game.session

@@ -16,7 +16,7 @@ import click
 import uvicorn
 
 from narratoria.errors import NarratoriaError
-from narratoria.kinds.mcp.server_file import ServerFile
+from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import sweep
 from narratoria.play.story import Story, open_story
 from narratoria.store.default_store import default_store
@@ -45,11 +45,11 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     browser: bool = True,
-    servers: ServerFile | None = None,
+    sources: ToolSources | None = None,
     skills: Sequence[Path] = (),
 ) -> int:
     """Serve until interrupted. Opens on `session_id`, on a new game of `story`, or where the player was last."""
-    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser, servers, skills))
+    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser, sources, skills))
 
 
 async def _serve(
@@ -59,14 +59,14 @@ async def _serve(
     host: str,
     port: int | None,
     browser: bool,
-    servers: ServerFile | None,
+    sources: ToolSources | None,
     skills: Sequence[Path],
 ) -> int:
     tale = await asyncio.to_thread(open_story, story) if story else None
     store = await asyncio.to_thread(default_store)
     try:
         games = Games(
-            store, narrators=narrators or None, extra=[tale] if tale else [], servers=servers, skills=skills
+            store, narrators=narrators or None, extra=[tale] if tale else [], sources=sources, skills=skills
         )
         server = Server(games, data_home(), host=host, port=port)
         listener = server.bind()

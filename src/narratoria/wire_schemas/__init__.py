@@ -16,6 +16,7 @@ import msgspec
 from narratoria.events import Asset, Done, JsonObject, Log, StatePatch, ToolErrorEvent, UiEvent
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.mcp.server_file import ServerSettings
+from narratoria.kinds.openapi.api_file import ApiSettings
 from narratoria.narrator.rules.rule_file import RulesTable
 from narratoria.play.story_keys import StoryTable
 from narratoria.run.plan import ExecutionResult, PlanDocument
@@ -40,6 +41,7 @@ _NAMES: Final = {
     "RulesTable": "Rules",
     "RuleTable": "Rule",
     "CaseTable": "Case",
+    "ApiSettings": "Api",
     "CallTemplate": "RuleCall",
     "LanguageTable": "Language",
 }
@@ -101,7 +103,7 @@ def tool_manifest() -> JsonObject:
 
 def story_toml() -> JsonObject:
     document = _document("story-toml", StoryTable)
-    document["$defs"].update(_components([ServerSettings], "#/$defs/"))
+    document["$defs"].update(_components([ServerSettings, ApiSettings], "#/$defs/"))
     rules.restrict_story(document)
     document["examples"] = [story_words.STORY_EXAMPLE]
     return document

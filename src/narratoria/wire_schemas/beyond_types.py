@@ -120,9 +120,11 @@ def restrict_story(document: JsonObject) -> None:
     """Name the narrators there are, and describe a server of the table `mcp`."""
     properties = document["properties"]
     properties["narrator"]["items"]["enum"] = list(NARRATORS)
-    for option in properties["mcp"]["anyOf"]:
-        if option["type"] == "object":
-            option["additionalProperties"] = {"$ref": "#/$defs/Server"}
+    for key, one in (("mcp", "Server"), ("openapi", "Api")):
+        for option in properties[key]["anyOf"]:
+            if option["type"] == "object":
+                option["additionalProperties"] = {"$ref": f"#/$defs/{one}"}
+    document["$defs"]["Api"]["properties"]["tools"]["additionalProperties"] = {"$ref": "#/$defs/ToolSettings"}
     texts = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
     types: dict[str, JsonObject] = {
         "command": {"type": "string"},

@@ -11,6 +11,7 @@ TITLES: Final = {
     "Cover": "The table `[cover]`: a picture in the story's folder, or a tool that draws one.",
     "Server": "A table `[mcp.NAME]`, or a server of an `mcpServers` file: a program with `command`, or an address with "
     "`url`. Keys of other hosts are ignored.",
+    "Api": "A table `[openapi.NAME]`: an OpenAPI document, whose operations are tools `NAME.operation`.",
     "ServerSettings": "The key `narratoria` of a server: our own settings for it.",
     "ToolSettings": "Settings of one tool of a server; the keys are those of a manifest.",
     "Rules": "The file `narrator.toml`: the rules of a story. Beyond this schema: each rule has an id of its own, "
@@ -51,6 +52,17 @@ FIELDS: Final = {
     "Story.mcp": "MCP servers, whose tools are the story's too: a file in its folder, or a table each, `[mcp.NAME]`.",
     "Story.skills": "Skills it uses beside those in its own folder: a list of names, or a table of settings each, "
     "`[skills.NAME]`.",
+    "Story.openapi": "OpenAPI documents, whose operations are the story's tools too: one document in its folder, or a "
+    "table each, `[openapi.NAME]`.",
+    "Api.spec": "The document: a file in the story's folder, or an address.",
+    "Api.url": "The address of the API; left out: the document's own server.",
+    "Api.secrets": "By security scheme of the document: the environment variable that holds the secret.",
+    "Api.headers": "Headers of each request; `${VAR}` keeps secrets out of the file.",
+    "Api.only": "The only operations to take, by their `operationId`; left out: all.",
+    "Api.timeout": "Seconds that one call may take, with all its waits.",
+    "Api.retries": "How often a request that may be repeated is repeated.",
+    "Api.permissions": "Permissions that must be granted for each of its tools.",
+    "Api.tools": "Settings of single operations, by their `operationId`.",
     "Opening.narrative": "What is told first.",
     "Opening.choices": "What the player may choose at first.",
     "Cover.picture": "A picture: a file inside the story's folder.",

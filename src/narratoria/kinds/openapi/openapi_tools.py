@@ -118,12 +118,20 @@ class OpenApiTools:
         return self._client if self._loop is asyncio.get_running_loop() else None
 
     async def __aenter__(self) -> Self:
-        self._client, self._loop = new_client(), asyncio.get_running_loop()
+        self.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.close()
+
+    def open(self) -> None:
+        """Keep connections open between the calls of this event loop, until `close`."""
+        self._client, self._loop = new_client(), asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        """Close the connections. A later call has its own."""
         client, self._client, self._loop = self._client, None, None
         if client is not None:
             await client.aclose()

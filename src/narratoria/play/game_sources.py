@@ -1,4 +1,4 @@
-"""The MCP servers of a game: those of its story and those a person adds, started while the player reads."""
+"""MCP servers and OpenAPI documents of a game: the story's and those a person adds, opened while the player reads."""
 
 from __future__ import annotations
 
@@ -6,39 +6,36 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from narratoria.kinds.mcp.mcp_tools import McpServers
-from narratoria.kinds.mcp.server_file import ServerFile, joined
-from narratoria.play.story import Story
+from narratoria.kinds.foreign_sources import OpenSources, ToolSources
 from narratoria.run.registry import ToolRegistry
 
 PATIENCE: Final = 20.0
 """Seconds that a turn waits for servers that are starting; their tools come later then."""
 
 
-class StoryServers:
-    """The servers whose tools a registry gets. Nothing is started before `start` or `wait`."""
+class GameSources:
+    """The sources whose tools a registry gets. Nothing is opened before `start` or `wait`."""
 
-    def __init__(self, story: Story, registry: ToolRegistry, added: ServerFile | None = None) -> None:
-        found = joined([story.servers, *([added] if added is not None else [])])
-        self._servers = McpServers(found) if found.servers or found.problems else None
+    def __init__(self, found: ToolSources, registry: ToolRegistry) -> None:
+        self._sources = OpenSources(found) if found else None
         self._starting: asyncio.Task[None] | None = None
         self._told: set[str] = set()
-        if self._servers is not None:
-            self._servers.follow(registry)
+        if self._sources is not None:
+            self._sources.follow(registry)
 
     def start(self) -> None:
-        """Start the servers in the background, if there are any and a loop runs."""
-        if self._servers is None or self._starting is not None:
+        """Open the sources in the background, if there are any and a loop runs."""
+        if self._sources is None or self._starting is not None:
             return
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return  # a script that has not begun yet: the first turn starts them
-        self._starting = loop.create_task(self._servers.open(), name="MCP servers of a game")
+        self._starting = loop.create_task(self._sources.open(), name="MCP servers of a game")
 
     async def wait(self, tell: Callable[[str], None] = lambda line: None) -> None:
-        """Wait until the servers are ready, for `PATIENCE` seconds; `tell` gets each problem once."""
-        if self._servers is None:
+        """Wait until the tools are there, for `PATIENCE` seconds; `tell` gets each problem once."""
+        if self._sources is None:
             return
         if self._starting is not None and self._starting.cancelled():
             self._starting = None  # of a loop that has ended
@@ -46,7 +43,7 @@ class StoryServers:
         starting = self._starting
         if starting is not None and not starting.done():
             await asyncio.wait([starting], timeout=PATIENCE)
-        lines = [*self._servers.problems.values()]
+        lines = list(self._sources.problems)
         if starting is not None and not starting.done():
             lines.append("MCP servers are still starting; their tools are there when they are ready")
         for line in lines:
@@ -60,5 +57,5 @@ class StoryServers:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
             self._starting = None
-        if self._servers is not None:
-            await self._servers.close()
+        if self._sources is not None:
+            await self._sources.close()
