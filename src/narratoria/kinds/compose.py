@@ -321,6 +321,7 @@ def _composed(
         kind=COMPOSITION,
     )
     whole.parts = tuple(parts)
+    whole.read_only = all(part.read_only for part in parts)
     whole.plan_timeout = times.in_plan
     whole.parse = shared.parse  # exact, where the published schema of several parts cannot be
     return whole

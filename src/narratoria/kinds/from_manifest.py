@@ -61,6 +61,7 @@ def tool_from_manifest(
         kind=kind,
         title=manifest.title,
         origin=origin,
+        read_only=manifest.read_only,
     )
 
 

@@ -31,6 +31,7 @@ class ToolOptions(TypedDict, total=False):
     preconditions: Sequence[Precondition]
     effects: Sequence[Effect]
     inline: bool
+    read_only: bool
     skill: str | None
 
 

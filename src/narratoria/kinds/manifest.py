@@ -54,6 +54,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     effects: list[JsonObject] = msgspec.field(default_factory=list)
     permissions: list[str] = msgspec.field(default_factory=list)
     wants_state: bool = False
+    read_only: bool = False
     skill: str | None = None
     examples: list[ManifestExample] = msgspec.field(default_factory=list)
     operation: str = "run"

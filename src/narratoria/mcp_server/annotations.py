@@ -1,7 +1,8 @@
 """Hints for hosts about a tool, from its preconditions and effects.
 
 A hint is given only where the contract says it. A tool that declares no effects may still patch the state or act
-outside, so nothing is claimed about it: a host then takes the careful defaults of MCP.
+outside, so nothing is claimed about it unless it declares to change nothing: a host then takes the careful defaults of
+MCP.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ def annotations_of(tool: Tool[Any, Any]) -> dict[str, Any]:
         hints["destructiveHint"] = any(effect.destroys() for effect in effects)
         hints["idempotentHint"] = all(effect.repeats_without_change() for effect in effects)
         hints["openWorldHint"] = open_world
+    elif tool.read_only:
+        hints["readOnlyHint"] = True
+        hints["openWorldHint"] = open_world or tool.kind.foreign
     elif open_world:
         hints["openWorldHint"] = True
     return hints

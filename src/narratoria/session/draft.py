@@ -37,6 +37,7 @@ from narratoria.session.draft_operations import (
     PatchMade,
     PermissionSet,
     StateChanged,
+    changed_part,
 )
 from narratoria.session.memory import Memory
 from narratoria.session.memory_draft import MemoryDraft
@@ -361,6 +362,13 @@ class Draft(msgspec.Struct, eq=False):
             for operation in self.operations:
                 if isinstance(operation, MemoryChange):
                     parent.memory.apply(operation)
+
+    def changed_part(self) -> str | None:
+        """Return the part of the session that this draft would change, in words; None if it changes nothing."""
+        changed = changed_part(self.operations)
+        if changed is None and self._resources is not None and self._resources.changes([]):
+            return "a resource"
+        return changed
 
     def commit(self, call_id: str) -> None:
         """Make the changes of this draft part of the session, or of the enclosing call's draft."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -92,3 +93,18 @@ Operation = (
     | MemoryChange
     | SliceRecorded
 )
+
+_PARTS: Final = {
+    MemoryChange: "memory",
+    PermissionSet: "the permissions",
+    Dispatched: "a slice",
+    SliceRecorded: "a slice",
+}
+
+
+def changed_part(operations: Iterable[Operation]) -> str | None:
+    """Return the part of a session that operations change, in words; None if they only show something."""
+    for operation in operations:
+        if not isinstance(operation, AssetMade | Notified):
+            return _PARTS.get(type(operation), "the state")
+    return None

@@ -21,6 +21,7 @@ from narratoria.tools import schema
 from narratoria.tools.context import CallScope, Pipeline, ToolContext, Trial
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_seconds
 from narratoria.tools.handler_types import handler_types
+from narratoria.tools.read_only import held_to_reading
 from narratoria.tools.retry import RetryPolicies, RetryPolicy, check_waits
 from narratoria.tools.value_types import mismatch, plain_type
 
@@ -217,7 +218,7 @@ class Tool(Generic[P, R]):
     __slots__ = (
         "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
         "kind", "name", "origin", "parameters", "params_type", "parse", "parts", "permissions", "plain_result",
-        "plan_timeout", "preconditions", "result_type", "retry", "skill", "timeout", "title",
+        "plan_timeout", "preconditions", "read_only", "result_type", "retry", "skill", "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -248,6 +249,7 @@ class Tool(Generic[P, R]):
         kind: ToolKind = FUNCTION,
         title: str | None = None,
         origin: Path | str | None = None,
+        read_only: bool = False,
     ) -> None:
         self.name = name
         self.description = description
@@ -284,6 +286,13 @@ class Tool(Generic[P, R]):
         self.plain_result = plain_type(self.result_type)  # a value of this type needs no check
         self.parameters, self.parse = self._parameters(parameters)
         self._check_examples()
+        self.read_only = read_only  # it changes nothing, which is checked after each call
+        if read_only:
+            if self.effects:
+                raise ToolValidationError(
+                    f"tool {name!r}: it is declared read-only and has effects; take one of the two out"
+                )
+            self.handler = held_to_reading(handler, is_async=self.is_async)
 
     def _parameters(
         self, given: Mapping[str, Any] | None

@@ -126,6 +126,8 @@ FIELDS: Final = {
     "effects": "What follows after a call that succeeded, in order.",
     "permissions": "Permissions that must be granted.",
     "wantsState": "Whether the request carries the session's state.",
+    "readOnly": "Whether it changes nothing, here and outside. Checked: a call that would change the session fails. "
+    "Hosts of MCP are told.",
     "skill": "The skill this tool belongs to.",
     "Manifest.examples": "Inputs to try.",
     "Manifest.operation": "What the request says under `operation`.",

@@ -243,6 +243,7 @@ class _Source:
             skill=chosen.skill,
             kind=MCP,
             title=title,
+            read_only=_only_reads(listed) and not chosen.effects,
             origin=f"MCP server {server.name}: {server.where}",
         )
 
@@ -257,12 +258,16 @@ def _is_repeatable(listed: mcp_types.Tool, chosen: ToolSettings) -> bool:
     )
 
 
+def _only_reads(listed: mcp_types.Tool) -> bool:
+    """Tell if the server says that a tool changes nothing."""
+    return listed.annotations is not None and bool(listed.annotations.read_only_hint)
+
+
 def _effects(listed: mcp_types.Tool, chosen: ToolSettings, name: str) -> tuple[Effect, ...]:
     """The effects that the settings declare; without any, that what it does stays, unless it only reads."""
     if chosen.effects is not None:
         return effects_from_data(chosen.effects, name=name)
-    hints = listed.annotations
-    if hints is not None and hints.read_only_hint:
+    if _only_reads(listed):
         return ()
     return (OutsideEffect(description=f"what {name} did at its server"),)
 

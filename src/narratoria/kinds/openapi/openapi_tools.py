@@ -208,6 +208,7 @@ class _Maker:
             skill=chosen.skill,
             kind=OPENAPI,
             title=chosen.title or operation.title,
+            read_only=operation.method in READING and not chosen.effects,
             origin=f"{self.title}: {operation.method} {self.address}{operation.path}",
         )
 
