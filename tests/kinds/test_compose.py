@@ -572,6 +572,31 @@ async def test_a_retry_of_the_whole_never_runs_a_part_with_a_failed_effect_again
     assert "2 of 2 tools failed" in result.message and "disk full" in result.message
 
 
+@pytest.mark.parametrize("recovers", [True, False])
+@pytest.mark.parametrize("taken", ["first", "second", "fallback", "none"])
+async def test_a_retry_of_a_conditional_never_runs_a_part_with_a_failed_effect_again(taken, recovers):
+    runs = []
+
+    @tool(description="Writes.", effects=[StateChangeEffect(state="disk", apply=full_disk)])
+    async def write(params: Number, *, context: ToolContext) -> ToolResult[Number]:
+        runs.append(1)
+        return ToolResult.ok(Number(1))
+
+    last = adder("last", fails=not recovers)
+    branches = [
+        Branch(lambda result, context: taken == "first", [write, last]),
+        Branch(lambda result, context: taken == "second", [adder("b"), last]),
+    ]
+    fallback = [adder("c"), last] if taken == "fallback" else ()
+    result = await run(conditional(branches, fallback, retry=RetryPolicy(3, retry_unrecoverable=True)))
+    assert len(runs) == 1
+    if recovers and taken != "none":
+        assert result.success and result.message == "last"
+    else:
+        assert result.error.code == "EFFECT_FAILED" and "disk full" in result.message
+        assert ("No conditional branch matched" if taken == "none" else "last failed") in result.message
+
+
 @pytest.mark.parametrize("max_concurrency", [None, 2])
 async def test_a_parallel_that_runs_out_of_time_maps_each_started_tool_to_its_result(max_concurrency):
     @tool(description="Waits.")

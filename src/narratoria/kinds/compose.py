@@ -233,9 +233,15 @@ def conditional(
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
         share = shared.split(args)
+        firsts: list[ToolResult[Any]] = []
+        result = await choose(share, context, firsts)
+        return result if result.success else _never_again(result, firsts)
+
+    async def choose(share: Share, context: ToolContext, firsts: list[ToolResult[Any]]) -> ToolResult[Any]:
         for branch in branches:
             async with context.attempt() as trial:
                 result = await trial.call(branch.tools[0], share(branch.tools[0]))
+                firsts.append(result)
                 holds = branch.condition(result, trial)
                 if not (await holds if isinstance(holds, Awaitable) else holds):
                     trial.abandon()
@@ -277,6 +283,26 @@ def _checked_branches(branches: Sequence[Branch]) -> list[Branch]:
         if listed := tuple(branch.tools):
             checked.append(Branch(branch.condition, _some(listed, "conditional")))
     return checked
+
+
+def _never_again(result: ToolResult[Any], earlier: Sequence[ToolResult[Any]]) -> ToolResult[Any]:
+    """Return a failure that no general policy retries, if an effect of an earlier tool failed: that handler has done
+    its work.
+    """
+    effect = next(
+        (one.failure for one in earlier if one.failure is not None and one.failure.verdict == EFFECT_FAILED),
+        None,
+    )
+    if effect is None or result.failure is None or result.failure.verdict == EFFECT_FAILED:
+        return result
+    return ToolResult.failed(
+        f"{result.message}; before that {effect.message}",
+        code=effect.code,
+        recoverable=effect.recoverable,
+        suggestions=(*result.failure.suggestions, *effect.suggestions),
+        value=result.value,
+        source=effect.source,
+    )
 
 
 async def _in_order(
