@@ -931,6 +931,66 @@ async def test_a_patch_that_is_not_json_fails_the_call_and_leaves_nothing():
     assert untouched(session)
 
 
+@pytest.mark.parametrize("ends", ["at once", "later", "failed"])
+async def test_a_task_that_outlives_its_handler_calls_no_tool(ends):
+    ran, tasks, go_on = [], [], asyncio.Event()
+
+    @tool(description="Marks.", name="mark")
+    async def mark(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        ran.append(1)
+        context.patch({"marked": True})
+        return ToolResult.ok(None)
+
+    @tool(description="Leaves a task behind.", name="leaver")
+    async def leaver(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        async def later() -> ToolResult[None]:
+            await go_on.wait()
+            return await context.call("mark", {})
+
+        tasks.append(asyncio.create_task(later()))
+        if ends == "later":
+            await asyncio.sleep(0)
+        return ToolResult.error("no") if ends == "failed" else ToolResult.ok(None)
+
+    session = Session()
+    assert (await ToolRegistry([leaver, mark]).execute("leaver", {}, session=session)).success == (
+        ends != "failed"
+    )
+    go_on.set()
+    (result,) = await asyncio.gather(*tasks)
+    assert (result.success, result.error.code, ran) == (False, "CANCELLED", [])
+    assert "mark: the call that asks for it is over" in result.message
+    assert untouched(session)
+
+
+async def test_a_part_that_ends_after_its_call_fails_and_is_taken_back():
+    tasks, begun, go_on, outside = [], asyncio.Event(), asyncio.Event(), []
+    rings = StateChangeEffect(
+        state="bell", apply=lambda: outside.append("+"), rollback=lambda: outside.append("-"), description="b"
+    )
+
+    @tool(description="Marks, slowly.", name="mark", effects=[rings])
+    async def mark(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        begun.set()
+        await go_on.wait()
+        context.patch({"marked": True})
+        return ToolResult.ok(None)
+
+    @tool(description="Leaves a call behind.", name="leaver")
+    async def leaver(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        tasks.append(asyncio.create_task(context.call("mark", {})))
+        await begun.wait()
+        return ToolResult.ok(None)
+
+    session = Session()
+    assert (await ToolRegistry([leaver, mark]).execute("leaver", {}, session=session)).success
+    go_on.set()
+    (result,) = await asyncio.gather(*tasks)
+    assert not result.success and "the call it is part of is over" in result.message
+    assert outside == ["+", "-"]
+    assert session.snapshot() == {}
+
+
 # --- handlers that will not stop, or cannot say why ---------------------------------------------------------
 
 

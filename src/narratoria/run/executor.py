@@ -20,6 +20,7 @@ import msgspec
 
 from narratoria import telemetry
 from narratoria.errors import (
+    CANCELLED,
     DEADLINE_EXCEEDED,
     EXECUTION_FAILED,
     ArgumentsInvalid,
@@ -256,8 +257,17 @@ class ToolExecutor:
         return None, report.suggestions
 
     def _bounds(self, tool: AnyTool, session: Session | Draft) -> AnyResult | None:
-        """Run step 3. Nesting is bounded too: a tool that calls itself must end somewhere."""
+        """Run step 3. Nesting is bounded too: a tool that calls itself must end somewhere. Nothing becomes part of a
+        call that is over.
+        """
         scope = self.scope
+        if isinstance(session, Draft) and session.over:
+            return outcomes.failure(
+                CANCELLED,
+                f"{tool.name}: the call that asks for it is over, and would keep nothing of it; let the handler "
+                f"await the tasks it starts",
+                recoverable=False,
+            )
         try:
             if scope.deadline is not None:
                 scope.deadline.check(tool.name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from narratoria.errors import AssetRefused
+from narratoria.errors import AssetRefused, NarratoriaError
 from narratoria.events import (
     Asset,
     AssetDenied,
@@ -73,6 +73,7 @@ class Draft(msgspec.Struct, eq=False):
     _completed: set[str] | None = None
     call_id: str = ""  # of the call, if anybody records
     cascading: bool = False  # while an effect of this call runs another tool
+    over: bool = False  # it is committed or discarded: nothing more becomes part of it
     aside: set[int] | None = None  # which of `events`, by index, are no part of what the call gives
 
     @classmethod
@@ -351,6 +352,8 @@ class Draft(msgspec.Struct, eq=False):
 
     def _hand_up(self, parent: Draft) -> None:
         """Hand a part's changes to the enclosing call's draft: a composed call is one transaction."""
+        if parent.over:
+            raise NarratoriaError("the call it is part of is over, and would keep nothing of it")
         parent.operations.extend(self.operations)
         parent.effects.extend(self.effects)
         parent.applied.extend(self.applied)
@@ -380,6 +383,7 @@ class Draft(msgspec.Struct, eq=False):
                 self.root.commit(call_id, self.operations, self.effects, self._completed or (), changed)
         if self._resources is not None:
             self.commit_resources()
+        self.over = True
 
     def commit_resources(self) -> None:
         """Keep the changes to resources, and nothing else."""
@@ -397,6 +401,7 @@ class Draft(msgspec.Struct, eq=False):
         self.operations = [one for one in self.operations if type(one) is AssetMade]
         self._slices = None
         self._completed = None
+        self.over = True
         if self._resources is not None:
             for problem in self._resources.discard():
                 self.report(problem)
