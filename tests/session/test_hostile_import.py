@@ -395,6 +395,25 @@ def test_a_small_file_costs_little_memory(tmp_path: Path, make: Callable[[], byt
     assert ended.returncode == 1 and b"values" in ended.stderr, ended.stderr[-500:]
 
 
+def test_an_import_is_given_up_also_while_it_is_folded(tmp_path: Path) -> None:
+    """All its records are in the database by then, and are removed again."""
+    content = Script().rollback(1).rollback(2).rollback(3).file()
+    other = SqliteStore(tmp_path / "a" / "sessions.db")
+    last = import_session(other, io.BytesIO(content)).last_seq
+    other.close()
+    store = SqliteStore(tmp_path / "b" / "sessions.db")
+
+    def folding() -> bool:
+        rows = store.query("SELECT last_seq FROM sessions WHERE hidden = 1")
+        return bool(rows) and rows[0][0] == last
+
+    with pytest.raises(JournalError, match="given up; nothing was imported"):
+        import_session(store, io.BytesIO(content), given_up=folding)
+    assert store.query("SELECT count(*) FROM sessions") == [(0,)]
+    assert not store.list()
+    store.close()
+
+
 @pytest.mark.parametrize("asked", [1, 10, 60])
 def test_an_import_that_is_given_up_leaves_nothing(tmp_path: Path, asked: int) -> None:
     times = iter(range(asked + 1000))

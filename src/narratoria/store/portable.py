@@ -207,7 +207,11 @@ class _Import:
             self.unpack_all(staging)
             self.left, self.incoming = self.limit, ImportedJournal()
             return self.store.adopt(
-                meta, self.records(manifest), lacking=True, accepted=lambda: self.take_all(staging)
+                meta,
+                self.records(manifest),
+                lacking=True,
+                accepted=lambda: self.take_all(staging),
+                step=self.go_on,
             )
         except JournalError as error:
             raise JournalError(f"{self.name}: {error}; nothing was imported") from None

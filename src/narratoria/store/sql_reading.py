@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -84,6 +84,7 @@ class SqlReader:
         clock: Callable[[], float] | None,
         *,
         hidden: bool = False,
+        step: Callable[[], None] | None = None,
     ) -> Restoration:
         session = Session(session_id, assets=self.assets, resources=resources, clock=clock or time.time)
         key, last = self._key_and_last(session_id, hidden=hidden)
@@ -96,7 +97,8 @@ class SqlReader:
             restoration.load(
                 _snapshot(chunks.parted(found, what)[1], what), partial(self._assets_at, session_id, key)
             )
-        restoration.apply_all(self._read(stretches, session.seq, None))
+        records = self._read(stretches, session.seq, None)
+        restoration.apply_all(records if step is None else _stepped(records, step))
         if session.seq > upto:
             raise JournalError(
                 f"how session {session_id} stood at record {upto} was lost to damage; it is known again from "
@@ -301,6 +303,12 @@ class SqlReader:
 
 def _meta(row: tuple[Any, ...]) -> SessionMeta:
     return SessionMeta(**dict(zip(_META_FIELDS, row, strict=True)))
+
+
+def _stepped(records: Iterable[Record], step: Callable[[], None]) -> Iterator[Record]:
+    for record in records:
+        step()
+        yield record
 
 
 def _as_id(session_id: str) -> str:

@@ -30,6 +30,7 @@ from narratoria.session.resources.resources import ResourceRegistry
 from narratoria.session.session import Session
 from narratoria.store import mending
 from narratoria.store import record_batches as chunks
+from narratoria.store.imported_snapshot import Unfit
 from narratoria.store.journal import Journal, Lease
 from narratoria.store.restoration import take_snapshot
 from narratoria.store.sql_reading import SqlReader
@@ -299,6 +300,7 @@ class SqlStore(SqlReader):
         *,
         lacking: bool = False,
         accepted: Callable[[], Iterable[AssetStored]] | None = None,
+        step: Callable[[], None] = lambda: None,
     ) -> SessionMeta:
         """Import a session. It stays hidden until it is complete, so that a crash half way shows nothing."""
         name = meta.id if is_plain_id(meta.id) else uuid.uuid4().hex
@@ -312,7 +314,7 @@ class SqlStore(SqlReader):
                 job = partial(self._adopt_batch, key=key, after=after, batch=batch, absent=absent)
                 self.writer.run(job, durable=False)
                 after = batch[-1].seq
-            self._check_adopted(name, key)
+            self._check_adopted(name, key, step)
             for stored in accepted() if accepted is not None else ():
                 self.writer.run(partial(self.keep_asset, stored=stored, durable=True))
             self.writer.run(lambda db: db.execute("UPDATE sessions SET hidden = 0 WHERE key = ?", (key,)))
@@ -334,12 +336,14 @@ class SqlStore(SqlReader):
             )
         self.append(database, key, after, batch, False, None, absent=absent)
 
-    def _check_adopted(self, name: str, key: int) -> None:
+    def _check_adopted(self, name: str, key: int, step: Callable[[], None]) -> None:
         """Fold the imported session once: one that cannot be folded is refused, and the next opening need not fold it
         all.
         """
         try:
-            restored = self._restore(name, None, None, None, hidden=True)
+            restored = self._restore(name, None, None, None, hidden=True, step=step)
+        except Unfit:
+            raise
         except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
             raise JournalError(f"the records of session {name} do not make a game ({error!r})") from None
         turns = restored.timeline.standing  # those too whose own records were lost to damage

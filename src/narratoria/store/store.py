@@ -149,11 +149,13 @@ class Store(Protocol):
         *,
         lacking: bool = False,
         accepted: Callable[[], Iterable[AssetStored]] | None = None,
+        step: Callable[[], None] = lambda: None,
     ) -> SessionMeta:
         """Store a session that was recorded elsewhere: all of it, or nothing if `records` or `accepted` fails.
 
         With `lacking`, an asset without content is referred to all the same. `accepted` is called once the records
-        are found to make a game, and returns the assets whose content it has put into the store.
+        are found to make a game, and returns the assets whose content it has put into the store. `step` is called
+        again and again while the records are folded; it gives up by raising `Unfit`.
         """
 
     def sweep(self) -> int:
