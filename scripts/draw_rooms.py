@@ -96,7 +96,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "rules by meaning": "paraphrase",
     },
     "play": {
-        "the folder of a story": "story_texts story_keys story_file story_skills stage story game_sources",
+        "the folder of a story": "story_texts story_keys story_file story_skills stage story",
+        "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
         "one turn": "last_resort offering recollection disabled_skills earlier_plans turn resume",
         "narrators for a story": "casting",
@@ -119,9 +120,9 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "cli": {
         "input and output": "output stdin_lines signals completion exporting skeletons",
         "options of several commands": "env_option source_options skills_option session_options",
-        "views": "plan_progress narration_view terminal_commands",
+        "views": "plan_progress narration_view terminal_commands check_story",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
-        "session_moves sessions playtest_command",
+        "session_moves sessions stories playtest_command",
     },
 }
 NOT_ROOMS = {"__init__", "__main__"}

@@ -13,7 +13,7 @@ import pytest
 
 from narratoria.authoring.playtest import Report, Settings, playtest
 from narratoria.errors import StoryInvalid
-from narratoria.play.story import open_story
+from narratoria.play.story_library import open_story
 
 STORY = """
 id = "cellar"

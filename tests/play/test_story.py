@@ -29,7 +29,8 @@ from narratoria.events import Asset, Done, StatePatch, ToolEvent, UiEvent, decod
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, PastTurn
 from narratoria.play.game import Game, story_registry
 from narratoria.play.offering import ending_of
-from narratoria.play.story import Story, find_stories, open_story
+from narratoria.play.story import Story
+from narratoria.play.story_library import find_stories, open_story
 from narratoria.run.plan import PlanDocument, PlannedCall, tool_name
 from narratoria.session import Session
 from narratoria.state import merge

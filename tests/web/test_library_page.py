@@ -121,3 +121,29 @@ def test_what_to_type_stands_as_code_when_the_server_does_not_answer(
     expect(page.locator("#snackbar code")).to_have_text("narratoria play")
     expect(page.locator("#snackbar")).not_to_contain_text("`")
     shoot(page, "library-offline")
+
+
+def test_a_broken_story_stays_in_the_library_with_its_first_mistake(
+    fresh_server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    folder = fresh_server.home / "stories" / "bell"
+    folder.mkdir(parents=True)
+    (folder / "story.toml").write_text(
+        'title = "The Bell"\npremise = "P"\nnarator = ["rules"]\n[opening]\nnarrative = "N"\n',
+        encoding="utf-8",
+    )
+    (folder / "narrator.toml").write_text(
+        '[[rule]]\nid = "a"\npatterns = ["go"]\nnarrative = "x"\ncalls = [{ tool = "wakl" }]\n',
+        encoding="utf-8",
+    )
+    page = open_page(fresh_server.address)
+    card = page.locator(".story-card", has_text="The Bell")
+    expect(card).to_contain_text("story.toml:3: key 'narator': unknown key; did you mean 'narrator'?")
+    expect(card).to_contain_text("and 1 more")
+    expect(card.get_by_role("button")).to_have_count(0)
+    expect(page.get_by_role("button", name="Begin The Workshop")).to_be_enabled()
+    shoot(page, "library-broken-story")
+    with fresh_server.client() as client:
+        refused = client.post("/sessions", json={"story": "bell"})
+    assert refused.status_code == 422
+    assert "story.toml:3" in refused.json()["message"]

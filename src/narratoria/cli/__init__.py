@@ -46,6 +46,7 @@ COMMANDS: Final = {
     "schema": ("narratoria.cli.schema", "schema"),
     "sessions": ("narratoria.cli.sessions", "sessions"),
     "skills": ("narratoria.cli.skills", "skills"),
+    "stories": ("narratoria.cli.stories", "stories"),
     "tools": ("narratoria.cli.tools", "tools"),
 }
 

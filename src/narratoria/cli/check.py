@@ -1,7 +1,8 @@
-"""`narratoria check`: the conformance kit for tool authors."""
+"""`narratoria check`: the conformance kit for tool authors, and the checks of stories."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,23 @@ from rich.console import Console
 from rich.text import Text
 
 from narratoria.cli import FAILED
+from narratoria.cli.check_story import StoryReport, check_story, document, is_story, show
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.conformance import Judgement, Report, check_tool
 from narratoria.conformance.ci_reports import github_annotations, junit_xml
+from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody
+from narratoria.kinds.tool_files import NO_TOOL, tool_files
+from narratoria.play.story_library import shelved
 
 _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("·", "dim")}
 
 
 @click.command()
-@click.argument("tools", metavar="TOOL…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument(
+    "targets", metavar="TOOL|FOLDER|STORY…", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option(
     "--input", "input_", help="A good input: JSON, @file, or -; by default the manifest's first example."
 )
@@ -30,39 +37,81 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 @click.option("--github", is_flag=True, help="Print GitHub annotations for what fails.")
 @env_option
 def check(
-    tools: tuple[Path, ...],
+    targets: tuple[Path, ...],
     input_: str | None,
     timeout: float | None,
     as_json: bool,
     junit: Path | None,
     github: bool,
 ) -> int:
-    """Try each TOOL with good and with hostile input, rule by rule.
+    """Check tools and stories before anybody uses them.
 
-    Each rule of the protocol is passed, failed (with the line and the fix) or not exercised. The exit code is 0 when it
-    conforms: no MUST is broken. Of a tool that is no executable only the manifest is checked.
+    A TOOL is tried with good and with hostile input: each rule of the protocol is passed, failed (with the line and the
+    fix) or not exercised. Of a tool that is no executable only the manifest is checked. A FOLDER stands for the tools
+    and the stories in it. A STORY, a folder with a story.toml or a name from the library, is read, and its mistakes are
+    told with file and line. The exit code is 0 when all conforms: no MUST is broken, and no story has an error.
     """
     if as_json and github:
         raise click.UsageError("--json and --github both print on standard output; choose one")
     custody().adopt_orphans()
     given = None if input_ is None else read_object("--input", input_)
-    reports = [check_tool(tool, input=given, timeout=timeout) for tool in tools]
-    conforms = all(report.conforms for report in reports)
+    found = [one for target in targets for one in _found(target)]
+    reports: dict[Path, Report | StoryReport] = {}
+    for one, is_a_story in found:
+        reports[one] = check_story(one) if is_a_story else check_tool(one, input=given, timeout=timeout)
+    tools = {path: report for path, report in reports.items() if isinstance(report, Report)}
+    stories = [report for report in reports.values() if isinstance(report, StoryReport)]
+    conforms = all(report.conforms for report in reports.values())
     if junit is not None:
-        junit.write_bytes(junit_xml(reports))
+        junit.write_bytes(junit_xml([*tools.values()], {one.name: one.problems for one in stories}))
     if as_json:
-        listed = [_document(report) for report in reports]
-        print_json(listed[0] if len(listed) == 1 else {"conforms": conforms, "tools": listed})
+        print_json(_whole(conforms, list(reports.values())))
     else:
-        for report in reports:
-            _show(report, console())
+        for report in reports.values():
+            _show(report, console()) if isinstance(report, Report) else show(report, console())
     if github:
-        for line in github_annotations(zip(tools, reports, strict=True)):
+        for line in github_annotations(tools.items(), [one for report in stories for one in report.problems]):
             click.echo(line)
     return 0 if conforms else FAILED
 
 
-def _document(report: Report) -> dict[str, Any]:
+def _found(target: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield what a target stands for, and whether it is a story: itself, or the tools and the stories of a folder."""
+    if is_story(target):
+        yield target, True
+    elif target.is_dir():
+        inside = [(path.parent, True) for path in sorted(target.glob("*/story.toml"))]
+        inside += [
+            (one.path, False)
+            for one in tool_files(target)
+            if not any(_is_below(one.path, root) for root, _ in inside)
+        ]
+        if not inside:
+            raise NarratoriaError(f"{target}: {NO_TOOL}")
+        yield from inside
+    elif not target.exists() and len(target.parts) == 1 and target.name in {one.id for one in shelved()}:
+        yield target, True
+    else:
+        yield target, False
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return path.is_relative_to(folder)
+
+
+def _whole(conforms: bool, reports: list[Report | StoryReport]) -> dict[str, Any]:
+    """Return one JSON document: of one tool or story its own, of several a list of each."""
+    if len(reports) == 1:
+        return _document(reports[0])
+    listed: dict[str, Any] = {"conforms": conforms}
+    tools = [_document(one) for one in reports if isinstance(one, Report)]
+    stories = [{"story": one.name, **_document(one)} for one in reports if isinstance(one, StoryReport)]
+    return listed | ({"tools": tools} if tools else {}) | ({"stories": stories} if stories else {})
+
+
+def _document(report: Report | StoryReport) -> dict[str, Any]:
+    if isinstance(report, StoryReport):
+        return {"conforms": report.conforms, "problems": [document(one) for one in report.problems]}
     return {
         "tool": report.tool,
         "conforms": report.conforms,

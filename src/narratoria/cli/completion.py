@@ -22,7 +22,7 @@ class _Story(click.types.StringParamType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the stories of the library, then leave the rest to the shell's completion of folders."""
-        from narratoria.play.story import find_stories
+        from narratoria.play.story_library import find_stories
 
         found = [story for story in find_stories() if story.id.startswith(incomplete)]
         named = [CompletionItem(story.id, help=story.title) for story in found]

@@ -20,7 +20,8 @@ from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of, story_registry
 from narratoria.play.game_sources import GameSources
-from narratoria.play.story import Story, open_story
+from narratoria.play.story import Story
+from narratoria.play.story_library import open_story
 from narratoria.play.story_skills import story_skills
 from narratoria.run.registry import ToolRegistry
 from narratoria.run.tool_folder import folder_tools

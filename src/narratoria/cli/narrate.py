@@ -27,8 +27,9 @@ from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
 from narratoria.play.casting import granted_time, make_narrator, ready
 from narratoria.play.game import story_registry
 from narratoria.play.recollection import Recollection, check_lore
-from narratoria.play.story import Story, open_story
+from narratoria.play.story import Story
 from narratoria.play.story_file import Opening
+from narratoria.play.story_library import open_story
 from narratoria.play.story_skills import story_skills
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import MAX_GENERATIONS

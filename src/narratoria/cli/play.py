@@ -27,7 +27,7 @@ from narratoria.extras import absent, needed
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
-from narratoria.play.story import open_story
+from narratoria.play.story_library import open_story
 from narratoria.play.turn import TurnResult
 from narratoria.session import Record, Session
 from narratoria.store.default_store import default_store
@@ -116,6 +116,8 @@ async def open_game(
             raise
     else:
         tale = open_story(story or DEFAULT_STORY)
+        for line in tale.warn():
+            click.echo(line, err=True)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
         # First: what cannot be played is not kept.
         game = Game(tale, session, narrators=narrators or None, sources=sources, skills=skills)

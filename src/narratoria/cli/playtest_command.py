@@ -16,7 +16,7 @@ from narratoria.cli.play import open_game
 from narratoria.cli.session_options import counted
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody, sweep
-from narratoria.play.story import open_story
+from narratoria.play.story_library import open_story
 from narratoria.store.default_store import default_store
 
 _LISTED = 12  # of each kind, for people; --json has all

@@ -31,7 +31,7 @@ def skills() -> None:
 def _library(folders: Sequence[Path], story: str | None) -> SkillLibrary:
     if story is None:
         return known_skills(folders)
-    from narratoria.play.story import open_story
+    from narratoria.play.story_library import open_story
     from narratoria.play.story_skills import story_skills
 
     return story_skills(open_story(story), folders)

@@ -65,7 +65,7 @@ class Listing:
     def add_story(self, name: str, skill_folders: Sequence[Path]) -> ToolSources:
         """Add the tools of a story, those of its skills too; return its servers and documents."""
         from narratoria.play.game import story_registry
-        from narratoria.play.story import open_story
+        from narratoria.play.story_library import open_story
         from narratoria.play.story_skills import story_skills
 
         story = open_story(name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from narratoria.conformance.verdicts import FAIL, NOT_EXERCISED
+from narratoria.errors import StoryProblem
 
 if TYPE_CHECKING:
     from narratoria.conformance import Report
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit_xml(reports: Sequence[Report]) -> bytes:
-    """Return a JUnit report: a suite for each tool, a case for each rule. A broken SHOULD is no failure."""
+def junit_xml(
+    reports: Sequence[Report], stories: Mapping[str, Sequence[StoryProblem]] | None = None
+) -> bytes:
+    """Return a JUnit report: a suite for each tool with a case for each rule, and one for each story with its problems.
+    A broken SHOULD and a warning are no failures.
+    """
     root = Element("testsuites", name="narratoria check")
     for report in reports:
         judged = report.judgements
@@ -42,12 +47,43 @@ def junit_xml(reports: Sequence[Report]) -> bytes:
                 SubElement(case, "skipped", message=_xml(one.detail))
             elif one.verdict == FAIL:
                 SubElement(case, "system-out").text = _xml(f"recommended: {one.detail}")
+    for name, problems in (stories or {}).items():
+        _add_story(root, name, problems)
     document: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return document
 
 
-def github_annotations(checked: Iterable[tuple[Path, Report]]) -> Iterator[str]:
-    """Yield a workflow command of GitHub for each rule that is broken: an error for a MUST, a warning for a SHOULD."""
+def _add_story(root: Element, name: str, problems: Sequence[StoryProblem]) -> None:
+    errors = [one for one in problems if one.severity == "error"]
+    suite = SubElement(
+        root,
+        "testsuite",
+        name=_xml(name),
+        tests=str(max(1, len(problems))),
+        failures=str(len(errors)),
+        errors="0",
+        skipped="0",
+    )
+    for one in problems:
+        case = SubElement(suite, "testcase", classname=_xml(name), name=_xml(one.place()))
+        if one.severity == "error":
+            SubElement(case, "failure", message=_xml(one.message)).text = _xml(str(one))
+        else:
+            SubElement(case, "system-out").text = _xml(f"warning: {one.message}")
+    if not problems:
+        SubElement(suite, "testcase", classname=_xml(name), name="it has no mistakes")
+
+
+def github_annotations(
+    checked: Iterable[tuple[Path, Report]], problems: Iterable[StoryProblem] = ()
+) -> Iterator[str]:
+    """Yield a workflow command of GitHub for each rule that is broken, an error for a MUST, a warning for a SHOULD, and
+    for each problem of a story.
+    """
+    for problem in problems:
+        line = f",line={problem.line}" if problem.line else ""
+        place = f"file={_property(str(problem.file))}{line},title={_property(problem.file.name)}"
+        yield f"::{problem.severity} {place}::{_message(problem.message)}"
     for path, report in checked:
         for one in report.judgements:
             if one.verdict == FAIL:

@@ -21,7 +21,8 @@ from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.roster import BY_RULES
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
-from narratoria.play.story import Story, open_story
+from narratoria.play.story import Story
+from narratoria.play.story_library import open_story
 from narratoria.state import merge
 from narratoria.tools.schema.tables import Table, read_as
 

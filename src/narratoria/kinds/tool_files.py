@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from narratoria.errors import ToolValidationError
 from narratoria.kinds.load import file_kind
@@ -16,6 +17,11 @@ from narratoria.kinds.manifest import (
     is_manifest,
     manifest_data,
     manifest_path,
+)
+
+NO_TOOL: Final = (
+    "no tool in this folder; a tool is a file with the run bit (below the folder one with a manifest), or a manifest "
+    "of a kind that runs no file"
 )
 
 

@@ -23,7 +23,8 @@ from narratoria.play.offering import ending_of
 from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.resume import open_turn
 from narratoria.play.stage import stage
-from narratoria.play.story import Story, library_story, open_story, story_folders
+from narratoria.play.story import Story
+from narratoria.play.story_library import library_story, open_story, story_folders
 from narratoria.play.story_skills import story_skills
 from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, take_turn
 from narratoria.run.plan_executor import PlanExecutor

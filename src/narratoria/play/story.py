@@ -1,9 +1,9 @@
-"""Stories: folders with `story.toml`, `narrator.toml`, `tools/` and `lore/`. Reading one, and finding all."""
+"""Stories: folders with `story.toml`, `narrator.toml`, `tools/` and `lore/`. Reading one, and checking it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,7 +26,6 @@ from narratoria.play.story_file import Cover, Opening, StoryFile
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_texts import check_guides, texts
 from narratoria.skills.skill_library import SkillLibrary, found_places
-from narratoria.store.store import data_home
 from narratoria.story_check import RuleBook, check_rules
 from narratoria.story_check.called_tools import input_problems
 from narratoria.story_check.rule_book import did_you_mean
@@ -89,6 +88,14 @@ class Story:
             raise StoryInvalid(f"{root}: no such folder; a story is a folder with a story.toml in it")
         return _Reading(root.resolve()).story()
 
+    def warn(self) -> list[str]:
+        """Return the warnings in a line or two, for whoever starts it; none for a story without."""
+        if not self.warnings:
+            return []
+        more = len(self.warnings) - 1
+        rest = f" ({more} more: narratoria check {self.root})" if more else ""
+        return [f"warning: {self.warnings[0]}{rest}"]
+
     def scripted_narrator(self, *, whole: bool = False, defers: bool = False) -> ScriptedNarrator:
         """The narrator of the story's own `narrator.toml`; `whole` and `defers` where others stand behind it."""
         if self.rules is None:
@@ -116,66 +123,6 @@ class Story:
             if tool.name == name:
                 return tool
         raise KeyError(name)
-
-
-# --- finding -------------------------------------------------------------------------------------------
-
-
-def story_folders() -> list[Path]:
-    """Return the folders that hold stories, the player's own first. In a wheel the others lie in the package, in a
-    checkout beside `src`.
-    """
-    package = Path(__file__).resolve().parents[1]
-    shipped = package / "stories"
-    return [data_home() / "stories", shipped if shipped.is_dir() else package.parents[1] / "stories"]
-
-
-def find_stories(
-    folders: Sequence[Path] | None = None,
-    *,
-    on_invalid: Callable[[Path, StoryInvalid], None] = lambda path, error: None,
-) -> list[Story]:
-    """Return every playable story, by title. An invalid one goes to `on_invalid` and hides no other.
-
-    Where two have one id, the first shelf wins: a person may keep a changed copy of a shipped story.
-    """
-    found: dict[str, Story] = {}
-    for folder in story_folders() if folders is None else folders:
-        for path in sorted(folder.glob("*/story.toml")):
-            try:
-                story = Story.load(path.parent)
-            except StoryInvalid as error:
-                on_invalid(path.parent, error)
-            else:
-                found.setdefault(story.id, story)
-    return sorted(found.values(), key=lambda story: story.title)
-
-
-def open_story(name: str | Path) -> Story:
-    """Return a story by its folder or its id; `StoryInvalid` lists the known ones."""
-    path = Path(name)
-    if (path / "story.toml").is_file():
-        return Story.load(path)
-    return library_story(str(name))
-
-
-def library_story(name: str) -> Story:
-    """Return a story of the library by its id, whatever folders the working directory has."""
-    broken: dict[str, StoryInvalid] = {}
-
-    def note(where: Path, error: StoryInvalid) -> None:
-        broken.setdefault(where.name, error)
-
-    stories = find_stories(on_invalid=note)
-    for story in stories:
-        if story.id == name:
-            return story
-    if name in broken:
-        raise broken[name]
-    known = ", ".join(story.id for story in stories) or "none"
-    raise StoryInvalid(
-        f"{name}: neither a folder with a story.toml nor the id of a story (there are: {known})"
-    )
 
 
 # --- reading the folder --------------------------------------------------------------------------------

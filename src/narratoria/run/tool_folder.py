@@ -7,7 +7,7 @@ from typing import Any
 
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.tool_files import tool_files
+from narratoria.kinds.tool_files import NO_TOOL, tool_files
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.tool import Tool
 
@@ -21,8 +21,7 @@ def folder_tools(folder: Path) -> dict[Path, Tool[Any, Any]]:
         raise NarratoriaError(
             "; ".join(
                 [
-                    f"{folder}: no tool in this folder; a tool is a file with the run bit (below the folder one with a "
-                    "manifest), or a manifest of a kind that runs no file",
+                    f"{folder}: {NO_TOOL}",
                     *(f"{one.path} {one.problem}" for one in found),
                 ]
             )

@@ -107,6 +107,8 @@ class StoryCard(Document, frozen=True, kw_only=True):
     cover: str | None = None
     """The hash of a picture under `/assets/`."""
     cover_alt: str = ""
+    problem: str = ""
+    """The first mistake of a story that cannot be played: file, line, and what to do."""
 
 
 class SessionCard(Document, frozen=True, kw_only=True):

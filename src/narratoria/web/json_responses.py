@@ -33,6 +33,8 @@ def json_response(answer: Any, status: int = 200) -> Response:
 
 async def explain(request: HttpRequest, error: Exception) -> Response:
     """Return our errors as documents; the message already says what to do."""
+    if isinstance(error, StoryInvalid) and error.problems:  # it is there, with mistakes in it
+        return json_response(Problem(error="story_invalid", message=str(error)), 422)
     for kind, (status, name) in _STATUS.items():
         if isinstance(error, kind):
             return json_response(Problem(error=name, message=str(error)), status)

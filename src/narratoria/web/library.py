@@ -12,7 +12,8 @@ from typing import Final
 from narratoria.errors import StoryInvalid
 from narratoria.play.game import folder_of, story_of
 from narratoria.play.offering import ending_of
-from narratoria.play.story import Story, find_stories
+from narratoria.play.story import Story
+from narratoria.play.story_library import BrokenStory, shelved
 from narratoria.session import Session
 from narratoria.store.store import SessionMeta, Store
 from narratoria.web.cards import excerpt
@@ -28,42 +29,51 @@ class Shelf:
     def __init__(self, store: Store, extra: Sequence[Story] = ()) -> None:
         self._store = store
         self._extra = tuple(extra)  # stories that lie in no folder of stories
-        self._read: tuple[float, list[Story]] = (-math.inf, [])
+        self._read: tuple[float, list[Story | BrokenStory]] = (-math.inf, [])
         self._covers: dict[str, str | None] = {}
         self._glimpses: dict[str, tuple[int, SessionCard]] = {}
 
     # --- stories -------------------------------------------------------------------------------------------
 
     async def cards(self) -> list[StoryCard]:
-        return [
-            StoryCard(
-                id=story.id,
-                title=story.title,
-                description=story.premise,
-                author=story.author,
-                note=story.note,
-                language=story.language,
-                cover=self._covers.get(story.id),
-                cover_alt=story.cover.alt,
-            )
-            for story in await asyncio.to_thread(self.stories)
-        ]
+        return [self._story_card(one) for one in await asyncio.to_thread(self.shelved)]
 
-    def stories(self) -> list[Story]:
-        """Return the stories, read again after a moment: a page asks several times as it opens, and an author may
-        edit them.
+    def _story_card(self, story: Story | BrokenStory) -> StoryCard:
+        if isinstance(story, BrokenStory):
+            return StoryCard(id=story.id, title=story.title, description="", problem=story.mistake)
+        return StoryCard(
+            id=story.id,
+            title=story.title,
+            description=story.premise,
+            author=story.author,
+            note=story.note,
+            language=story.language,
+            cover=self._covers.get(story.id),
+            cover_alt=story.cover.alt,
+        )
+
+    def shelved(self) -> list[Story | BrokenStory]:
+        """Return the stories, those with mistakes too; read again after a moment: a page asks several times as it
+        opens, and an author may edit them.
         """
         read, stories = self._read
         if time.monotonic() - read > SHELF_SECONDS:
-            found = {story.id: story for story in (*find_stories(), *self._extra)}
-            stories = sorted(found.values(), key=lambda story: story.title)
+            extra = {story.id for story in self._extra}
+            found = [one for one in shelved() if one.id not in extra]
+            stories = sorted([*found, *self._extra], key=lambda story: story.title)
             self._read = time.monotonic(), stories
         return stories
 
+    def stories(self) -> list[Story]:
+        """Return the stories that can be played."""
+        return [one for one in self.shelved() if isinstance(one, Story)]
+
     def story(self, story_id: str) -> Story:
-        for story in self.stories():
-            if story.id == story_id:
-                return story
+        for one in self.shelved():
+            if one.id == story_id:
+                if isinstance(one, BrokenStory):
+                    raise one.error
+                return one
         raise StoryInvalid(f"there is no story {story_id!r}; the library lists those there are")
 
     def story_of(self, meta: SessionMeta) -> Story:

@@ -18,7 +18,8 @@ import uvicorn
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import sweep
-from narratoria.play.story import Story, open_story
+from narratoria.play.story import Story
+from narratoria.play.story_library import open_story
 from narratoria.store.default_store import default_store
 from narratoria.store.store import Store, data_home
 from narratoria.web.access import LOOPBACK
@@ -63,6 +64,8 @@ async def _serve(
     skills: Sequence[Path],
 ) -> int:
     tale = await asyncio.to_thread(open_story, story) if story else None
+    for line in tale.warn() if tale else ():
+        click.echo(line, err=True)
     store = await asyncio.to_thread(default_store)
     try:
         games = Games(

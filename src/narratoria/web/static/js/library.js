@@ -6,7 +6,7 @@ import { ago, coded, h } from "./dom.js";
 import { icon } from "./icons.js";
 
 /**
- * @typedef {{id: string, title: string, description?: string, author?: string, note?: string, language?: string, cover?: string|null, coverAlt?: string}} Story
+ * @typedef {{id: string, title: string, description?: string, author?: string, note?: string, language?: string, cover?: string|null, coverAlt?: string, problem?: string}} Story
  * @typedef {{id: string, title?: string, story?: string, storyTitle?: string, updated: number, turns: number, excerpt?: string, picture?: string|null, parent?: string|null, ending?: string|null, language?: string}} Saved
  */
 
@@ -53,7 +53,17 @@ export class LibraryView {
     } else this.stories.replaceChildren(...stories.map((story) => this.#storyCard(story)));
   }
 
+  /** A story with a mistake in it stays in sight, with the mistake: whoever writes it looks for it here. */
+  #brokenCard(story) {
+    return h("article", { class: "card story-card broken" },
+      h("div", { class: "card-text" },
+        h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), h("p", { class: "quiet", text: "cannot be played" })), icon("warn")),
+        h("p", { class: "card-problem" }, h("code", { text: story.problem })),
+        h("p", { class: "card-note" }, ...coded("Mend it and load this page again. `narratoria check` tells all its mistakes."))));
+  }
+
   #storyCard(story) {
+    if (story.problem) return this.#brokenCard(story);
     const begin = async (event) => {
       const button = event.currentTarget;
       button.disabled = true;

@@ -1,0 +1,146 @@
+"""The library: the folders that hold stories, and the stories in them, those that cannot be played too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from narratoria.errors import StoryInvalid, StoryProblem
+from narratoria.narrator.rules.rule_file import read_toml
+from narratoria.play.story import Story
+from narratoria.store.store import data_home
+from narratoria.story_check.rule_book import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenStory:
+    """A story that cannot be played: what can be said of it, and its mistakes."""
+
+    root: Path
+    id: str
+    title: str
+    error: StoryInvalid
+
+    @property
+    def problem(self) -> StoryProblem:
+        """The first mistake."""
+        return (
+            self.error.problems[0] if self.error.problems else StoryProblem(self.root, None, str(self.error))
+        )
+
+    @property
+    def mistake(self) -> str:
+        """The first mistake in a line; its file is named as it lies in the story's folder."""
+        more = len([one for one in self.error.problems if one.severity == "error"]) - 1
+        rest = f" (and {more} more)" if more > 0 else ""
+        return f"{self.problem.place(self.root)}: {self.problem.message}{rest}"
+
+
+def story_folders() -> list[Path]:
+    """Return the folders that hold stories, the player's own first. In a wheel the others lie in the package, in a
+    checkout beside `src`.
+    """
+    package = Path(__file__).resolve().parents[1]
+    shipped = package / "stories"
+    return [data_home() / "stories", shipped if shipped.is_dir() else package.parents[1] / "stories"]
+
+
+def shelved(folders: Sequence[Path] | None = None) -> list[Story | BrokenStory]:
+    """Return every story, by title, those with mistakes too.
+
+    Where two have one id, the first shelf wins: a person may keep a changed copy of a shipped story. It wins with a
+    mistake in it too: whoever edits it must not be given the other unawares.
+    """
+    found: dict[str, Story | BrokenStory] = {}
+    for folder in story_folders() if folders is None else folders:
+        for path in sorted(folder.glob("*/story.toml")):
+            one = _read(path.parent)
+            there = found.setdefault(one.id, one)
+            if there is not one and isinstance(one, BrokenStory) and one.root.parent == there.root.parent:
+                found[f"{one.id} in {one.root}"] = (
+                    one  # two of one shelf: a mistake is never hidden by the other
+                )
+    return sorted(found.values(), key=lambda story: story.title)
+
+
+def find_stories(
+    folders: Sequence[Path] | None = None,
+    *,
+    on_invalid: Callable[[Path, StoryInvalid], None] = lambda path, error: None,
+) -> list[Story]:
+    """Return every playable story, by title. An invalid one goes to `on_invalid`."""
+    found = shelved(folders)
+    for one in found:
+        if isinstance(one, BrokenStory):
+            on_invalid(one.root, one.error)
+    return [one for one in found if isinstance(one, Story)]
+
+
+def open_story(name: str | Path) -> Story:
+    """Return a story by its folder or its id; `StoryInvalid` lists the known ones."""
+    path = Path(name)
+    if (path / "story.toml").is_file():
+        return Story.load(path)
+    return library_story(str(name))
+
+
+def library_story(name: str) -> Story:
+    """Return a story of the library by its id, whatever folders the working directory has."""
+    stories = shelved()
+    for one in stories:
+        if one.id == name or (isinstance(one, BrokenStory) and one.root.name == name):
+            if isinstance(one, BrokenStory):
+                raise one.error
+            return one
+    hint = did_you_mean(name, [one.id for one in stories])
+    raise StoryInvalid(f"{name}: neither a folder with a story.toml nor the id of a story; {hint}")
+
+
+# --- reading, once for each change ---------------------------------------------------------------------
+
+_Signature: TypeAlias = tuple[tuple[str, int, int, int], ...]
+_known: dict[Path, tuple[_Signature, Story | BrokenStory]] = {}
+
+
+def _read(root: Path) -> Story | BrokenStory:
+    """Return the story in a folder: as it was read before, if none of its files has changed since."""
+    root = root.resolve()
+    signature = _signature(root)
+    known = _known.get(root)
+    if known is not None and known[0] == signature:
+        return known[1]
+    try:
+        story: Story | BrokenStory = Story.load(root)
+    except StoryInvalid as error:
+        story = BrokenStory(root, *_name(root), error)
+    if not (isinstance(story, Story) and story.skills):  # those lie elsewhere, and change there
+        _known[root] = signature, story
+    return story
+
+
+def _name(root: Path) -> tuple[str, str]:
+    """Return the id and the title of a story that cannot be read whole; its folder's name, where it says neither."""
+    try:
+        data = read_toml(root / "story.toml")
+    except StoryInvalid:
+        data = {}
+    said = [data.get(key) for key in ("id", "title")]
+    named, title = (one if isinstance(one, str) and one.strip() else root.name for one in said)
+    return named, title
+
+
+def _signature(root: Path) -> _Signature:
+    """Return what tells if a folder changed: its files, their times, sizes and modes."""
+    found = []
+    for place, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in (*folders, *names):
+            try:
+                one = os.stat(os.path.join(place, name))  # noqa: PTH116, PTH118 - a page asks often
+            except OSError:
+                continue
+            found.append((os.path.join(place, name), one.st_mtime_ns, one.st_size, one.st_mode))  # noqa: PTH118
+    return tuple(sorted(found))
