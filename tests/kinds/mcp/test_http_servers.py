@@ -4,6 +4,8 @@ import asyncio
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -88,3 +90,37 @@ async def test_an_address_where_nobody_listens_is_named_without_its_secrets():
     assert "http://127.0.0.1:9/mcp" in servers.problems["far"]
     assert "pa55word" not in servers.problems["far"]
     assert "abcdef123" not in servers.problems["far"]
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_server_that_asks_for_a_login_says_what_to_do(transport):
+    class Closed(BaseHTTPRequestHandler):
+        def refuse(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Bearer resource_metadata="http://x/.well-known/x"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST = do_DELETE = refuse  # noqa: N815 - names of the library
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Closed)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/mcp"
+    try:
+        for headers, said in (({}, "mcp-remote"), ({"Authorization": "Bearer old-token"}, "get a new one")):
+            entry = {"type": transport, "url": url, "headers": headers}
+            servers = mcp_tools({"mcpServers": {"far": entry}})
+            await servers.open()
+            await servers.close()
+            assert "the MCP server 'far' asks for a login" in servers.problems["far"]
+            assert "401" in servers.problems["far"] and said in servers.problems["far"]
+            assert "old-token" not in servers.problems["far"]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

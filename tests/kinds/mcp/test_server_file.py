@@ -1,6 +1,7 @@
 """The file of servers that hosts share."""
 
 import json
+import time
 
 import pytest
 
@@ -21,6 +22,53 @@ def one(entry, **options):
 
 def problem(entry, **options):
     return servers_from_data({"mcpServers": {"x": entry}}, **options).problems["x"]
+
+
+def test_comments_and_last_commas_are_read_over(tmp_path):
+    path = tmp_path / "mcp.json"
+    path.write_text(
+        """\ufeff// of an editor
+{
+  "servers": {
+    /* two lines,
+       } */
+    "time": {"command": "uvx", "args": ["http://x//y", "/* kept */", "a\\"//b",],}, // the last
+  },
+}
+"""
+    )
+    (server,) = read_server_file(path).servers
+    assert server.args == ("http://x//y", "/* kept */", 'a"//b')
+
+
+@pytest.mark.parametrize("text", ['{"a": /* {} }', '{"a": "b', '{"a": 1,, }', '{"a": 1 // }'], ids=str)
+def test_what_is_no_json_even_without_comments_is_refused(tmp_path, text):
+    path = tmp_path / "mcp.json"
+    path.write_text(text)
+    with pytest.raises(ServersInvalid, match="not JSON"):
+        read_server_file(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["/*" * 200_000, '\\"' * 200_000, "," * 200_000 + " " * 200_000], ids=["a", "b", "c"]
+)
+def test_a_hostile_file_is_refused_at_once(tmp_path, text):
+    path = tmp_path / "mcp.json"
+    path.write_text(text)
+    begun = time.monotonic()
+    with pytest.raises(ServersInvalid):
+        read_server_file(path)
+    assert time.monotonic() - begun < 5
+
+
+def test_a_command_that_is_a_list_and_other_hosts_names_are_understood():
+    found = servers_from_data(
+        {"mcp": {"x": {"type": "local", "command": ["npx", "-y", "thing"], "environment": {"A": "1"}}}}
+    )
+    assert found.servers[0].command == "npx"
+    assert found.servers[0].args == ("-y", "thing")
+    assert found.servers[0].env == {"A": "1"}
+    assert servers_from_data({"context_servers": {"y": {"command": "z"}}}).servers[0].name == "y"
 
 
 def test_a_program_with_arguments_variables_and_a_folder(tmp_path):

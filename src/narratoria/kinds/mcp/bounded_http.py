@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 import httpx2
@@ -13,12 +13,22 @@ TIMEOUT: Final = 30.0
 READ_TIMEOUT: Final = 300.0  # between two pieces of an answer; the call's own limit is usually shorter
 
 
-def http_client(headers: Mapping[str, str]) -> httpx2.AsyncClient:
-    """Return a client that sends `headers` with each request, and gives up on an answer that is too long."""
+def http_client(
+    headers: Mapping[str, str], on_refused: Callable[[int], None] = lambda status: None
+) -> httpx2.AsyncClient:
+    """Return a client that sends `headers` with each request, and gives up on an answer that is too long. `on_refused`
+    gets the status of an answer that asks for a login.
+    """
+
+    async def look(response: httpx2.Response) -> None:
+        if response.status_code in (401, 403):
+            on_refused(response.status_code)
+        await _bound(response)
+
     return httpx2.AsyncClient(
         headers=dict(headers),
         timeout=httpx2.Timeout(TIMEOUT, read=READ_TIMEOUT),
-        event_hooks={"response": [_bound]},
+        event_hooks={"response": [look]},
     )
 
 

@@ -221,7 +221,21 @@ class Connection:
         if live.process is not None:
             ending = live.process.ending
             why = ending if live.process.fault or not why.startswith("it was") else f"{why}; it {ending}"
+        if live.refused is not None or (self.server.transport == "sse" and "401 Unauthorized" in why):
+            return ServerUnavailable(
+                f"{self._who} asks for a login ({self.server.where}): {self._login_advice(live)}"
+            )
         return ServerUnavailable(f"{self._who} did not start ({self.server.where}): {why}")
+
+    def _login_advice(self, live: Life) -> str:
+        """Return what a person can do about a server that lets nobody in without a token."""
+        header = '"headers": {"Authorization": "Bearer ${A_VARIABLE}"}'
+        if any(name.lower() == "authorization" for name in self.server.headers):
+            return f"it answered {live.refused or 401} to the token in `headers`; get a new one"
+        return (
+            f"it answered {live.refused or 401}. We do no OAuth login: get a token from its owner and add {header}, or "
+            f'let a program log in for you: "command": "npx", "args": ["-y", "mcp-remote", "<its url>"]'
+        )
 
     @contextlib.asynccontextmanager
     async def _opened(self, live: Life) -> AsyncIterator[Client]:
@@ -268,7 +282,10 @@ class Connection:
 
             from narratoria.kinds.mcp.bounded_http import MESSAGE_BYTES, http_client
 
-            async with http_client(server.headers) as http:
+            def refused(status: int) -> None:
+                live.refused = status
+
+            async with http_client(server.headers, refused) as http:
                 yield streamable_http_client(server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES)
 
     async def _attend(self, live: Life, client: Client) -> None:

@@ -37,6 +37,8 @@ class Life:
         self.failure: ServerUnavailable | None = None
         self.calls: dict[int, Notes] = {}
         self.told_noise = 0
+        self.refused: int | None = None
+        """The HTTP status with which the server asked for a login."""
 
     def wake(self) -> None:
         self.news.set()

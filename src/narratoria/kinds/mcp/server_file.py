@@ -1,7 +1,8 @@
 """The `mcpServers` JSON that MCP hosts share, read unchanged, and the keys of our own in it.
 
 A server is a program (`command`, `args`, `env`, `cwd`) or an address (`url`, `headers`). `${VAR}` and `${VAR:-default}`
-stand for variables of the environment. Keys of other hosts are ignored; ours are under `narratoria`.
+stand for variables of the environment. Comments are read over. Keys of other hosts are ignored; ours are under
+`narratoria`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from narratoria import bounds
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.kinds.foreign_names import our_names
+from narratoria.kinds.mcp.json_with_comments import decode_with_comments
 from narratoria.kinds.redaction import Redaction, is_secret_name, secrets_in, secrets_of_url, shown_url
-from narratoria.strict_json import decode
 from narratoria.tools import schema
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 
@@ -117,9 +118,7 @@ def read_server_file(
     """
     path = Path(path)
     try:
-        content = bounds.read_file(path)
-        bounds.check(content)
-        data = decode(content)
+        data = decode_with_comments(bounds.read_file(path))
     except OSError as error:
         raise ServersInvalid(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError, NarratoriaError) as error:
@@ -176,7 +175,12 @@ def servers_from_data(
 
 def _entries(data: Any, where: str) -> Mapping[str, Any]:
     if isinstance(data, Mapping):
-        for key in ("mcpServers", "servers", "mcp"):  # the second and third are other hosts' own
+        for key in (
+            "mcpServers",
+            "servers",
+            "mcp",
+            "context_servers",
+        ):  # all but the first are other hosts' own
             if isinstance(inner := data.get(key), Mapping) and "command" not in inner:
                 data = inner.get("servers", inner) if key == "mcp" else inner
                 break
@@ -204,10 +208,12 @@ class _Entry:
         address = next((key for key in _ADDRESS_KEYS if isinstance(self.entry.get(key), str)), None)
         transport = self._transport(address)
         if transport == "stdio":
+            self._split_command()
             reached: dict[str, Any] = {
                 "command": self._text("command"),
                 "args": self._args(),
-                "env": self._pairs("env", secret=is_secret_name),
+                "env": self._pairs("env", secret=is_secret_name)
+                | self._pairs("environment", secret=is_secret_name),  # another host's own
                 "cwd": self._cwd(cwd),
             }
         else:
@@ -224,6 +230,12 @@ class _Entry:
             settings=self._settings(),
             redaction=Redaction(self.secrets),
         )
+
+    def _split_command(self) -> None:
+        """Take apart a command that is a list of a program and its arguments, as one host writes it."""
+        command = self.entry.get("command")
+        if isinstance(command, list) and command:
+            self.entry = {**self.entry, "command": command[0], "args": command[1:]}
 
     def wrong(self, key: str, problem: str) -> ServersInvalid:
         return ServersInvalid(f"{self.where}: key {key!r}: {problem}")
