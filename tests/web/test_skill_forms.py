@@ -17,6 +17,7 @@ SCHEMA = {
         "days": {"type": "integer", "title": "Days", "minimum": 1},
         "loud": {"type": "boolean", "title": "Loud", "default": False},
         "unit": {"enum": ["metric", "imperial"], "title": "Unit"},
+        "places": {"type": "array", "title": "Places", "items": {"type": "string"}, "default": ["sea"]},
         "key": {"type": "string", "title": "Key of the service", "format": "password"},
     },
     "additionalProperties": False,
@@ -48,6 +49,7 @@ def test_a_skill_is_set_over_http_and_what_does_not_fit_is_refused(weathered: An
             ("number", "not set"),
             ("switch", "default"),
             ("choice", "not set"),
+            ("json", "default"),
             ("secret", "not set"),
         ]
         changed = client.put(
@@ -93,3 +95,29 @@ def test_the_form_of_a_skill_is_on_the_page(
     expect(dialog.get_by_label("City")).to_have_value("Bergen")
     expect(dialog.get_by_role("switch", name="Loud")).to_be_checked()
     expect(dialog.get_by_label("Unit")).to_have_value("imperial")
+
+
+@pytest.mark.browser
+def test_the_form_can_be_read_on_a_phone_and_a_list_is_written_as_json(
+    weathered: Any, open_page: Callable[..., Page], shoot: Any
+) -> None:
+    page = open_page(weathered.at(f"/play/{weathered.new_session()}"))
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("button", name="Settings").click()
+    dialog = page.get_by_role("dialog", name="Settings")
+    dialog.get_by_text("Advanced: skills").click()
+    dialog.get_by_text("Settings of weather").click()
+    told = dialog.get_by_text("Where you are.").bounding_box()
+    field = dialog.get_by_label("City").bounding_box()
+    assert told is not None and field is not None
+    assert told["width"] > 200 and field["width"] > 200, "neither is squeezed by the other"
+    places = dialog.get_by_label("Places")
+    expect(places).to_have_value('["sea"]')
+    places.fill('["sea", "fjord"]')
+    places.press("Tab")
+    expect(dialog.get_by_role("status")).to_have_text("Saved.")
+    places.fill("[sea")
+    places.press("Tab")
+    expect(dialog.get_by_role("alert")).to_contain_text("places")
+    expect(places).to_have_value('["sea","fjord"]')
+    shoot(page, "settings-skill-phone")

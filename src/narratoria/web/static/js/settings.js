@@ -180,12 +180,14 @@ const asText = (value) => (value === undefined || value === null ? "" : typeof v
 function skillField(skill, { key, title, description = "", kind = "text", value, source, options = [] }, save) {
   const id = `skill-${skill}-${key}`;
   const kept = kind === "secret" ? "Never written down: say where it is kept, env:VARIABLE or keyring:ENTRY." : "";
-  const note = [description, kept, source === "the story" ? "Set by the story." : ""].filter(Boolean).join(" ");
+  const written = kind === "json" ? "Written as JSON." : "";
+  const note = [description, kept, written, source === "the story" ? "Set by the story." : ""].filter(Boolean).join(" ");
   const about = { id, "aria-describedby": note ? `${id}-note` : null };
   let input;
   let now = value;
   if (kind === "switch") input = h("input", { ...about, type: "checkbox", role: "switch", class: "switch", checked: value === true });
   else if (kind === "choice") input = h("select", { ...about, class: "field" }, ...["", ...options.map(asText)].map((text) => h("option", { value: text, text: text || "as it comes", selected: text === asText(value) })));
+  else if (kind === "json") input = h("textarea", { ...about, class: "field", rows: "3", autocomplete: "off", spellcheck: "false", placeholder: "[] or {}" }, asText(value));
   else input = h("input", { ...about, class: "field", type: kind === "number" ? "number" : "text", step: kind === "number" ? "any" : null, value: asText(value), autocomplete: "off", spellcheck: "false", placeholder: kind === "secret" ? "env:VARIABLE" : null });
   const show = () => { if (kind === "switch") input.checked = now === true; else input.value = asText(now); };
   input.addEventListener("change", () => {
