@@ -1,4 +1,4 @@
-"""`narratoria new tool`: a working skeleton in a language of your choice."""
+"""`narratoria new`: a working tool in a language of your choice, or a story to begin with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from narratoria.cli.output import print_json
-from narratoria.cli.skeletons import LANGUAGES, NameRefused, next_steps, write_tool
+from narratoria.cli.skeletons import LANGUAGES, NameRefused, next_steps, story_steps, write_story, write_tool
 
 
 @click.group()
@@ -32,12 +32,35 @@ def tool(name: str, lang: str, directory: Path, as_json: bool) -> int:
         files = write_tool(name, lang, directory)
     except NameRefused as error:
         raise click.BadParameter(str(error), param_hint="NAME") from None
+    return _tell(files, next_steps(name, lang, directory), as_json)
+
+
+@new.command("story")
+@click.argument("name")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    show_default=True,
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the files written as JSON.")
+def story(name: str, directory: Path, as_json: bool) -> int:
+    """Write a story NAME that can be played at once: three rooms, a tool of its own, and a test."""
+    try:
+        files = write_story(name, directory)
+    except NameRefused as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from None
+    return _tell(files, story_steps(name, directory), as_json)
+
+
+def _tell(files: list[Path], steps: list[str], as_json: bool) -> int:
     if as_json:
-        print_json({"files": [str(path) for path in files], "next": next_steps(name, lang, directory)})
+        print_json({"files": [str(path) for path in files], "next": steps})
         return 0
     for path in files:
         click.echo(f"wrote {path}")
     click.echo("\nNext:")
-    for step in next_steps(name, lang, directory):
+    for step in steps:
         click.echo(f"  {step}")
     return 0

@@ -1,8 +1,8 @@
-"""`narratoria new tool`: a working tool in the language of your choice, with a manifest and a test.
+"""`narratoria new`: a working tool in the language of your choice, with a manifest and a test, or a small story.
 
-The sources lie in `templates/<language>/` as package data. In their names and text `@NAME@` stands for the
-tool's name and `@MODULE@` for the same as an identifier; the last suffix, `.in`, keeps linters, compilers and
-test runners from taking a template for the real thing.
+The sources lie in `templates/<language>/` and `templates/story/` as package data. In their names and text `@NAME@`
+stands for the name, `@MODULE@` for the same as an identifier, `@TITLE@` for the same as a title; the last suffix,
+`.in`, keeps linters, compilers and test runners from taking a template for the real thing.
 """
 
 from __future__ import annotations
@@ -51,14 +51,45 @@ LANGUAGES: Final[Mapping[str, Language]] = {
 KITS: Final[Mapping[str, Mapping[str, str]]] = {"python": {"narratoria_sdk.py": "sdk.py"}}
 
 
+STORY_FILES: Final = (
+    "story.toml.in",
+    "narrator.toml.in",
+    "tools/ring.in",
+    "tools/ring.tool.json.in",
+    "test_story.py.in",
+)
+
+
 def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
     """Writes the tool into the new folder `directory/name` and returns the files, the tool's source first.
 
     Nothing is written when anything is in the way.
     """
     _check(name, lang)
-    folder = directory / name
-    contents = {folder / file: text for file, text in _files(name, lang)}
+    return _write(directory / name, dict(_files(name, lang)))
+
+
+def write_story(name: str, directory: Path) -> list[Path]:
+    """Writes a story into the new folder `directory/name` and returns its files, with a tool and a test."""
+    if not _NAME.fullmatch(name) or name.startswith("_"):
+        raise NameRefused(
+            f"{name[:80]!r} cannot name a story; use 1 to 64 of the characters a-z 0-9 _ - and begin with a letter or a"
+            " digit, for example 'old-mill'"
+        )
+    templates = files("narratoria.cli").joinpath("templates").joinpath("story")
+    contents = {
+        file.removesuffix(".in"): _fill(
+            templates.joinpath(*file.split("/")).read_text(encoding="utf-8"), name
+        )
+        for file in STORY_FILES
+    }
+    kit = files("narratoria").joinpath("sdk.py").read_text(encoding="utf-8")
+    return _write(directory / name, {**contents, "tools/narratoria_sdk.py": kit})
+
+
+def _write(folder: Path, named: Mapping[str, str]) -> list[Path]:
+    """Write files into a folder, or nothing if anything is in the way."""
+    contents = {folder / file: text for file, text in named.items()}
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise SkeletonRefused(f"{folder} is in the way: it is not a folder; choose another name or move it")
     taken = [path for path in contents if path.exists() or path.is_symlink()]
@@ -68,8 +99,8 @@ def write_tool(name: str, lang: str, directory: Path) -> list[Path]:
             f"nothing was written, since this exists: {listed}; choose another name or move it"
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for path, text in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
             if text.startswith("#!"):
@@ -98,6 +129,16 @@ def next_steps(name: str, lang: str, directory: Path) -> list[str]:
     steps.append(f"narratoria check ./{name}")
     steps.append(f'narratoria call ./{name} --input \'{{"name": "Ada"}}\'')
     return steps
+
+
+def story_steps(name: str, directory: Path) -> list[str]:
+    """Return the commands to run next for a new story, ready to paste."""
+    folder = _quoted(str(directory / name))
+    return [
+        f"narratoria play {folder}",
+        f"narratoria check {folder}",
+        f"python3 {_quoted(str(directory / name / 'test_story.py'))}",
+    ]
 
 
 def _check(name: str, lang: str) -> None:
@@ -129,7 +170,8 @@ def _main_source_first(source: Traversable) -> tuple[bool, str]:
 
 
 def _fill(text: str, name: str) -> str:
-    return text.replace("@NAME@", name).replace("@MODULE@", name.replace("-", "_"))
+    title = " ".join(word.capitalize() for word in re.split(r"[-_]+", name) if word)
+    return text.replace("@NAME@", name).replace("@MODULE@", name.replace("-", "_")).replace("@TITLE@", title)
 
 
 def _quoted(path: str) -> str:
