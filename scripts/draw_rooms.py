@@ -60,7 +60,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "preconditions and effects": "contract",
     },
     "session": {
-        "records and operations": "record draft_operations asset_records dispatcher media private_files slices",
+        "records and operations": "record attempt_note draft_operations asset_records dispatcher media private_files "
+        "slices",
         "parts of a session": "memory memory_draft assets resources",
         "drafts": "draft",
         "the session": "session",

@@ -121,16 +121,28 @@ class AssetDenied(RuntimeEvent, tag="asset_denied", frozen=True, kw_only=True):
 
 
 class CallRetrying(RuntimeEvent, tag="call_retrying", frozen=True, kw_only=True):
-    """An attempt failed and its changes were discarded; another follows after `delay` seconds."""
+    """An attempt failed and its changes were discarded; another follows after `delay` seconds.
+
+    `duration` is that of the attempt, in seconds. `exit_code`, `signal` and `stderr` are of its process, if it was one.
+    """
 
     call: str
     attempt: int
     delay: float
     error_code: str
     error: str
+    duration: float = 0.0  # 0 in records older than the field
+    exit_code: int | None = None
+    signal: int | None = None
+    stderr: str | None = None
 
 
 class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True):
+    """A call has ended. `duration` is of all its attempts and the waits between them, `last_duration` of the last
+    attempt if there were several. The fields from `exit_code` on are of its process, if it was one; `sent` is the input
+    the process got, where the manifest's defaults were added to that of `call_started`.
+    """
+
     call: str
     tool: str
     ok: bool
@@ -149,6 +161,11 @@ class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True)
     suggestions: list[str] = msgspec.field(default_factory=list)
     stderr: str | None = None
     part: bool = False  # of another call; its tool counts as completed once a `committed` names it
+    last_duration: float = 0.0
+    exit_code: int | None = None
+    signal: int | None = None
+    operation: str | None = None
+    sent: JsonObject | None = None
 
     @property
     def verdict(self) -> str | None:

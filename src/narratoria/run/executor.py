@@ -27,11 +27,12 @@ from narratoria.errors import (
     BudgetExceededError,
     DeadlineExceededError,
 )
-from narratoria.events import CallRetrying, CallStarted, JsonObject, ToolEvent
+from narratoria.events import CallStarted, JsonObject, ToolEvent
 from narratoria.run import handlers, outcomes, records
 from narratoria.run.around import Around, checked_around, execute_around
 from narratoria.run.dropping import drop
 from narratoria.session import Draft, Session, ToolInvoked
+from narratoria.session.attempt_note import AttemptNote
 from narratoria.telemetry import SDK
 from narratoria.tools import contract
 from narratoria.tools.retry import RetryPolicy, pause
@@ -175,7 +176,7 @@ class ToolExecutor:
             ran = self._attempt(tool, args, params, session, call_id, call, attempt)
             result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]  # else it is awaitable
             while not result.success:
-                if not await self._may_retry(tool, result, root, call_id, call, attempt):
+                if not await self._may_retry(tool, result, root, call_id, call, attempt, started):
                     outcomes.keep_assets(result, call_id)
                     break
                 attempt += 1
@@ -386,7 +387,14 @@ class ToolExecutor:
         return result
 
     async def _may_retry(
-        self, tool: AnyTool, result: AnyResult, root: Session, call_id: str, call: Call | None, attempt: int
+        self,
+        tool: AnyTool,
+        result: AnyResult,
+        root: Session,
+        call_id: str,
+        call: Call | None,
+        attempt: int,
+        started: float,
     ) -> bool:
         """Tell if the failed call is tried again; if so, record that and wait as long as its policy says."""
         policy = tool.retry if call is None or call.policy is None else call.policy
@@ -396,14 +404,12 @@ class ToolExecutor:
             return False
         delay = policy.backoff.delay(retries + 1)
         if root.recording:
-            root.record(
-                CallRetrying(
-                    call=call_id, attempt=attempt, delay=delay, error_code=error.code, error=error.message
-                )
-            )
+            root.record(records.call_retrying(root, call_id, attempt, delay, error, started))
         if SDK in modules:
             telemetry.retried(tool.name, attempt, delay, error.code)
         await pause(delay)
+        if root.recording:
+            root.attempt_notes[call_id] = AttemptNote(began=perf_counter())
         return True
 
     async def compensate(
@@ -477,6 +483,8 @@ class ToolExecutor:
             root.record(records.call_finished(session, tool, final, call.tool_id if call else None))
         if root.dispatcher.heard:
             root.dispatcher.publish(ToolInvoked(name, call_id, root.id, params, final, duration, attempts))
+        if root.attempt_notes:
+            root.attempt_notes.pop(call_id, None)
         if root.beats:
             root.beats.pop(call_id, None)
         return final

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from narratoria.errors import TIMEOUT, ToolValidationError
-from narratoria.events import CallFinished, Done, EffectApplied, JsonObject, Notice, StatePatch, ToolEvent
+from narratoria.events import (
+    CallFinished,
+    CallRetrying,
+    Done,
+    EffectApplied,
+    JsonObject,
+    Notice,
+    StatePatch,
+    ToolEvent,
+)
 from narratoria.run.plan import CallResult, CallState, ExecutionResult
+from narratoria.session.attempt_note import MOST_STDERR, AttemptNote
 from narratoria.state import merge_into
 from narratoria.tools import contract
 from narratoria.tools.schema import dump
-from narratoria.tools.tool import Tool, ToolContext, ToolResult
+from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolResult
 
 if TYPE_CHECKING:
     from narratoria.run.executor import Call
@@ -169,6 +179,28 @@ def effect_applied(tool: Tool[Any, Any], context: ToolContext, one: contract.App
     )
 
 
+_NOTHING: Final = AttemptNote()
+
+
+def call_retrying(
+    root: Session, call_id: str, attempt: int, delay: float, error: ToolError, started: float
+) -> CallRetrying:
+    """Return the record of an attempt that another follows. `started` is when the first of them began."""
+    note = root.attempt_notes.pop(call_id, _NOTHING)
+    began = started if note.began is None else note.began
+    return CallRetrying(
+        call=call_id,
+        attempt=attempt,
+        delay=delay,
+        error_code=error.code,
+        error=error.message,
+        duration=round(time.perf_counter() - began, 6),
+        exit_code=note.exit_code,
+        signal=note.signal,
+        stderr=note.stderr[-MOST_STDERR:] or None,
+    )
+
+
 def call_finished(
     session: Session | Draft, tool: Tool[Any, Any] | None, result: ToolResult[Any], tool_id: str | None
 ) -> CallFinished:
@@ -180,6 +212,8 @@ def call_finished(
         value = writable(result.value)
         if type(value) is NotJson:
             session.root.notice(Notice(level="warn", message=f"{meta.tool_name}: {value.explanation}"))
+    notes = session.root.attempt_notes
+    note = notes.get(meta.call_id, _NOTHING) if notes else _NOTHING
     return CallFinished(
         call=meta.call_id,
         tool=meta.tool_name,
@@ -195,8 +229,13 @@ def call_finished(
         error_source=error.source if error else "runtime",
         recoverable=error.recoverable if error else True,
         suggestions=list(error.suggestions) if error else [],
-        stderr=(error.details or {}).get("stderr") if error else None,
+        stderr=(error.details or {}).get("stderr") if error else note.stderr[-MOST_STDERR:] or None,
         part=session.depth > 0,
+        last_duration=0.0 if note.began is None else round(time.perf_counter() - note.began, 6),
+        exit_code=note.exit_code,
+        signal=note.signal,
+        operation=note.operation,
+        sent=note.sent,
     )
 
 

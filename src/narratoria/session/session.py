@@ -29,6 +29,7 @@ from narratoria.events import (
 )
 from narratoria.session.asset_records import AssetRecords
 from narratoria.session.assets import AssetStore
+from narratoria.session.attempt_note import AttemptNote
 from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.draft import Draft
 from narratoria.session.draft_operations import (
@@ -104,6 +105,7 @@ class Session:
         self.seq = 0
         self.calls = 0
         self.beats: dict[str, float] = {}
+        self.attempt_notes: dict[str, AttemptNote] = {}  # by call, of the attempt that runs
         self._held = frozenset(check_text(one, "a permission") for one in permissions)  # granted here
         self._claimed: frozenset[str] = frozenset()  # by an imported file
         self._trusted: frozenset[str] = frozenset()  # what of the claims counts

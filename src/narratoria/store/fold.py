@@ -48,7 +48,10 @@ class _View(msgspec.Struct, kw_only=True, rename="camel"):
 
 
 class AttemptView(_View):
-    """One attempt at a call, with the error of a failed one."""
+    """One attempt at a call, with the error of a failed one, and the ending of its process if it was one.
+
+    `duration` and `started` are in seconds; `delay` is the wait before the next attempt, if one follows.
+    """
 
     attempt: int
     ok: bool | None = None
@@ -57,6 +60,12 @@ class AttemptView(_View):
     ui: list[UiEvent] = msgspec.field(default_factory=list)
     error: str | None = None
     error_code: str | None = None
+    started: float = 0.0
+    duration: float | None = None
+    delay: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    stderr: str | None = None
 
 
 class CallView(_View):
@@ -245,7 +254,7 @@ class Fold:
         if event.attempt == 1:  # also a call that a crash cut short, begun again
             call.attempts = []
         call.input, call.state = event.input, "running"
-        call.attempts.append(AttemptView(attempt=event.attempt))
+        call.attempts.append(AttemptView(attempt=event.attempt, started=record.ts))
 
     def _attempt(self, call: str) -> AttemptView | None:
         found = self._calls.get(call)
@@ -273,6 +282,9 @@ class Fold:
         attempt = self._attempt(event.call)
         if attempt is not None:
             attempt.ok, attempt.error, attempt.error_code = False, event.error, event.error_code
+            attempt.duration = event.duration or max(0.0, record.ts - attempt.started)
+            attempt.delay = event.delay
+            _end_process(attempt, event)
 
     def _committed(self, record: Record, event: Committed) -> None:
         for change in event.changes:
@@ -295,9 +307,16 @@ class Fold:
         if call.attempts:
             last = call.attempts[-1]
             last.ok, last.error, last.error_code = event.ok, event.error, event.error_code
+            alone = event.duration if len(call.attempts) == 1 else 0.0
+            last.duration = event.last_duration or alone or max(0.0, record.ts - last.started)
+            _end_process(last, event)
             if event.ok:
                 for patch in last.patches:
                     call.output = merge(call.output, patch)
+
+
+def _end_process(attempt: AttemptView, event: CallRetrying | CallFinished) -> None:
+    attempt.exit_code, attempt.signal, attempt.stderr = event.exit_code, event.signal, event.stderr
 
 
 _STEPS: Final[dict[type, Callable[[Fold, Record, Any], None]]] = {

@@ -30,6 +30,7 @@ from narratoria.kinds.process.launch import LaunchRefused, ToolMissing, command_
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
 from narratoria.kinds.process.surroundings import Surround, Surroundings
 from narratoria.session import Session
+from narratoria.session.attempt_note import AttemptNote
 from narratoria.tools.contract import Compensation, Effect
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 
@@ -67,6 +68,7 @@ def process_tool(
         named([*manifest.env, *env]),
         None if cwd is None else Path(cwd).absolute(),
         surround,
+        b'"default"' in msgspec.json.encode(manifest.parameters),
     )
     return tool_from_manifest(
         manifest,
@@ -115,6 +117,7 @@ class _Process:
     asked: Named
     cwd: Path | None
     surround: Surround | None = None
+    adds_defaults: bool = False
     _told: WeakSet[Session] = field(default_factory=WeakSet, init=False)
 
     async def run(self, params: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
@@ -144,7 +147,18 @@ class _Process:
                 )
             except LaunchRefused as refusal:  # only the system's own attempt showed that it cannot be run
                 raise CallFailure(refusal.code, f"{self.manifest.name}: {refusal}") from refusal
-        return self.judge(conversation.settled(outcome), conversation, context)
+        settled = conversation.settled(outcome)
+        if context.session.root.recording:
+            self._note(settled, params, context)
+        return self.judge(settled, conversation, context)
+
+    def _note(self, outcome: ProcessOutcome, params: JsonObject, context: ToolContext) -> None:
+        """Note the ending of the process for the journal, and the input if defaults were added to what was given."""
+        note = context.session.root.attempt_notes.setdefault(context.call_id, AttemptNote())
+        note.exit_code, note.signal, note.stderr = outcome.exit_code, outcome.signal, outcome.stderr
+        note.operation = self.manifest.operation
+        if self.adds_defaults:
+            note.sent = params
 
     async def _launched(
         self, env: dict[bytes, bytes], request: bytes, conversation: Conversation, timeout: float | None
