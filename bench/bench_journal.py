@@ -24,11 +24,13 @@ from narratoria.kinds.process.process_tool import process_tool
 from narratoria.play.history import undo
 from narratoria.session import Record, Session
 from narratoria.state import merge
+from narratoria.store import mending
 from narratoria.store.journal import Journal
 from narratoria.store.sqlite import SqliteStore
 
 CALLS, EVENTS = 12, 5_000  # of a session, and of each call
 SHORT, LONG = 100, 10_000
+PLAYED = 500
 
 TOOL = "#!/bin/sh\nexec cat {path}\n"  # costs next to nothing itself
 
@@ -271,7 +273,38 @@ async def time_undo(store: SqliteStore) -> dict[int, float]:
     return {turns: statistics.median(found) for turns, found in samples.items()}
 
 
+# --- reading back -----------------------------------------------------------------------------------------------
+
+
+def bench_reading_back() -> list[Row]:
+    """Every record is decoded again before it is written (`store/mending.py`), so that it can be read later."""
+
+    def played() -> None:
+        with tempfile.TemporaryDirectory() as name:
+            store = SqliteStore(Path(name) / "sessions.db")
+            asyncio.run(lengthen(store, "turns", PLAYED))
+            store.close()
+
+    def unchecked() -> None:
+        check, mending.check_records = mending.check_records, lambda lines: None
+        try:
+            played()
+        finally:
+            mending.check_records = check
+
+    costs = interleaved({"with": played, "without": unchecked}, rounds=7)
+    per_turn = {name: cost.cpu / PLAYED * 1e6 for name, cost in costs.items()}
+    return [
+        Row(
+            "a turn that reads back what it writes against one that does not",
+            per_turn["with"] / per_turn["without"],
+            1.1,
+            note=f"{per_turn['with']:.0f} µs of CPU per turn with, {per_turn['without']:.0f} µs without",
+        )
+    ]
+
+
 if __name__ == "__main__":
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     spare_the_collector()  # as every command does
-    report("journal", [*bench_ingest(), *bench_long()])
+    report("journal", [*bench_ingest(), *bench_long(), *bench_reading_back()])
