@@ -572,6 +572,25 @@ async def test_a_retry_of_the_whole_never_runs_a_part_with_a_failed_effect_again
     assert "2 of 2 tools failed" in result.message and "disk full" in result.message
 
 
+async def test_a_parallel_that_is_cancelled_as_a_part_fails_is_cancelled():
+    begun, release = asyncio.Event(), asyncio.Event()
+
+    @tool(description="Fails when told to.")
+    async def breaks(params: Number, *, context: ToolContext) -> ToolResult[Number]:
+        begun.set()
+        await release.wait()
+        return ToolResult.error("broken")
+
+    session = Session()
+    whole = asyncio.create_task(run(parallel([breaks, adder("a")], stop_on_error=True), session=session))
+    await begun.wait()
+    release.set()
+    whole.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await whole
+    assert session.snapshot() == {}
+
+
 @pytest.mark.parametrize("recovers", [True, False])
 @pytest.mark.parametrize("taken", ["first", "second", "fallback", "none"])
 async def test_a_retry_of_a_conditional_never_runs_a_part_with_a_failed_effect_again(taken, recovers):

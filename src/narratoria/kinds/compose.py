@@ -172,11 +172,18 @@ async def _side_by_side(
     stopped_by: list[int] = []  # one at most
     raised: list[Exception] = []
     limit = asyncio.timeout(context.time_limit)
+    tasks: list[asyncio.Task[None]] = []
+
+    def stop_the_others() -> None:
+        # Not by an error: a group that has one raises it, and a cancellation from outside would be lost.
+        for one in tasks:
+            if one is not asyncio.current_task():
+                one.cancel()
 
     async def run_one(index: int) -> None:
         async with places:
             if stopped_by or raised or limit.expired():
-                return  # the group cancels its tasks when the loop comes to it; until then nothing may start
+                return
             try:
                 result = await context.call(tools[index], share(tools[index]))
             except asyncio.CancelledError:
@@ -188,18 +195,21 @@ async def _side_by_side(
                 raise
             except (PromptEvaluationError, VisibilityExpansionRequired) as error:
                 raised.append(error)  # 002, failure table: it is raised as itself, not in a group
-                raise _Stop from None
+                if len(raised) == 1 and not stopped_by:
+                    stop_the_others()
+                return
             results[index] = result
             if stop_on_error and not result.success and not stopped_by:
                 stopped_by.append(index)
-                raise _Stop
+                if not raised:
+                    stop_the_others()
 
     try:
         async with limit, asyncio.TaskGroup() as group:
             for index in range(len(tools)):
-                group.create_task(run_one(index))
-    except* (_Stop, TimeoutError):
-        pass  # the group has cancelled the others; why is in `stopped_by`, `raised` or `limit`
+                tasks.append(group.create_task(run_one(index)))
+    except TimeoutError:
+        pass  # the group has cancelled the others; `limit` has expired
     if raised:
         raise raised[0]
     late = limit.expired() and not stopped_by
@@ -322,10 +332,6 @@ async def _in_order(
         if not result.success:
             return result
     return result
-
-
-class _Stop(Exception):
-    """Ends a task group early."""
 
 
 def _composed(
