@@ -121,3 +121,33 @@ def test_the_first_story_can_be_played_as_the_page_says(tmp_path: Path) -> None:
     assert "Dong!" in told[1] and "Dong! Dong!" in told[2]
     assert "rung 2 times" in told[3]
     assert "enough" in told[5] and turns[-1]["state"]["bell"] == {"rung": 3}
+
+
+def test_the_tool_in_a_language_without_a_kit_conforms_is_published_and_is_called(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "first-tool.md").read_text(encoding="utf-8")
+    part = page.partition("## In a language without a kit")[2]
+    (program,) = re.findall(r"^```perl\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
+    (manifest,) = re.findall(r"^```json\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)
+    (tmp_path / "tide-teller").write_text(program, encoding="utf-8")
+    (tmp_path / "tide-teller").chmod(0o755)
+    (tmp_path / "tide-teller.tool.json").write_text(manifest, encoding="utf-8")
+    servers = {
+        "moon": {"command": sys.executable, "args": ["-m", "narratoria", "mcp", "--tools", str(tmp_path)]}
+    }
+    (tmp_path / "host.json").write_text(json.dumps({"mcpServers": servers}))
+    environment = os.environ | {"NARRATORIA_HOME": str(tmp_path / "home"), "LC_ALL": "C"}
+
+    def narratoria(*arguments: str) -> str:
+        command = [sys.executable, "-m", "narratoria", *arguments]
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended.stdout
+
+    assert "0 failed" in narratoria("check", "./tide-teller")
+    asked = ("--input", '{"harbour": "Ærøskøbing"}', "--json")
+    called = json.loads(narratoria("call", "./tide-teller", *asked))
+    assert called["output"] == {"tides": {"Ærøskøbing": {"height": 2}}}
+    through = json.loads(narratoria("call", "moon.tide-teller", "--mcp", "host.json", *asked))
+    assert through["output"] == called["output"]

@@ -303,3 +303,11 @@ def test_the_python_test_needs_nothing_but_python(narratoria: Any) -> None:
     )
     assert ended.returncode == 0, ended.stderr.decode()
     assert b"Ran 3 tests" in ended.stderr
+
+
+def test_a_language_without_a_skeleton_is_told_that_a_tool_needs_none(narratoria):
+    ended = narratoria("new", "tool", "tide-teller", "--lang", "perl")
+    assert ended.code == 2
+    said = " ".join(ended.err.split())
+    assert "no skeleton in 'perl'" in said
+    assert "narratoria check" in said and "docs/first-tool.md" in said

@@ -10,6 +10,21 @@ from narratoria.cli.output import print_json
 from narratoria.cli.skeletons import LANGUAGES, NameRefused, next_steps, story_steps, write_story, write_tool
 
 
+class _Language(click.Choice[str]):
+    """A language with a skeleton. For any other, the message says that a tool needs none."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            self.fail(
+                f"there is no skeleton in {value!r}, only in {', '.join(map(str, self.choices))}. A tool needs none: "
+                f"any program that reads one JSON object and prints events is one. `narratoria schema tool-protocol` "
+                f"has the events, `narratoria check` tries the tool, and docs/first-tool.md has a whole one in Perl",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 @click.group()
 def new() -> None:
     """Start something new."""
@@ -17,7 +32,7 @@ def new() -> None:
 
 @new.command("tool")
 @click.argument("name")
-@click.option("--lang", type=click.Choice(sorted(LANGUAGES)), default="python", show_default=True)
+@click.option("--lang", type=_Language(sorted(LANGUAGES)), default="python", show_default=True)
 @click.option(
     "--dir",
     "directory",
