@@ -89,14 +89,33 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(_HOME[name]), name)
         globals()[name] = value
         return value
+    advice = _elsewhere(name)
+    raise AttributeError(advice or f"module 'narratoria' has no attribute {name!r}")
+
+
+def _elsewhere(name: str) -> str | None:
     from narratoria.spelling import ELSEWHERE
 
-    if name in ELSEWHERE:
-        advice = f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}"
-        # `from narratoria import …` would replace the text of an AttributeError by its own
-        imported = sys._getframe(1).f_code.co_name == "_handle_fromlist"
-        raise ImportError(advice) if imported else AttributeError(advice)
-    raise AttributeError(f"module 'narratoria' has no attribute {name!r}")
+    if name not in ELSEWHERE:
+        return None
+    return f"narratoria has no {name}; what the specifications call so is {ELSEWHERE[name]}"
+
+
+class _NamesElsewhere:
+    """Gives the advice of `__getattr__` for `from narratoria import …` too.
+
+    For a name that a package does not have, Python looks for a module of that name: this finder, the last to be
+    asked, raises the advice.
+    """
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> None:
+        package, _, name = fullname.partition(".")
+        if package == __name__ and (advice := _elsewhere(name)) is not None:
+            raise ImportError(advice, name=fullname)
+
+
+sys.meta_path.append(_NamesElsewhere)
 
 
 def __dir__() -> list[str]:
