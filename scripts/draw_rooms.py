@@ -97,10 +97,11 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "rules by meaning": "paraphrase",
     },
     "play": {
+        "words of no language": "last_resort",
         "the folder of a story": "story_texts story_keys story_file story_skills stage story",
         "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
-        "one turn": "last_resort offering recollection disabled_skills earlier_plans turn resume",
+        "one turn": "offering recollection disabled_skills earlier_plans turn resume",
         "narrators for a story": "casting",
         "the game": "game",
     },

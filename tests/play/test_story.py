@@ -733,6 +733,17 @@ async def test_a_story_falls_back_to_its_own_language(tmp_path: Path, language: 
         assert (set(told) == {"Das geht hier nicht.", "So nicht."}) == (language == "de"), told
 
 
+async def test_a_story_in_another_language_without_lines_of_its_own_falls_back_to_no_words(
+    tmp_path: Path,
+) -> None:
+    story = Story.load(write(tmp_path, "language = 'de'\n" + STORY))
+    for game in (Game.new(story, narrator=Silent()), Game.new(story, narrators=["rules", "template"])):
+        game.begin()
+        assert (await game.prompt("fliege zum Mond")).narrative == "…"
+    rules = story.scripted_narrator().rules
+    assert rules.unavailable == rules.confirm == rules.unanswered == rules.undone == ("…",)
+
+
 def test_a_choice_is_taken_in_the_words_of_the_storys_language(tmp_path: Path) -> None:
     german = '[language]\narticles = ["das", "die"]\nlead = ["bitte"]\n'
     game = Game.new(Story.load(write(tmp_path, "language = 'de'\n" + STORY, german + RULES)))

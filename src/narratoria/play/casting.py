@@ -75,16 +75,16 @@ def make_narrator(
 
 
 def last_resort(story: Story) -> Narrator:
-    """Return the narrator for a turn whose attempts are used up: the template, in English, unless a story in another
-    language has lines of its own.
+    """Return the narrator for a turn whose attempts are used up: the template, in English; for a story in another
+    language its own lines, or no words at all.
     """
-    return TemplateNarrator() if _is_english(story) or not story.refusal else PlainNarrator(story.refusal)
+    return TemplateNarrator() if story.is_english else PlainNarrator(story.refusal)
 
 
 def turn_settings(story: Story, generation_timeout: float) -> TurnSettings:
     """Return the settings of every turn of a story: what the core must say itself, in the story's language."""
     tongue = story.rules.tongue if story.rules is not None else None
-    takes_choice = same_request if _is_english(story) else same_words
+    takes_choice = same_request if story.is_english else same_words
     if tongue is not None:
         takes_choice = partial(same_request, tongue=tongue)
     return TurnSettings(
@@ -92,12 +92,8 @@ def turn_settings(story: Story, generation_timeout: float) -> TurnSettings:
         generation_timeout=generation_timeout,
         takes_choice=takes_choice,
         last_resort=last_resort(story),
-        list_calls=account if _is_english(story) else plain_list,
+        list_calls=account if story.is_english else plain_list,
     )
-
-
-def _is_english(story: Story) -> bool:
-    return story.language.partition("-")[0].lower() == "en"
 
 
 def _is_available(story: Story, name: str, *, required: bool) -> bool:

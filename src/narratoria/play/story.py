@@ -21,6 +21,7 @@ from narratoria.kinds.tool_files import ToolFile, tool_files
 from narratoria.narrator.roster import USUAL
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
+from narratoria.play.last_resort import SILENCE
 from narratoria.play.stage import stage
 from narratoria.play.story_file import Cover, Opening, StoryFile
 from narratoria.play.story_skills import story_skills
@@ -96,11 +97,16 @@ class Story:
         rest = f" ({more} more: narratoria check {self.root})" if more else ""
         return [f"warning: {self.warnings[0]}{rest}"]
 
+    @property
+    def is_english(self) -> bool:
+        return self.language.partition("-")[0].lower() == "en"
+
     def scripted_narrator(self, *, whole: bool = False, defers: bool = False) -> ScriptedNarrator:
         """The narrator of the story's own `narrator.toml`; `whole` and `defers` where others stand behind it."""
         if self.rules is None:
             raise StoryInvalid(f"{self.root / 'narrator.toml'}: no such file; this story has no rules")
-        return ScriptedNarrator(self.rules, whole=whole, defers=defers)
+        rules = self.rules if self.is_english else self.rules.without_english(self.refusal or (SILENCE,))
+        return ScriptedNarrator(rules, whole=whole, defers=defers)
 
     @property
     def reserved_tools(self) -> frozenset[str]:

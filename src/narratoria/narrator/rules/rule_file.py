@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -219,6 +219,11 @@ class Rules:
             undone=_texts(file.undone) or UNDONE,
             tables=data["rule"],
         )
+
+    def without_english(self, lines: Texts) -> Rules:
+        """The rules with these lines in place of the English ones that the file leaves as they are."""
+        ours = {"unavailable": OUT_OF_REACH, "confirm": CONFIRM, "unanswered": UNANSWERED, "undone": UNDONE}
+        return replace(self, **{key: lines for key, texts in ours.items() if getattr(self, key) == texts})
 
     @property
     def calls(self) -> list[CallTemplate]:
