@@ -7,7 +7,7 @@ from typing import Any
 
 from narratoria.errors import ArgumentsInvalid, StoryProblem
 from narratoria.narrator.rules.fillable import slots
-from narratoria.narrator.rules.rule_file import CallTemplate
+from narratoria.narrator.rules.rule_tables import CallTemplate
 from narratoria.story_check.rule_book import AnyTool, RuleBook, did_you_mean
 from narratoria.toml_lines import KeyPath, key_path
 from narratoria.tools.schema.tables import table_problems

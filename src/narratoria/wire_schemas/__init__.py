@@ -17,7 +17,7 @@ from narratoria.events import Asset, Done, JsonObject, Log, StatePatch, ToolErro
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.mcp.server_file import ServerSettings
 from narratoria.kinds.openapi.api_file import ApiSettings
-from narratoria.narrator.rules.rule_file import RulesTable
+from narratoria.narrator.rules.rule_tables import RulesTable
 from narratoria.play.story_keys import StoryTable
 from narratoria.run.plan import ExecutionResult, PlanDocument
 from narratoria.tools.retry import RetryData

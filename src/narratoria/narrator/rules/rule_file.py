@@ -12,105 +12,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from narratoria import bounds
 from narratoria.errors import ArgumentsInvalid, StoryInvalid, StoryProblem
-from narratoria.events import JsonObject
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
-from narratoria.run.plan import PlanRetry, tool_name
-from narratoria.run.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
+from narratoria.narrator.rules.rule_tables import (
+    CONFIRM,
+    OUT_OF_REACH,
+    UNANSWERED,
+    UNDONE,
+    CallTemplate,
+    CaseTable,
+    LanguageTable,
+    RulesTable,
+    RuleTable,
+    Texts,
+)
+from narratoria.run.plan import tool_name
 from narratoria.toml_lines import toml_problem
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
-from narratoria.tools.schema.tables import Table, table_problems
+from narratoria.tools.schema.tables import table_problems
 from narratoria.tools.schema.typed import parser_for
-
-Texts: TypeAlias = tuple[str, ...]
-
-OUT_OF_REACH: Final = ("That is out of reach just now.",)
-CONFIRM: Final = ("That cannot be undone. If you mean it, say so plainly.",)
-UNANSWERED: Final = (
-    "There is no one here to say. You will have to find out by trying.",
-    "The question stays in the air a while, and nothing comes to meet it.",
-)
-UNDONE: Final = ("Nothing comes of the rest, for now: “{rest}”.",)
-
-
-# --- the file, as it is written ------------------------------------------------------------------------
-
-
-class CallTemplate(Table, frozen=True, kw_only=True):
-    """One call a rule makes: a tool, and an input whose strings may hold `{group}` and `{state.path}`."""
-
-    tool: Annotated[str, Meta(min_length=1)]
-    id: str = ""
-    input: JsonObject = msgspec.field(default_factory=dict)
-    after: str | Texts = ()
-    required: bool = True
-    run_async: bool = msgspec.field(name="async", default=False)
-    retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = PlanRetry().max_retries
-    backoff_ms: Annotated[int, Meta(ge=0, le=MAX_BACKOFF_MS)] = PlanRetry().backoff_ms
-
-    @property
-    def tool_name(self) -> str:
-        return tool_name(self.tool)
-
-
-class CaseTable(Table, frozen=True, kw_only=True):
-    """A table `[[rule.cases]]`."""
-
-    when: JsonObject = msgspec.field(default_factory=dict)
-    narrative: str | Texts = ()
-    then: str | Texts | UnsetType = UNSET
-    instead: str | Texts | UnsetType = UNSET
-    unavailable: str | Texts | UnsetType = UNSET
-    calls: tuple[CallTemplate, ...] = ()
-    set: JsonObject = msgspec.field(default_factory=dict)
-    choices: str | Texts = ()
-    expect: JsonObject = msgspec.field(default_factory=dict)
-    closing: bool = msgspec.field(name="finally", default=True)
-
-
-class RuleTable(CaseTable, frozen=True, kw_only=True):
-    """A table `[[rule]]`."""
-
-    id: Annotated[str, Meta(min_length=1)]
-    patterns: str | Texts
-    independent: bool = False
-    fallback: bool = False
-    careful: bool = False
-    cases: Annotated[tuple[CaseTable, ...], Meta(min_length=1)] | UnsetType = UNSET
-
-
-class LanguageTable(Table, frozen=True, kw_only=True):
-    """The table `[language]`."""
-
-    articles: str | Texts = ()
-    lead: str | Texts = ()
-    trail: str | Texts = ()
-    joins: str | Texts = ()
-
-
-class RulesTable(Table, frozen=True, kw_only=True):
-    """The whole file."""
-
-    language: LanguageTable | UnsetType = UNSET
-    words: dict[str, str | Texts] = msgspec.field(default_factory=dict)
-    stage: str = "stage"
-    closing: tuple[CallTemplate, ...] = msgspec.field(name="finally", default=())
-    rule: tuple[RuleTable, ...] = ()
-    unavailable: str | Texts = OUT_OF_REACH
-    confirm: str | Texts = CONFIRM
-    unanswered: str | Texts = UNANSWERED
-    undone: str | Texts = UNDONE
-
-
-# --- the rules -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +150,13 @@ class Rules:
 
     def without_english(self, lines: Texts) -> Rules:
         """The rules with these lines in place of the English ones that the file leaves as they are."""
-        ours = {"unavailable": OUT_OF_REACH, "confirm": CONFIRM, "unanswered": UNANSWERED, "undone": UNDONE}
-        return replace(self, **{key: lines for key, texts in ours.items() if getattr(self, key) == texts})
+        return replace(
+            self,
+            unavailable=lines if self.unavailable == OUT_OF_REACH else self.unavailable,
+            confirm=lines if self.confirm == CONFIRM else self.confirm,
+            unanswered=lines if self.unanswered == UNANSWERED else self.unanswered,
+            undone=lines if self.undone == UNDONE else self.undone,
+        )
 
     @property
     def calls(self) -> list[CallTemplate]:

@@ -22,7 +22,8 @@ from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
 from narratoria.narrator.rules.fillable import fill
 from narratoria.narrator.rules.patterns import MAX_PROMPT, bare, clauses, meaningful, readings, with_verb
-from narratoria.narrator.rules.rule_file import CallTemplate, Case, Rule, Rules, Texts
+from narratoria.narrator.rules.rule_file import Case, Rule, Rules
+from narratoria.narrator.rules.rule_tables import CallTemplate, Texts
 from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.state import merge, plain
 from narratoria.tools.contract.conditions import SAID
