@@ -76,7 +76,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "run": {
         "plans": "plan_references plan_problems plan graph",
-        "one call": "threads cores dropping handlers outcomes records around executor",
+        "one call": "threads cores dropping handlers outcomes call_record records around admission call_span executor",
         "catalogues": "registry tool_folder resolve",
         "whole plans": "lint plan_executor",
     },
@@ -219,12 +219,16 @@ def drawing(package: Path) -> str:
         lines.append(
             f"| `{room}` | {what} | {', '.join(one for one in ROOMS if one in whole[room]) or 'none'} |"
         )
-    lines += ["", "Inside the larger rooms, the lowest floor first:", "", "| room | floors |", "|---|---|"]
+    lines += [
+        "",
+        "Inside the larger rooms, the lowest floor first:",
+        "",
+        "| room | floor | modules |",
+        "|---|---|---|",
+    ]
     for room, floors in FLOORS.items():
-        listed = "<br>".join(
-            f"{what}: {', '.join(f'`{one}`' for one in units.split())}" for what, units in floors.items()
-        )
-        lines.append(f"| `{room}` | {listed} |")
+        for what, units in floors.items():
+            lines.append(f"| `{room}` | {what} | {', '.join(f'`{one}`' for one in units.split())} |")
     return "\n".join(lines)
 
 

@@ -27,7 +27,7 @@ from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.play.story import Story
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.plan import ExecutionResult, PlanDocument
 from narratoria.run.records import call_result
 from narratoria.run.registry import ToolRegistry

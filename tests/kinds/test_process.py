@@ -17,7 +17,7 @@ from narratoria.kinds.manifest import load_manifest, manifest_path
 from narratoria.kinds.process.custody import sweep
 from narratoria.kinds.process.launch import NotExecutable, ToolMissing
 from narratoria.kinds.process.process_tool import process_tool
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.tools.retry import plan_policy

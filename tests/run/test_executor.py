@@ -20,7 +20,8 @@ from narratoria.errors import (
 from narratoria.events import CallFinished, CallRetrying, CallStarted, Committed, Notice, Notification
 from narratoria.kinds.function import tool
 from narratoria.kinds.process.process_tool import process_tool
-from narratoria.run.executor import Call, ToolExecutor
+from narratoria.run.call_record import Call
+from narratoria.run.executor import ToolExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session, ToolInvoked
 from narratoria.session.dispatcher import SubscriberFailed

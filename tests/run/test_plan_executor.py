@@ -23,8 +23,8 @@ from narratoria.errors import (
 from narratoria.events import CallEmitted, CallFinished, CallStarted, Committed, Log, PlanFinished, UiEvent
 from narratoria.kinds.compose import parallel, sequence
 from narratoria.kinds.function import tool
+from narratoria.run.call_record import Call
 from narratoria.run.cores import cgroup_quota, usable_cores
-from narratoria.run.executor import Call
 from narratoria.run.lint import lint_plan
 from narratoria.run.plan import CallResult, PlanDocument, PlanMetadata, PlannedCall, PlanRetry
 from narratoria.run.plan_executor import PlanExecutor

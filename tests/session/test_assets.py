@@ -19,7 +19,7 @@ import pytest
 from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetDenied, AssetStored, Notice
 from narratoria.kinds.process.process_tool import process_tool
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore, is_media_type

@@ -35,7 +35,7 @@ from narratoria.kinds.load import load_tool
 from narratoria.kinds.manifest import default_name
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.kinds.process.launch import LaunchRefused, ToolMissing
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.plan import CallResult
 from narratoria.run.records import call_result
 from narratoria.run.registry import ToolRegistry

@@ -27,7 +27,8 @@ from narratoria.session import Draft, Session
 from narratoria.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
-    from narratoria.run.executor import Call, ToolExecutor
+    from narratoria.run.call_record import Call
+    from narratoria.run.executor import ToolExecutor
 
 
 @dataclass(frozen=True, slots=True)

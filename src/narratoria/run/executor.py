@@ -16,26 +16,23 @@ from sys import modules
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-import msgspec
-
 from narratoria import telemetry
 from narratoria.errors import (
-    CANCELLED,
-    DEADLINE_EXCEEDED,
     EXECUTION_FAILED,
     ArgumentsInvalid,
-    BudgetExceededError,
-    DeadlineExceededError,
 )
-from narratoria.events import CallStarted, JsonObject, ToolEvent
+from narratoria.events import JsonObject
 from narratoria.run import handlers, outcomes, records
+from narratoria.run.admission import admit
 from narratoria.run.around import Around, checked_around, execute_around
+from narratoria.run.call_record import Call
+from narratoria.run.call_span import execute_in_span
 from narratoria.run.dropping import drop
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.session.attempt_note import AttemptNote
 from narratoria.telemetry import SDK
 from narratoria.tools import contract
-from narratoria.tools.retry import RetryPolicy, pause
+from narratoria.tools.retry import pause
 from narratoria.tools.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -50,33 +47,6 @@ MAX_DEPTH: Final = 16  # of calls within calls
 MAX_CASCADES: Final = 8  # of effects that trigger tools whose effects trigger tools
 _SCOPE: Final = CallScope()
 _BACKSTOP: Final = 10.0  # how much longer than its limit a handler that ends itself may take to clean up
-
-
-class Call(msgspec.Struct, eq=False):
-    """Settings of one call that differ from the tool's own, and the record of its attempts."""
-
-    call_id: str | None = None
-    tool_id: str | None = None
-    plan_id: str | None = None
-    policy: RetryPolicy | None = None
-    timeout: float | None = None
-    dependencies: JsonObject | None = None
-    first_attempt: int = 1
-    events: list[ToolEvent] = []
-    committed: list[ToolEvent] = []  # those of the attempt that succeeded
-    attempts: int = 0
-    inside: bool = False  # its middleware runs, and records the result
-    cascade: bool = False  # an effect of another call made it; only set if `inside`
-    ended: tuple[Any, tuple[str, ...]] | None = None  # params and unmet preconditions of a call `inside`
-
-    @property
-    def retries(self) -> int:
-        return self.attempts - 1 if self.attempts else 0
-
-    def note(self, draft: Draft) -> None:
-        """Record that an attempt is over."""
-        self.attempts += 1
-        self.events.extend(draft.events)
 
 
 class ToolExecutor:
@@ -95,7 +65,7 @@ class ToolExecutor:
         self._tools = registry.tools
         self.scope = scope
         self.max_depth = max_depth
-        self._bounded = scope.deadline is not None or scope.budget_tracker is not None
+        self.bounded = scope.deadline is not None or scope.budget_tracker is not None
 
     def has_tool(self, name: str) -> bool:
         """Tell if the registry has a tool of that name."""
@@ -142,7 +112,7 @@ class ToolExecutor:
         handler, pass `context.session`: the call becomes part of that transaction.
         """
         if SDK in modules and not in_span:
-            return await self._execute_in_span(name, args, Session() if session is None else session, call)
+            return await execute_in_span(self, name, args, Session() if session is None else session, call)
         if self.around and (call is None or not call.inside):
             return await self._execute_around(name, args, Session() if session is None else session, call)
         started = perf_counter()
@@ -167,8 +137,8 @@ class ToolExecutor:
                 result = outcomes.bad_arguments(tool, refused)
                 return self._conclude(session, result, tool, tool.name, call_id, call, started)
         degraded: tuple[str, ...] = ()
-        if tool.preconditions or self._bounded or session.depth:
-            refusal, degraded = await self._admit(tool, session, call_id)
+        if tool.preconditions or self.bounded or session.depth:
+            refusal, degraded = await admit(self, tool, session, call_id)
             if refusal is not None:
                 return self._conclude(session, refusal, tool, tool.name, call_id, call, started)
         attempt = call.first_attempt if call is not None else 1
@@ -189,26 +159,6 @@ class ToolExecutor:
         return self._conclude(
             session, result, tool, tool.name, call_id, call, started, params, attempt, degraded
         )
-
-    async def _execute_in_span(
-        self, name: str | AnyTool, args: Mapping[str, Any], session: Session | Draft, call: Call | None
-    ) -> AnyResult:
-        """Run one tool in an OpenTelemetry span of its own."""
-        tool = name if isinstance(name, Tool) else self.registry.get(name)
-        call_id = (
-            call.call_id if call is not None else None
-        ) or f"{session.root.id}:{session.root.calls + 1}"
-        found, kind = (None, "") if tool is None else (tool.name, tool.kind.name)
-        with telemetry.tool_call(found, str(name), call_id, kind) as span:
-            span.keep(arguments=args)
-            result = await self.execute(tool or name, args, session=session, call=call, in_span=True)
-            if result.metadata is not None:
-                span.note(attempts=result.metadata.attempts)
-            if result.failure is None:
-                span.keep(result=result.value)
-            else:
-                span.failed(result.failure.code, result.failure.message)
-        return result
 
     async def _execute_around(
         self, name: str | AnyTool, args: Mapping[str, Any], session: Session | Draft, call: Call | None
@@ -239,52 +189,6 @@ class ToolExecutor:
             )
         return final
 
-    async def _admit(
-        self, tool: AnyTool, session: Session | Draft, call_id: str
-    ) -> tuple[AnyResult | None, tuple[str, ...]]:
-        """Run steps 3 and 4: return the failure that stops the call, or None, and the unmet optional preconditions."""
-        refusal = self._bounds(tool, session) if self._bounded or session.depth else None
-        if refusal is not None or not tool.preconditions:
-            return refusal, ()
-        context = self.context(tool, session, call_id)
-        try:
-            report = await contract.validate(tool, context)
-        except BaseException as error:
-            return outcomes.as_result(tool, error, None), ()
-        finally:
-            context.session.discard()  # checking changes nothing, and closes what it opened
-        if not report.can_proceed:
-            return outcomes.unmet_preconditions(tool, report), ()
-        return None, report.suggestions
-
-    def _bounds(self, tool: AnyTool, session: Session | Draft) -> AnyResult | None:
-        """Run step 3. Nesting is bounded too: a tool that calls itself must end somewhere. Nothing becomes part of a
-        call that is over.
-        """
-        scope = self.scope
-        if isinstance(session, Draft) and session.over:
-            return outcomes.failure(
-                CANCELLED,
-                f"{tool.name}: the call that asks for it is over, and would keep nothing of it; let the handler "
-                f"await the tasks it starts",
-                recoverable=False,
-            )
-        try:
-            if scope.deadline is not None:
-                scope.deadline.check(tool.name)
-            if scope.budget_tracker is not None:
-                scope.budget_tracker.admit()
-        except (DeadlineExceededError, BudgetExceededError) as error:
-            return outcomes.failure(DEADLINE_EXCEEDED, f"{tool.name}: {error}", recoverable=False)
-        if session.depth >= self.max_depth:
-            return outcomes.failure(
-                EXECUTION_FAILED,
-                f"{tool.name}: calls are nested {session.depth} deep; the limit is {self.max_depth}. "
-                f"Does a tool or a cascade trigger itself?",
-                recoverable=False,
-            )
-        return None
-
     def _attempt(
         self,
         tool: AnyTool,
@@ -301,10 +205,10 @@ class ToolExecutor:
         draft = Draft(session, root, session.depth + 1)
         if root.recording:
             draft.call_id = call_id
-            root.record(_call_started(tool, call_id, attempt, args, call, session))
+            root.record(records.call_started(tool, call_id, attempt, args, call, session))
         timeout = tool.timeout if call is None or call.timeout is None else call.timeout
         dependencies = None if call is None else call.dependencies
-        if self._bounded and self.scope.deadline is not None:
+        if self.bounded and self.scope.deadline is not None:
             timeout = self.scope.deadline.within(timeout)
         context = ToolContext(tool, draft, call_id, self, self.scope, timeout, dependencies)
         if not tool.is_async:
@@ -416,7 +320,7 @@ class ToolExecutor:
         self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
     ) -> AnyResult:
         """Run the call that takes an effect back. It ignores the deadline and the budget of the evaluation."""
-        unbounded = ToolExecutor(self.registry, around=self.around) if self._bounded else self
+        unbounded = ToolExecutor(self.registry, around=self.around) if self.bounded else self
         return await unbounded.execute(tool, args, session=session, call=Call(call_id=call_id))
 
     async def drop(self, draft: Draft) -> None:
@@ -488,24 +392,3 @@ class ToolExecutor:
         if root.beats:
             root.beats.pop(call_id, None)
         return final
-
-
-def _call_started(
-    tool: AnyTool,
-    call_id: str,
-    attempt: int,
-    args: Mapping[str, Any],
-    call: Call | None,
-    within: Session | Draft,
-) -> CallStarted:
-    return CallStarted(
-        call=call_id,
-        tool=tool.name,
-        attempt=attempt,
-        tool_id=call.tool_id if call else None,
-        plan=call.plan_id if call else None,
-        parent=within.caller if isinstance(within, Draft) else None,
-        cascade=(isinstance(within, Draft) and within.cascading)
-        or bool(call and call.inside and call.cascade),
-        input=dict(args),
-    )

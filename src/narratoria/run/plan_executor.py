@@ -25,8 +25,9 @@ from narratoria.errors import (
     describe,
 )
 from narratoria.events import CallFinished, JsonObject, PlanFinished
+from narratoria.run.call_record import Call
 from narratoria.run.cores import usable_cores
-from narratoria.run.executor import Call, ToolExecutor
+from narratoria.run.executor import ToolExecutor
 from narratoria.run.handlers import STUBBORN
 from narratoria.run.plan import CallResult, CallState, ExecutionResult, PlanDocument, PlannedCall
 from narratoria.run.plan_problems import waits_for

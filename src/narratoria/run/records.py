@@ -7,13 +7,14 @@ have a `CallResult` (milliseconds). `recorded_result` reads the record of an ear
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from narratoria.errors import TIMEOUT, ToolValidationError
 from narratoria.events import (
     CallFinished,
     CallRetrying,
+    CallStarted,
     Done,
     EffectApplied,
     JsonObject,
@@ -22,6 +23,7 @@ from narratoria.events import (
     ToolEvent,
 )
 from narratoria.run.plan import CallResult, CallState, ExecutionResult
+from narratoria.session import Draft, Session
 from narratoria.session.attempt_note import MOST_STDERR, AttemptNote
 from narratoria.state import merge_into
 from narratoria.tools import contract
@@ -29,8 +31,7 @@ from narratoria.tools.schema import dump
 from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolResult
 
 if TYPE_CHECKING:
-    from narratoria.run.executor import Call
-    from narratoria.session import Draft, Session
+    from narratoria.run.call_record import Call
 
 
 def state_of(result: ToolResult[Any]) -> CallState:
@@ -198,6 +199,28 @@ def call_retrying(
         exit_code=note.exit_code,
         signal=note.signal,
         stderr=note.stderr[-MOST_STDERR:] or None,
+    )
+
+
+def call_started(
+    tool: Tool[Any, Any],
+    call_id: str,
+    attempt: int,
+    args: Mapping[str, Any],
+    call: Call | None,
+    within: Session | Draft,
+) -> CallStarted:
+    """Return the record of an attempt that begins."""
+    return CallStarted(
+        call=call_id,
+        tool=tool.name,
+        attempt=attempt,
+        tool_id=call.tool_id if call else None,
+        plan=call.plan_id if call else None,
+        parent=within.caller if isinstance(within, Draft) else None,
+        cascade=(isinstance(within, Draft) and within.cascading)
+        or bool(call and call.inside and call.cascade),
+        input=dict(args),
     )
 
 

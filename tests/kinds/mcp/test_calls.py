@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from narratoria.errors import TIMEOUT
 from narratoria.kinds.mcp.mcp_tools import mcp_tools
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry

@@ -13,7 +13,7 @@ from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR, TIMEOUT
 from narratoria.kinds.mcp import server_process
 from narratoria.kinds.mcp.connection import ServerUnavailable
 from narratoria.kinds.mcp.mcp_tools import mcp_tools
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.tools.retry import NoBackoff, RetryPolicy

@@ -11,7 +11,7 @@ import pytest
 
 from narratoria.errors import TIMEOUT
 from narratoria.kinds.mcp.mcp_tools import mcp_tools
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 

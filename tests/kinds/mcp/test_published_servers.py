@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from narratoria.kinds.mcp.mcp_tools import mcp_tools
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 

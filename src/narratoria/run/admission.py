@@ -1,0 +1,69 @@
+"""Steps 3 and 4 of the pipeline: the deadline, the budget and the nesting of a call, and its preconditions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from narratoria.errors import (
+    CANCELLED,
+    DEADLINE_EXCEEDED,
+    EXECUTION_FAILED,
+    BudgetExceededError,
+    DeadlineExceededError,
+)
+from narratoria.run import outcomes
+from narratoria.session import Draft
+from narratoria.tools import contract
+from narratoria.tools.tool import Tool, ToolResult
+
+if TYPE_CHECKING:
+    from narratoria.run.executor import ToolExecutor
+    from narratoria.session import Session
+
+
+async def admit(
+    executor: ToolExecutor, tool: Tool[Any, Any], session: Session | Draft, call_id: str
+) -> tuple[ToolResult[Any] | None, tuple[str, ...]]:
+    """Return the failure that stops the call, or None, and the unmet optional preconditions."""
+    refusal = _bounds(executor, tool, session) if executor.bounded or session.depth else None
+    if refusal is not None or not tool.preconditions:
+        return refusal, ()
+    context = executor.context(tool, session, call_id)
+    try:
+        report = await contract.validate(tool, context)
+    except BaseException as error:
+        return outcomes.as_result(tool, error, None), ()
+    finally:
+        context.session.discard()  # checking changes nothing, and closes what it opened
+    if not report.can_proceed:
+        return outcomes.unmet_preconditions(tool, report), ()
+    return None, report.suggestions
+
+
+def _bounds(executor: ToolExecutor, tool: Tool[Any, Any], session: Session | Draft) -> ToolResult[Any] | None:
+    """Check the bounds. Nesting is bounded too: a tool that calls itself must end somewhere. Nothing becomes part of a
+    call that is over.
+    """
+    scope = executor.scope
+    if isinstance(session, Draft) and session.over:
+        return outcomes.failure(
+            CANCELLED,
+            f"{tool.name}: the call that asks for it is over, and would keep nothing of it; let the handler "
+            f"await the tasks it starts",
+            recoverable=False,
+        )
+    try:
+        if scope.deadline is not None:
+            scope.deadline.check(tool.name)
+        if scope.budget_tracker is not None:
+            scope.budget_tracker.admit()
+    except (DeadlineExceededError, BudgetExceededError) as error:
+        return outcomes.failure(DEADLINE_EXCEEDED, f"{tool.name}: {error}", recoverable=False)
+    if session.depth >= executor.max_depth:
+        return outcomes.failure(
+            EXECUTION_FAILED,
+            f"{tool.name}: calls are nested {session.depth} deep; the limit is {executor.max_depth}. "
+            f"Does a tool or a cascade trigger itself?",
+            recoverable=False,
+        )
+    return None
