@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class CommandLine:
             self.env.pop(name, None)
 
     def __call__(self, *arguments: object, stdin: str = "", **env: str) -> Ended:
+        ended = warm_start.run(*arguments, input=stdin, env={**self.env, **env}, cwd=self.folder, timeout=60)
+        return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+    def cold(self, *arguments: object, stdin: str = "", **env: str) -> Ended:
+        """Start it as users do. Only then the command itself bears the mark, and is found if it stays."""
         ended = subprocess.run(
             self.command(*arguments),
             input=stdin.encode(),

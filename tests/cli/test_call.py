@@ -415,7 +415,7 @@ def test_input_with_a_key_twice_or_bad_text_is_a_usage_error(narratoria: Any, te
 def test_text_the_terminal_cannot_show_is_escaped(narratoria: Any) -> None:
     log = '{"version":"0","type":"log","level":"info","message":"Kyōto"}'
     tool = narratoria.script(say(log, DONE))
-    ended = narratoria("call", tool, PYTHONIOENCODING="ascii")
+    ended = narratoria.cold("call", tool, PYTHONIOENCODING="ascii")
     assert ended.code == 0 and "Ky\\u014dto" in ended.out
     checked = narratoria("check", tool, PYTHONIOENCODING="ascii")
     assert "Traceback" not in checked.err and "conform" in checked.out

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from narratoria.run.plan import PlanDocument
 from narratoria.testing import Fails, Says, ScriptedModel
@@ -22,6 +23,10 @@ STORY = ROOT / "stories" / "torch"
 async def narratoria(*arguments: str, stdin: str | bytes = "", **environment: str) -> tuple[int, str, str]:
     names = ("NARRATORIA_LLM_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL")
     env = {name: value for name, value in os.environ.items() if name not in names}
+    if isinstance(stdin, str):
+        words = {**env, "NO_COLOR": "1", **environment}
+        ended = await asyncio.to_thread(warm_start.run, *arguments, input=stdin, env=words, timeout=60)
+        return ended.returncode, ended.stdout, ended.stderr
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -32,9 +37,7 @@ async def narratoria(*arguments: str, stdin: str | bytes = "", **environment: st
         stderr=asyncio.subprocess.PIPE,
         env={**env, "NO_COLOR": "1", **environment},
     )
-    out, err = await asyncio.wait_for(
-        process.communicate(stdin.encode() if isinstance(stdin, str) else stdin), 60
-    )
+    out, err = await asyncio.wait_for(process.communicate(stdin), 60)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
 

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -21,10 +22,7 @@ def narratoria(tmp_path):
     environment = {**os.environ, "NARRATORIA_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "120"}
 
     def run(*arguments, stdin=""):
-        return subprocess.run(
-            [sys.executable, "-m", "narratoria", *map(str, arguments)],
-            input=stdin, capture_output=True, text=True, timeout=60, env=environment, check=False,
-        )  # fmt: skip
+        return warm_start.run(*arguments, input=stdin, env=environment)
 
     run.environment = environment
     return run

@@ -3,11 +3,10 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 ROOT = Path(__file__).resolve().parents[2]
 WALKTHROUGHS = ROOT / "stories" / "lighthouse" / "walkthroughs"
@@ -18,10 +17,7 @@ def play(tmp_path):
     environment = {**os.environ, "NARRATORIA_HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "100"}
 
     def run(*arguments, stdin):
-        return subprocess.run(
-            [sys.executable, "-m", "narratoria", "play", *arguments],
-            input=stdin, capture_output=True, text=True, timeout=120, env=environment, check=False,
-        )  # fmt: skip
+        return warm_start.run("play", *arguments, input=stdin, env=environment)
 
     return run
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests import warm_start
 
 from narratoria.events import TurnCommitted, TurnStarted
 from narratoria.session import Session
@@ -19,14 +20,8 @@ from narratoria.store.sqlite import SqliteStore
 
 
 def narratoria(home: Path, *arguments: str, say: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "narratoria", *arguments],
-        env={**os.environ, "NARRATORIA_HOME": str(home), "NO_COLOR": "1"},
-        input=say if say is not None else "",
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    env = {**os.environ, "NARRATORIA_HOME": str(home), "NO_COLOR": "1"}
+    return warm_start.run(*arguments, env=env, input=say or "")
 
 
 @pytest.fixture

@@ -271,10 +271,18 @@ def test_the_sets_are_large_varied_and_do_not_share_prompts() -> None:
         assert len({case.catalogue.name for case in cases}) >= 3
 
 
-@pytest.mark.parametrize("name", ["development", "development-2", "held-out"])
-async def test_the_local_narrator_reaches_its_targets(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [
+        ("held-out", 3),  # the whole sets are read by `make test-slow`
+        pytest.param("development", 1, marks=pytest.mark.slow),
+        pytest.param("development-2", 1, marks=pytest.mark.slow),
+        pytest.param("held-out", 1, marks=pytest.mark.slow),
+    ],
+)
+async def test_the_local_narrator_reaches_its_targets(name: str, every: int, tmp_path: Path) -> None:
     narrator = LocalNarrator(CachedEmbedder(MiniLM(), tmp_path))
-    report = await evaluate(narrator, load_set(EVALS / f"{name}.jsonl"))
+    report = await evaluate(narrator, load_set(EVALS / f"{name}.jsonl")[::every])
     print(report.render())
     assert report.valid == 1.0
     assert report.exact_tools >= 0.85
@@ -284,6 +292,7 @@ async def test_the_local_narrator_reaches_its_targets(name: str, tmp_path: Path)
     assert report.false_refusals <= 0.10
 
 
+@pytest.mark.slow
 async def test_on_catalogues_of_others_it_does_not_fall_behind(tmp_path: Path) -> None:
     """Half of a set that only its totals are read of; `docs/narrators.md` has the whole."""
     narrator = LocalNarrator(CachedEmbedder(MiniLM(), tmp_path))

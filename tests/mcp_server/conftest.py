@@ -118,7 +118,12 @@ def workshop(tmp_path: Path) -> Workshop:
     return Workshop(tmp_path)
 
 
-WAYS = [("stdio", "2026-07-28"), ("http", "2025-11-25"), ("stdio", "2025-11-25"), ("http", "2026-07-28")]
+WAYS = [
+    ("stdio", "2026-07-28"),
+    ("http", "2025-11-25"),
+    pytest.param(("stdio", "2025-11-25"), marks=pytest.mark.slow),
+    pytest.param(("http", "2026-07-28"), marks=pytest.mark.slow),
+]
 
 
 class Host:
@@ -134,7 +139,7 @@ class Host:
 
 @pytest.fixture(params=WAYS, ids="-".join)
 def any_host(request: pytest.FixtureRequest, workshop: Workshop) -> Host:
-    """Each way with each revision."""
+    """Each way with each revision; `make test` has each of them once."""
     return Host(workshop, *request.param)
 
 

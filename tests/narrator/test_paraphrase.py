@@ -391,16 +391,25 @@ def test_what_a_prompt_is_taken_for_does_not_hang_on_how_much_is_embedded(
         assert rules_of(cold, asked) == rules_of(warm, asked), prompt
 
 
+WHOLE = pytest.mark.slow  # of a set; every fourth line is read in `make test`
+
+
 @pytest.mark.parametrize(
-    ("name", "least_rules", "least_refusals"), [("development", 0.75, 0.95), ("held-out", 0.65, 0.95)]
+    ("name", "every", "least_rules", "least_refusals"),
+    [
+        ("development", 4, 0.75, 0.95),
+        ("held-out", 4, 0.65, 0.95),
+        pytest.param("development", 1, 0.75, 0.95, marks=WHOLE),
+        pytest.param("held-out", 1, 0.65, 0.95, marks=WHOLE),
+    ],
 )
 def test_paraphrases_reach_their_rules(
-    narrators: dict[str, ParaphraseNarrator], name: str, least_rules: float, least_refusals: float
+    narrators: dict[str, ParaphraseNarrator], name: str, every: int, least_rules: float, least_refusals: float
 ) -> None:
     """The bounds are what was measured, less a little; docs/narrators.md tells the figures."""
     hits: dict[bool, list[bool]] = {True: [], False: []}
     spent = []
-    for line in (PARAPHRASES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (PARAPHRASES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[::every]:
         item = json.loads(line)
         narrator = narrators[item["story"]]
         place = {"place": {"id": item["at"]}} if "at" in item else {}
@@ -418,14 +427,24 @@ def test_paraphrases_reach_their_rules(
     assert sorted(spent)[len(spent) // 2] < 0.1
 
 
-@pytest.mark.parametrize("name", ["development", "held-out"])
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [
+        ("development", 4),
+        ("held-out", 4),
+        pytest.param("development", 1, marks=WHOLE),
+        pytest.param("held-out", 1, marks=WHOLE),
+    ],
+)
 def test_what_players_type_is_answered_and_does_no_deed_they_did_not_ask_for(
-    narrators: dict[str, ParaphraseNarrator], name: str
+    narrators: dict[str, ParaphraseNarrator], name: str, every: int
 ) -> None:
     """The bounds are what was measured, less a little; evals/players/README.md tells what counts as right."""
     right: dict[str, list[bool]] = {"lighthouse": [], "torch": []}
     wrong_deeds = []
-    for line in (ROOT / "evals" / "players" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (
+        (ROOT / "evals" / "players" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[::every]
+    ):
         item = json.loads(line)
         state = merge(Story.load(STORIES / item["story"]).state, item["state"])
         actions = _answered(narrators[item["story"]], NarratorRequest(prompt=item["prompt"], state=state))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 from narratoria.authoring.playtest import Report, Settings, playtest
 from narratoria.errors import StoryInvalid
@@ -139,13 +139,8 @@ async def test_the_shipped_stories_are_clean_and_reached_whole(story: str, endin
 
 
 def command(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "narratoria", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "NARRATORIA_HOME": str(folder / "home"), "NO_COLOR": "1"},
-    )
+    env = {**os.environ, "NARRATORIA_HOME": str(folder / "home"), "NO_COLOR": "1"}
+    return warm_start.run(*arguments, env=env)
 
 
 def test_the_command_saves_a_session_to_open_for_each_fault(tmp_path: Path) -> None:

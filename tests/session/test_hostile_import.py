@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import random
 import resource
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from digging import Outside, new_game, play
+from tests import warm_start
 from vault import Script, journalled_rollback, open_turn, packed, pending_undo, write_vault
 
 from narratoria.errors import JournalError
@@ -171,19 +173,17 @@ def test_the_command_line_runs_nothing_either(home: Path) -> None:
         narratoria("sessions", "show", session)
         narratoria("replay", session)
         refused = narratoria("replay", session, "--verify", code=None)
-        assert b"asked for by the imported file: open" in refused.stderr
-        assert b"nothing was run" in refused.stderr
+        assert "asked for by the imported file: open" in refused.stderr
+        assert "nothing was run" in refused.stderr
         assert not (home / "ran").exists()
     undone = narratoria("sessions", "undo", session, "--yes")
-    assert b"imported file" in undone.stderr and b"--imported" in undone.stderr
+    assert "imported file" in undone.stderr and "--imported" in undone.stderr
     assert not (home / "ran").exists()
 
 
-def narratoria(*arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[bytes]:
-    ended = subprocess.run(
-        [sys.executable, "-m", "narratoria", *map(str, arguments)], input=b"", capture_output=True, timeout=60
-    )
-    assert code is None or ended.returncode == code, ended.stderr.decode()
+def narratoria(*arguments: object, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    ended = warm_start.run(*arguments, env=os.environ, timeout=60)
+    assert code is None or ended.returncode == code, ended.stderr
     return ended
 
 

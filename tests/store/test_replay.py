@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm_start
 
 from narratoria.events import JsonObject
 from narratoria.narrator.protocol import NarratorRequest
@@ -52,14 +53,7 @@ def narratoria(home: Path, *arguments: str, path: str | None = None) -> subproce
     environment = {**os.environ, "NARRATORIA_HOME": str(home), "NO_COLOR": "1"}
     if path is not None:
         environment["PATH"] = path
-    return subprocess.run(
-        [sys.executable, "-m", "narratoria", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+    return warm_start.run(*arguments, env=environment)
 
 
 def test_a_replay_shows_the_session_and_starts_nothing(home: Path, tmp_path: Path) -> None:
