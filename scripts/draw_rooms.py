@@ -68,10 +68,10 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "kinds": {
         "shared by kinds": "process.marks composed_names foreign_names line_faults outside_effect redaction",
-        "manifests": "environment manifest from_manifest load tool_files",
+        "manifests": "environment manifest from_manifest load",
         "the protocol of tools": "ndjson conversation",
         "in this process": "function plain_function shared_arguments compose",
-        "processes": "process kept_files browser builtin_tools",
+        "processes": "process tool_files kept_files browser builtin_tools",
         "MCP and HTTP": "mcp openapi foreign_sources",
     },
     "run": {
@@ -121,7 +121,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "cli": {
         "input and output": "output stdin_lines signals completion exporting skeletons",
-        "options of several commands": "env_option source_options skills_option session_options",
+        "options of several commands": "env_option source_options skills_option session_options request_options",
         "views": "plan_progress narration_view terminal_commands check_story",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
         "session_moves sessions stories playtest_command",

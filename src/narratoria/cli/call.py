@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
+from narratoria.cli.request_options import given_object, request_options
 from narratoria.cli.skills_option import known_skills, skills_option
 from narratoria.cli.source_options import opened_sources, source_of, source_options
 from narratoria.errors import NOT_EXECUTABLE, ToolValidationError
@@ -56,6 +57,7 @@ STDERR_COLUMNS: Final = 1000
 @click.command()
 @click.argument("tool", type=click.Path(path_type=Path))
 @click.option("--input", "input_", default="{}", help="The input: JSON, @file, or - for standard input.")
+@request_options
 @click.option("--timeout", type=Seconds(), help="Seconds it may take.")
 @click.option(
     "--retries", type=click.IntRange(0, 100), default=0, show_default=True, help="Attempts after a failure."
@@ -74,6 +76,9 @@ STDERR_COLUMNS: Final = 1000
 def call(
     tool: Path,
     input_: str,
+    state: str | None,
+    operation: str | None,
+    dependencies: str | None,
     timeout: float | None,
     retries: int,
     as_json: bool,
@@ -93,9 +98,15 @@ def call(
     custody().adopt_orphans()
     arguments = read_object("--input", input_)
     logging.getLogger("narratoria").addHandler(logging.NullHandler())  # notices are shown, once, by us
-    session = Session(permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
+    begun = given_object("--state", state)
+    session = Session(state=begun, permissions=grant, assets=AssetStore(keep or data_home() / "assets"))
+    record = Call(
+        timeout=timeout,
+        policy=plan_policy(retries, 100),
+        dependencies=given_object("--dependencies", dependencies),
+    )
     result, stderr = asyncio.run(
-        _find(tool, sources, skill_folders, arguments, timeout, retries, events, as_json, session)
+        _find(tool, sources, skill_folders, operation, arguments, record, events, as_json, session)
     )
     if as_json:
         print_json(_entry(result, stderr))
@@ -103,12 +114,14 @@ def call(
 
 
 async def _find(
-    path: Path, found: ToolSources | None, folders: tuple[Path, ...], *settings: Any
+    path: Path, found: ToolSources | None, folders: tuple[Path, ...], operation: str | None, *settings: Any
 ) -> tuple[CallResult, str]:
     """Run the tool of a server or document, if the name is one of theirs, or of a skill, else the executable."""
     name = str(path)
     if found is None or source_of(name) not in found.names:
-        return await _call(path, lambda: _of_skill(name, folders) or load_tool(path), *settings)
+        return await _call(
+            path, lambda: _of_skill(name, folders) or load_tool(path, operation=operation), *settings
+        )
     async with opened_sources(found, only=[source_of(name)], quiet=True) as opened:
         return await _call(path, lambda: _of_source(name, opened), *settings)
 
@@ -146,8 +159,7 @@ async def _call(
     path: Path,
     load: Callable[[], Tool[Any, Any]],
     arguments: dict[str, Any],
-    timeout: float | None,
-    retries: int,
+    record: Call,
     events: bool,
     as_json: bool,
     session: Session,
@@ -169,7 +181,6 @@ async def _call(
             error_source="runtime",
         )
         return refused, ""
-    record = Call(timeout=timeout, policy=plan_policy(retries, 100))
     started = time.perf_counter()
     ear = (
         _Quiet(tool.name, session)

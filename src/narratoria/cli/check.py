@@ -13,8 +13,9 @@ from rich.text import Text
 from narratoria.cli import FAILED
 from narratoria.cli.check_story import StoryReport, check_story, document, is_story, show
 from narratoria.cli.env_option import env_option
-from narratoria.cli.output import Seconds, console, print_json, read_object, styled
-from narratoria.conformance import Judgement, Report, check_tool
+from narratoria.cli.output import Seconds, console, print_json, styled
+from narratoria.cli.request_options import given_object, request_options
+from narratoria.conformance import Judgement, Report, RequestParts, check_tool
 from narratoria.conformance.ci_reports import github_annotations, junit_xml
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody
@@ -31,6 +32,7 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 @click.option(
     "--input", "input_", help="A good input: JSON, @file, or -; by default the manifest's first example."
 )
+@request_options
 @click.option("--timeout", type=Seconds(), help="Seconds each run may take.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write a JUnit XML report.")
@@ -39,6 +41,9 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 def check(
     targets: tuple[Path, ...],
     input_: str | None,
+    state: str | None,
+    operation: str | None,
+    dependencies: str | None,
     timeout: float | None,
     as_json: bool,
     junit: Path | None,
@@ -54,11 +59,18 @@ def check(
     if as_json and github:
         raise click.UsageError("--json and --github both print on standard output; choose one")
     custody().adopt_orphans()
-    given = None if input_ is None else read_object("--input", input_)
+    given = given_object("--input", input_)
+    parts: RequestParts = {
+        "state": given_object("--state", state),
+        "operation": operation,
+        "dependencies": given_object("--dependencies", dependencies),
+    }
     found = [one for target in targets for one in _found(target)]
     reports: dict[Path, Report | StoryReport] = {}
     for one, is_a_story in found:
-        reports[one] = check_story(one) if is_a_story else check_tool(one, input=given, timeout=timeout)
+        reports[one] = (
+            check_story(one) if is_a_story else check_tool(one, input=given, timeout=timeout, **parts)
+        )
     tools = {path: report for path, report in reports.items() if isinstance(report, Report)}
     stories = [report for report in reports.values() if isinstance(report, StoryReport)]
     conforms = all(report.conforms for report in reports.values())
@@ -116,6 +128,7 @@ def _document(report: Report | StoryReport) -> dict[str, Any]:
         "tool": report.tool,
         "conforms": report.conforms,
         "rules": [_entry(one) for one in report.judgements],
+        **({"stderr": report.stderr} if report.stderr else {}),
     }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from narratoria.conformance.ending_rules import rudeness
 from narratoria.conformance.observation import Observation, observe
@@ -35,6 +35,14 @@ DEFAULT_TIMEOUT: Final = 10.0
 __all__ = ["RULES", "Judgement", "Report", "check_tool"]
 
 
+class RequestParts(TypedDict, total=False):
+    """What a request has beside its input."""
+
+    state: JsonObject | None
+    operation: str | None
+    dependencies: JsonObject | None
+
+
 @dataclass(frozen=True)
 class Report:
     """The verdicts on a tool, in the order of the specification."""
@@ -48,6 +56,8 @@ class Report:
     """Variables named by its manifest that are not set."""
     other_kind: str | None = None
     """The kind of a tool that is no executable: only its manifest was checked."""
+    stderr: str = ""
+    """The end of the standard error of the first run that wrote any."""
 
     @property
     def conforms(self) -> bool:
@@ -61,8 +71,11 @@ def check_tool(
     input: JsonObject | None = None,  # noqa: A002 - the protocol's word
     timeout: float | None = None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
+    **request: Unpack[RequestParts],
 ) -> Report:
     """Run the tool at `path` and judge it. Nothing it does can make this raise; `timeout` bounds each run.
+
+    `state`, `operation` and `dependencies` are sent with the input.
 
     Of a tool that is no executable only the manifest is judged.
     """
@@ -75,7 +88,7 @@ def check_tool(
             command = command_for(path)
             seconds = timeout or (manifest.timeout if manifest else DEFAULT_TIMEOUT)
             caps = limits.with_manifest(manifest.limits if manifest else None)
-            _run_all(subject, command, manifest, input, seconds, caps)
+            _run_all(subject, command, manifest, input, seconds, caps, request)
         except LaunchRefused as refusal:
             subject.refusal = refusal
     first = subject.runs[0] if subject.runs else None
@@ -86,6 +99,7 @@ def check_tool(
         refused_input=first is not None and _said_no(first),
         unset=tuple(unset_of(named(manifest.env))) if manifest else (),
         other_kind=subject.other_kind,
+        stderr=next((run.stderr for run in subject.runs if run.stderr.strip()), ""),
     )
 
 
@@ -110,6 +124,7 @@ def _run_all(
     given: JsonObject | None,
     timeout: float,
     limits: Limits,
+    parts: RequestParts,
 ) -> None:
     if given is None:
         given = manifest.examples[0].input if manifest and manifest.examples else {}
@@ -118,7 +133,7 @@ def _run_all(
         store = AssetStore(Path(folder) / "assets")
         scratch = Path(folder) / "tmp"
         scratch.mkdir()
-        for request in requests_for(subject.name, given, manifest):
+        for request in requests_for(subject.name, given, manifest, **parts):
             seen = observe(
                 command,
                 request.stdin,

@@ -9,6 +9,7 @@ from narratoria.conformance.observation import LINGER, Observation
 from narratoria.conformance.verdicts import Finding, Subject, failed, idle, passed
 from narratoria.events import Done
 from narratoria.kinds.line_faults import escaped
+from narratoria.kinds.process.crash_lines import crash_line, last_words
 
 _CRASH_MARKS: Final = ("Traceback (most recent", "panicked at", "Segmentation fault", "    at Object.")
 
@@ -59,8 +60,7 @@ def exit_status(subject: Subject) -> Finding:
 
 
 def _last_words(run: Observation) -> str:
-    last = escaped(run.stderr.strip().rpartition("\n")[2][:200])
-    return f"stderr ends: {last}" if last else "its stderr is empty"
+    return escaped(last_words(run.stderr, 200)) or "its stderr is empty"
 
 
 def ends(subject: Subject) -> Finding:
@@ -115,11 +115,8 @@ def flushes(subject: Subject) -> Finding:
 
 def stderr(subject: Subject) -> Finding:
     for run in subject.runs:
-        mark = next((mark for mark in _CRASH_MARKS if mark in run.stderr), None)
-        if mark is not None:
-            return failed(
-                run, f"crashed: {_last_words(run)}", "catch it; emit `error` and done with ok false"
-            )
+        if crash_line(run.stderr) or any(mark in run.stderr for mark in _CRASH_MARKS):
+            return failed(run, _last_words(run), "catch it; emit `error` and done with ok false")
     return passed("no crash") if any(run.stderr for run in subject.runs) else idle("stderr was not used")
 
 

@@ -24,17 +24,25 @@ class Request:
     """The rule that judges the tool's reaction; None for the good request."""
 
 
-def requests_for(tool: str, given: JsonObject, manifest: Manifest | None) -> Iterator[Request]:
-    """Yield the requests, the good one first."""
+def requests_for(
+    tool: str,
+    given: JsonObject,
+    manifest: Manifest | None,
+    *,
+    state: JsonObject | None = None,
+    operation: str | None = None,
+    dependencies: JsonObject | None = None,
+) -> Iterator[Request]:
+    """Yield the requests, the good one first. The state is sent only to a tool whose manifest wants it."""
     whole: JsonObject = {
         "requestId": "check-0",
         "tool": tool,
-        "operation": manifest.operation if manifest else "run",
+        "operation": operation or (manifest.operation if manifest else "run"),
         "input": given,
-        "dependencies": {},
+        "dependencies": dependencies or {},
     }
     if manifest and manifest.wants_state:
-        whole["state"] = {}
+        whole["state"] = state or {}
 
     def variant(label: str, rule: str | None, **changes: Any) -> Request:
         return Request(label, msgspec.json.encode({**whole, **changes}), whole["requestId"], rule)

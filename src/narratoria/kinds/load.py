@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from narratoria.errors import ToolValidationError
 from narratoria.kinds.from_manifest import FileKind
 from narratoria.kinds.manifest import Manifest, is_manifest, load_manifest, read_manifest
@@ -22,13 +24,19 @@ KINDS: Final[dict[str, str]] = {
 _resolve = functools.cache(pkgutil.resolve_name)
 
 
-def load_tool(path: Path | str, kinds: Mapping[str, str] = KINDS) -> Tool[Any, Any]:
+def load_tool(
+    path: Path | str, kinds: Mapping[str, str] = KINDS, *, operation: str | None = None
+) -> Tool[Any, Any]:
     """The tool at `path`: an executable, with or without a manifest, or the manifest of a tool of another kind.
+
+    `operation` takes the place of the manifest's.
 
     Raises `ToolMissing`, `NotExecutable` or `ToolValidationError`; nothing is started here.
     """
     path = Path(path)
     manifest = manifest_of(path)
+    if operation is not None:
+        manifest = msgspec.structs.replace(manifest, operation=operation)
     return file_kind(manifest.kind, path, kinds).load(path, manifest)
 
 

@@ -18,10 +18,11 @@ from narratoria.kinds.manifest import (
     manifest_data,
     manifest_path,
 )
+from narratoria.kinds.process.launch import LaunchRefused, command_for
 
 NO_TOOL: Final = (
-    "no tool in this folder; a tool is a file with the run bit (below the folder one with a manifest), or a manifest "
-    "of a kind that runs no file"
+    "no tool in this folder; a tool is a file with the run bit (below the folder one with a manifest), a file with a "
+    "manifest that can be run, or a manifest of a kind that runs no file"
 )
 
 
@@ -40,29 +41,43 @@ class ToolFile:
         return self.path.name.removesuffix(SUFFIX)
 
 
-def tool_files(folder: Path, *, below: bool = True) -> Iterator[ToolFile]:
-    """Yield the tools of a folder, by name.
+def tool_files(folder: Path) -> Iterator[ToolFile]:
+    """Yield the tools of a folder, by name: for every command, and for a story.
 
-    A tool is a file with the run bit, or a manifest of a kind that runs no file. In subfolders, if those `below` are
-    asked for, a file needs a manifest too, since others may be anything. What begins with `_` or `.` is the tools' own.
+    A tool is a file with a manifest that can be run, one with the run bit in the folder itself, or a manifest of a kind
+    that runs no file. Files in subfolders, and those without the run bit, need the manifest, since they may be
+    anything. What begins with `_` or `.` is the tools' own; so is a file beside one of the same name with the run bit,
+    such as the source of a compiled tool.
     """
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if below and not name.startswith(("_", ".")))
-        described = {manifest_path(Path(place, name)) for name in names if not name.endswith(SUFFIX)}
-        for name in sorted(names):
-            path = Path(place, name)
-            if name.startswith(("_", ".")) or not path.is_file():
-                continue
+        folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
+        files = [path for path in (Path(place, name) for name in sorted(names)) if _may_be_tool(path)]
+        described = {manifest_path(path) for path in files if not is_manifest(path)}
+        run = {manifest_path(path) for path in files if os.access(path, os.X_OK)}
+        for path in files:
             if is_manifest(path):
                 if path not in described:
                     yield _alone(path)
                 continue
             manifest = manifest_path(path) if has_manifest(path) else None
             if os.access(path, os.X_OK):
-                if manifest is not None or Path(place) == folder:
+                if manifest is not None or path.parent == folder:
                     yield ToolFile(path, manifest)
-            elif manifest is not None:
-                yield ToolFile(path, manifest, f"cannot be run; give it the run bit: chmod +x {path.name}")
+            elif manifest is not None and manifest not in run:
+                yield ToolFile(path, manifest, _why_not(path))
+
+
+def _why_not(path: Path) -> str | None:
+    """Return why a file without the run bit cannot be run; None if its first line or its suffix says how."""
+    try:
+        command_for(path)
+    except LaunchRefused as error:
+        return f"cannot be run: {error}"
+    return None
+
+
+def _may_be_tool(path: Path) -> bool:
+    return not path.name.startswith(("_", ".")) and path.is_file()
 
 
 def _alone(path: Path) -> ToolFile:

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from narratoria.errors import NarratoriaError, StoryInvalid, StoryProblem, ToolValidationError
+from narratoria.errors import NarratoriaError, StoryInvalid, StoryProblem
 from narratoria.events import JsonObject
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.load import load_tool
-from narratoria.kinds.manifest import is_manifest, manifest_data
+from narratoria.kinds.manifest import default_name, is_manifest, manifest_data
 from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.openapi.api_file import ApiFile
 from narratoria.kinds.tool_files import ToolFile, tool_files
@@ -35,7 +35,6 @@ from narratoria.tools.tool import Tool
 
 AnyTool = Tool[Any, Any]
 _T = TypeVar("_T")
-_TOOL_NAME: Final = re.compile(r"[a-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,38 +208,30 @@ class _Reading:
 
     def _tools(self, folder: Path) -> Iterator[StoryTool]:
         """Every tool of the folder. One that cannot be run, or that is only described, is a mistake of the story."""
-        for one in tool_files(folder, below=False):
+        found: dict[str, Path] = {}
+        for one in tool_files(folder):
             tool = self.attempt(partial(_story_tool, one), None)
-            if tool is not None:
-                yield tool
+            if tool is None:
+                self.broken |= {one.name, default_name(one.path)}
+            elif tool.name in found:
+                message = f"{found[tool.name]} has the name {tool.name!r} already; give each its own in its manifest"
+                self.problems.append(StoryProblem(one.path, None, message))
             else:
-                self.broken.add(one.name)
+                found[tool.name] = one.path
+                yield tool
 
 
 def _story_tool(one: ToolFile) -> StoryTool:
+    """Load a tool as every command does. Its name is the manifest's, or that of its file without the suffix."""
     if one.problem is not None:
         raise _invalid(one.path, one.problem)
-    if not _TOOL_NAME.fullmatch(one.name):
-        raise _invalid(one.path, "a tool's name has small letters, digits, - and _ only; rename it")
-    manifest = {} if one.manifest is None else _manifest(one.manifest, one.name)
+    file = one.manifest or one.path
     try:
+        data = {} if one.manifest is None else manifest_data(one.manifest)
         definition = load_tool(one.path)
     except NarratoriaError as error:
-        file = one.manifest or one.path
         raise _invalid(file, str(error).removeprefix(f"{file}: ")) from error
-    return StoryTool(one.name, one.path, manifest, definition)
-
-
-def _manifest(path: Path, name: str) -> JsonObject:
-    try:
-        data = manifest_data(path)
-    except ToolValidationError as error:
-        raise _invalid(path, str(error).removeprefix(f"{path}: ")) from None
-    if not isinstance(data, dict):
-        raise _invalid(path, "expected a JSON object")
-    if data.get("name", name) != name:
-        raise _invalid(path, f"key 'name': {data['name']!r}, but the tool beside it is {name!r}")
-    return data
+    return StoryTool(definition.name, one.path, data, definition)
 
 
 _JSON_KEY: Final = re.compile(r"(?:key )?['\"]?(\w+)")

@@ -25,6 +25,7 @@ from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_m
 from narratoria.kinds.line_faults import escaped
 from narratoria.kinds.manifest import SUFFIX, Manifest, is_manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
+from narratoria.kinds.process.crash_lines import last_words
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, ToolMissing, command_for
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
@@ -288,5 +289,5 @@ def _exit_text(name: str, outcome: ProcessOutcome, error: ToolErrorEvent | None)
         text += f" after `done` with ok: {str(outcome.done.ok).lower()}; exit 0 when the protocol was kept"
     if error is not None:
         text += f"; it reported {error.error_code}: {error.error_message}"
-    last = outcome.stderr.strip().rpartition("\n")[2]
-    return escaped(f"{text}; stderr ends: {last[:300]}" if last else text, keep=LAYOUT)
+    last = last_words(outcome.stderr)
+    return escaped(f"{text}; {last}" if last else text, keep=LAYOUT)

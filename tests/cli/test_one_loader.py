@@ -1,0 +1,121 @@
+"""What one command takes for a tool, every command and a story take for one, under the same name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from narratoria.errors import NarratoriaError, StoryInvalid
+from narratoria.play.story import Story
+from narratoria.run.tool_folder import folder_tools
+
+STORY = 'title = "T"\npremise = "P"\nnarrator = ["template"]\n[opening]\nnarrative = "N"\n'
+TOOL = """#!/usr/bin/env python3
+import json, sys
+given = json.load(sys.stdin)
+seen = {key: given.get(key) for key in ("operation", "state", "dependencies", "input")}
+print(json.dumps({"version": "0", "type": "state_patch", "patch": {"seen": seen}}), flush=True)
+print(json.dumps({"version": "0", "type": "done", "ok": True}), flush=True)
+"""
+
+
+def write(path: Path, manifest: dict[str, object] | None = None, *, mode: int = 0o755) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(TOOL, encoding="utf-8")
+    path.chmod(mode)
+    if manifest is not None:
+        about = {"description": "Echoes.", **manifest}
+        path.with_name(f"{path.stem}.tool.json").write_text(json.dumps(about), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("file", "manifest", "name"),
+    [
+        ("bare.py", {"name": "bare"}, "bare"),  # without the run bit: its suffix says how to run it
+        ("ring", None, "ring"),
+        ("ring", {"name": "ring"}, "ring"),
+        ("ring.py", {"name": "ring"}, "ring"),
+        ("ring.py", None, "ring"),
+        ("Ring_It", None, "ring_it"),
+        ("ring", {"name": "sound"}, "sound"),
+        ("ring/ring", {"name": "ring"}, "ring"),
+    ],
+)
+def test_all_take_the_same_files_for_tools(
+    tmp_path: Path, file: str, manifest: dict[str, object] | None, name: str
+) -> None:
+    write(tmp_path / "tools" / file, manifest, mode=0o644 if file == "bare.py" else 0o755)
+    (tmp_path / "story.toml").write_text(STORY)
+    assert [tool.name for tool in Story.load(tmp_path).tools] == [name]
+    assert [tool.name for tool in folder_tools(tmp_path / "tools").values()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "text", "says"),
+    [
+        ({"name": "ring", "wantState": True}, TOOL, "did you mean 'wantsState'?"),
+        ({"name": "Ring!"}, TOOL, "name"),
+        ({"name": "ring"}, "no program", "no shebang"),
+    ],
+)
+def test_what_one_refuses_all_refuse(
+    narratoria, tmp_path: Path, manifest: dict[str, object], text: str, says: str
+) -> None:
+    tool = write(tmp_path / "tools" / "ring", manifest, mode=0o644)
+    tool.write_text(text, encoding="utf-8")
+    (tmp_path / "story.toml").write_text(STORY)
+    with pytest.raises(StoryInvalid) as refused:
+        Story.load(tmp_path)
+    with pytest.raises(NarratoriaError):
+        folder_tools(tmp_path / "tools")
+    assert says in str(refused.value)
+    for command in (("check", tool), ("check", tmp_path / "tools"), ("call", tool)):
+        ended = narratoria(*command)
+        assert ended.code == 1
+        assert says in ended.out + ended.err, command
+
+
+def test_two_tools_of_one_name_are_refused_by_a_story_too(tmp_path: Path) -> None:
+    write(tmp_path / "tools" / "ring")
+    write(tmp_path / "tools" / "more" / "ring", {"name": "ring"})
+    (tmp_path / "story.toml").write_text(STORY)
+    with pytest.raises(StoryInvalid, match="has the name 'ring' already"):
+        Story.load(tmp_path)
+
+
+def test_call_sends_a_state_an_operation_and_dependencies(narratoria, tmp_path: Path) -> None:
+    tool = write(tmp_path / "ring", {"name": "ring", "wantsState": True})
+    asked = ("--state", '{"bell": 2}', "--operation", "douse", "--dependencies", '{"a": {"b": 1}}')
+    result = narratoria("call", tool, *asked, "--json").json
+    assert result["output"]["seen"] == {
+        "operation": "douse",
+        "state": {"bell": 2},
+        "dependencies": {"a": {"b": 1}},
+        "input": {},
+    }
+
+
+def test_check_sends_them_too_and_has_the_stderr_of_a_crash(narratoria, tmp_path: Path) -> None:
+    tool = write(tmp_path / "ring", {"name": "ring", "wantsState": True})
+    tool.write_text(TOOL.replace("seen = ", 'given["state"]["bell"]["rung"]\nseen = '), encoding="utf-8")
+    broken = narratoria("check", tool, "--json")
+    assert broken.code == 1
+    assert "KeyError: 'bell'" in broken.json["stderr"]
+    (exit_rule,) = [one for one in broken.json["rules"] if one["rule"] == "exit-status"]
+    assert "it crashed: KeyError: 'bell' (ring, line 4)" in exit_rule["detail"]
+    asked = ("--state", '{"bell": {"rung": 1}}', "--json")
+    (exit_rule,) = [
+        one for one in narratoria("check", tool, *asked).json["rules"] if one["rule"] == "exit-status"
+    ]
+    assert exit_rule["verdict"] == "pass"
+
+
+def test_check_finds_a_forgotten_flush_wherever_it_is_run(narratoria, tmp_path: Path) -> None:
+    tool = write(tmp_path / "ring")
+    tool.write_text(TOOL.replace(", flush=True", ""), encoding="utf-8")
+    report = narratoria("check", tool, "--json", PYTHONUNBUFFERED="1").json
+    (flushes,) = [one for one in report["rules"] if "flush" in one["rule"]]
+    assert flushes["verdict"] == "fail"
