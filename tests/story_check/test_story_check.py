@@ -116,9 +116,19 @@ def test_the_stories_that_ship_have_none(folder: Path) -> None:
             ["bell.rung.at_lest", "'at_lest' is no operator", "did you mean 'at_least'?"],
         ),
         (
-            rule(SONG + 'when = { bell.rung = { larger = 3 } }\n'),
+            rule(SONG + "when = { bell.rung = { larger = 3 } }\n"),
             16,
-            ["'larger' is no operator", "there are: equals"],
+            ["'larger' is no operator", "did you mean 'more_than'?"],
+        ),
+        (
+            rule(SONG + "when = { bell.rung = { min = 3 } }\nset = { ending = { id = 'e' } }\n"),
+            16,
+            ["'min' is no operator", "did you mean 'at_least'?"],
+        ),
+        (
+            rule(SONG + "when = { bell.rung = { qua = 3 } }\n"),
+            16,
+            ["'qua' is no operator", "there are: equals"],
         ),
         (
             rule(SONG + 'when = { bell.rung = { "$gtt" = 3 } }\n'),
@@ -232,6 +242,12 @@ def test_every_mistake_is_told_and_the_message_is_the_first(tmp_path: Path) -> N
     said = str(caught.value)
     assert said.startswith(f"{folder / 'story.toml'}:1: key 'titel': unknown key; did you mean 'title'?")
     assert said.endswith("(and 2 more mistakes: narratoria check)")
+
+
+def test_a_key_that_is_misspelt_is_not_missing_too(tmp_path: Path) -> None:
+    assert (
+        len(found(tmp_path, story=STORY.replace("premise", "premis").replace("narrative", "narative"))) == 2
+    )
 
 
 def test_a_manifest_is_checked_as_the_runtime_does(tmp_path: Path) -> None:

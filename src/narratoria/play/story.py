@@ -196,7 +196,12 @@ class _Reading:
             self.problems += _skill_problems(story, library)
         if story.rules is not None:
             self.problems += check_rules(_rule_book(story, story.rules, library, self.broken))
-        errors = [one for one in self.problems if one.severity == "error"]
+        told = " ".join(one.message for one in self.problems)
+        errors = [
+            one
+            for one in self.problems
+            if one.severity == "error" and not _is_the_misspelt(one.message, told)
+        ]
         warnings = [one for one in self.problems if one.severity == "warning"]
         if errors:
             raise StoryInvalid.of([*errors, *warnings])
@@ -219,6 +224,12 @@ class _Reading:
             else:
                 found[tool.name] = one.path
                 yield tool
+
+
+def _is_the_misspelt(message: str, told: str) -> bool:
+    """Tell if a key is missing only because it is misspelt, which another message says."""
+    key = message.removeprefix("key ").partition(": missing;")
+    return bool(key[1]) and f"did you mean '{key[0].strip(chr(39)).rpartition('.')[2]}'?" in told
 
 
 def _story_tool(one: ToolFile) -> StoryTool:

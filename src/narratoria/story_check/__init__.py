@@ -19,11 +19,10 @@ __all__ = ["RuleBook", "check_rules"]
 
 def check_rules(book: RuleBook) -> list[StoryProblem]:
     """Return the problems of a story's rules, errors first, each group in the order of the file."""
-    found = [
-        *call_problems(book),
-        *state_problems(book),
-        *dead_rule_problems(book),
-        *ending_problems(book),
-        *choice_problems(book),
-    ]
+    found = [*call_problems(book), *state_problems(book)]
+    if not any(
+        one.severity == "error" for one in found
+    ):  # with an operator misspelt, other things only seem wrong
+        found += [*dead_rule_problems(book), *ending_problems(book)]
+    found += choice_problems(book)
     return sorted(found, key=lambda one: (one.severity != "error", one.file, one.line or 0))

@@ -91,8 +91,30 @@ def _operator_problem(test: Comparison, written: WrittenState) -> str:
     return ""
 
 
+# What other languages call them.
+_SYNONYMS: Final = {
+    word: operator
+    for operator, words in {
+        "at_least": "min minimum gte ge atleast",
+        "at_most": "max maximum lte le atmost",
+        "more_than": "gt greater greater_than larger larger_than above over",
+        "less_than": "lt lower smaller smaller_than below under",
+        "equals": "eq is equal_to",
+        "not": "ne isnt is_not unequal",
+        "contains": "has includes include",
+        "exists": "present defined set",
+        "missing": "absent undefined unset not_exists",
+        "in": "one_of any_of",
+    }.items()
+    for word in words.split()
+}
+
+
 @cache
 def _near_operator(name: str) -> str:
+    meant = _SYNONYMS.get(name.lower())
+    if meant or len(name) < 4:
+        return meant or ""
     return next(iter(difflib.get_close_matches(name.lower(), [*WORDS, *OPERATORS], 1, _SURE)), "")
 
 
