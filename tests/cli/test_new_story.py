@@ -33,6 +33,14 @@ def test_a_new_story_is_sound_and_is_played_to_its_end(narratoria) -> None:
     assert 'title = "Old Mill"' in (folder / "story.toml").read_text()
 
 
+def test_a_tool_that_fails_is_told_as_the_story_tells_it(narratoria) -> None:
+    narratoria("new", "story", "bell")
+    (narratoria.folder / "bell" / "tools" / "ring").write_text("#!/bin/sh\nexit 1\n")
+    asked = "yard\ntower\nring the bell\n"
+    played = narratoria("play", "bell", "--terminal", "--json", "--narrator", "rules", stdin=asked)
+    assert "The rope slips through your hands" in json.loads(played.out.splitlines()[-1])["narrative"]
+
+
 def test_its_own_test_passes(narratoria) -> None:
     narratoria("new", "story", "bell")
     bin_folder = Path(sys.executable).parent
