@@ -36,7 +36,7 @@ __all__ = ["RULES", "Judgement", "Report", "check_tool"]
 
 
 class RequestParts(TypedDict, total=False):
-    """What a request has beside its input."""
+    """The parts of a request beside its input."""
 
     state: JsonObject | None
     operation: str | None
