@@ -81,7 +81,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "whole plans": "lint plan_executor",
     },
     "store": {
-        "records of a session": "store timeline restoration fold record_batches mending transcript retention",
+        "records of a session": "store timeline restoration fold record_batches mending transcript retention "
+        "recorded_call",
         "the journal": "writer journal replay",
         "files": "imported_snapshot imported_journal portable",
         "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sqlite postgres",
@@ -102,6 +103,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
         "one turn": "offering recollection disabled_skills earlier_plans turn resume",
+        "a call again": "call_again call_command",
         "narrators for a story": "casting",
         "the game": "game",
     },
@@ -124,7 +126,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "options of several commands": "env_option source_options skills_option session_options request_options",
         "views": "plan_progress narration_view terminal_commands check_story",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
-        "session_moves sessions stories playtest_command",
+        "session_call session_moves sessions stories playtest_command",
     },
 }
 NOT_ROOMS = {"__init__", "__main__"}

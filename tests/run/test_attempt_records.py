@@ -10,7 +10,7 @@ import msgspec
 
 from narratoria.events import CallFinished, CallRetrying
 from narratoria.kinds.process.process_tool import process_tool
-from narratoria.run.executor import Call
+from narratoria.run.call_record import Call
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.tools.retry import no_waiting, plan_policy

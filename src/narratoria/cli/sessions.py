@@ -13,6 +13,7 @@ import msgspec
 from narratoria.cli import session_moves as moves
 from narratoria.cli.completion import SESSION
 from narratoria.cli.output import console, print_json, printable, styled
+from narratoria.cli.session_call import call_
 from narratoria.cli.session_options import as_json_option, ask, counted, opened_store, yes_option
 from narratoria.errors import JournalError
 from narratoria.store.fold import SessionView, fold
@@ -30,7 +31,7 @@ def sessions() -> None:
     """Saved sessions: list, show, export, import, undo and more."""
 
 
-for _command in (moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.checkpoint_):
+for _command in (call_, moves.undo_, moves.redo_, moves.retry_, moves.branch, moves.checkpoint_):
     sessions.add_command(_command)
 
 

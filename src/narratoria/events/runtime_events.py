@@ -166,6 +166,7 @@ class CallFinished(RuntimeEvent, tag="call_finished", frozen=True, kw_only=True)
     signal: int | None = None
     operation: str | None = None
     sent: JsonObject | None = None
+    sent_state: bool = False  # the state was part of the request
 
     @property
     def verdict(self) -> str | None:

@@ -259,6 +259,7 @@ def call_finished(
         signal=note.signal,
         operation=note.operation,
         sent=note.sent,
+        sent_state=note.sent_state,
     )
 
 

@@ -21,3 +21,4 @@ class AttemptNote(msgspec.Struct, kw_only=True):
     stderr: str = ""
     operation: str | None = None
     sent: JsonObject | None = None
+    sent_state: bool = False

@@ -157,7 +157,7 @@ class _Process:
         """Note the ending of the process for the journal, and the input if defaults were added to what was given."""
         note = context.session.root.attempt_notes.setdefault(context.call_id, AttemptNote())
         note.exit_code, note.signal, note.stderr = outcome.exit_code, outcome.signal, outcome.stderr
-        note.operation = self.manifest.operation
+        note.operation, note.sent_state = self.manifest.operation, self.manifest.wants_state
         if self.adds_defaults:
             note.sent = params
 
