@@ -62,7 +62,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "session": {
         "records and operations": "record attempt_note draft_operations asset_records dispatcher media private_files "
         "slices",
-        "parts of a session": "memory memory_draft assets resources",
+        "parts of a session": "memory memory_draft assets resources stopped_clock approvals",
         "drafts": "draft",
         "the session": "session",
     },
@@ -76,7 +76,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "run": {
         "plans": "plan_references plan_problems plan graph",
-        "one call": "threads cores dropping handlers outcomes call_record records around admission call_span executor",
+        "one call": "threads cores dropping handlers outcomes call_record records around approval admission call_span "
+        "executor",
         "catalogues": "registry tool_folder resolve",
         "whole plans": "lint plan_executor",
     },
@@ -99,7 +100,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "play": {
         "words of no language": "last_resort",
-        "the folder of a story": "story_texts story_keys story_file story_skills stage story",
+        "the folder of a story": "story_texts story_approvals story_keys story_file story_skills stage story",
         "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
         "one turn": "offering recollection disabled_skills earlier_plans turn resume",

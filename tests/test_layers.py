@@ -193,7 +193,8 @@ def test_a_call_loads_no_narrator():
 
 def test_the_public_names_are_what_they_were():
     expected = """
-        Around Branch CallResult ExecutionResult McpServers mcp_tools NarratoriaError OpenApiTools openapi_tools
+        ApprovalAnswer ApprovalRequest Around Branch CallResult ExecutionResult McpServers mcp_tools NarratoriaError
+        OpenApiTools openapi_tools
         PlanDocument PlanExecutor PlanRejected
         PlannedCall Proceed RetryPolicies RetryPolicy Session Tool ToolCall ToolContext ToolError ToolExample
         ToolExecutor ToolRegistry ToolResult TurnResult __version__ conditional function_tool parallel

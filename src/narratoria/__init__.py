@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from narratoria.run.plan_executor import PlanExecutor
     from narratoria.run.registry import ToolRegistry
     from narratoria.session import Session
+    from narratoria.session.approvals import ApprovalAnswer, ApprovalRequest
     from narratoria.tools.retry import RetryPolicies, RetryPolicy
     from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolExample, ToolResult
 
@@ -74,6 +75,7 @@ _PUBLIC: Final = {
     "narratoria.run.plan_executor": "PlanExecutor",
     "narratoria.run.registry": "ToolRegistry",
     "narratoria.session": "Session",
+    "narratoria.session.approvals": "ApprovalAnswer ApprovalRequest",
     "narratoria.tools.retry": "RetryPolicies RetryPolicy",
     "narratoria.tools.tool": "Tool ToolContext ToolError ToolExample ToolResult",
     "narratoria.play.turn": "TurnResult take_turn",
@@ -123,6 +125,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "ApprovalAnswer",
+    "ApprovalRequest",
     "Around",
     "Branch",
     "CallResult",

@@ -26,6 +26,7 @@ MISSING_DONE: Final = "MISSING_DONE"
 NON_ZERO_EXIT: Final = "NON_ZERO_EXIT"
 NOT_EXECUTABLE: Final = "NOT_EXECUTABLE"
 OUTPUT_LIMIT: Final = "OUTPUT_LIMIT"
+REFUSED: Final = "REFUSED"
 
 # Who says why a call failed. A tool's own `errorCode` may read like one of the codes above and means none of them.
 ErrorSource: TypeAlias = Literal["runtime", "tool"]
@@ -61,6 +62,19 @@ class NarratorUnavailable(NarratoriaError):
 
 class ToolValidationError(NarratoriaError):
     """A handler found its arguments unusable, or a tool is defined wrongly."""
+
+
+class ApprovalNotOpen(NarratoriaError):
+    """An answer to a question that is not open; `known` if it was asked in this session."""
+
+    def __init__(self, id: str, *, known: bool) -> None:  # noqa: A002 - of the question
+        self.known = known
+        why = (
+            "is not open: it was answered, or its turn has ended"
+            if known
+            else "was not asked in this session"
+        )
+        super().__init__(f"the question {id!r} {why}; the open ones are listed as pending")
 
 
 class ArgumentsInvalid(ToolValidationError):

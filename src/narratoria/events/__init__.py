@@ -23,6 +23,8 @@ from narratoria.events.changes import (
 )
 from narratoria.events.runtime_events import (
     AnyRuntimeEvent,
+    ApprovalGiven,
+    ApprovalRequested,
     AssetDenied,
     AssetStored,
     CallEmitted,
@@ -74,6 +76,8 @@ __all__ = [
     "PROTOCOL_VERSION",
     "TOOL_EVENT_TYPES",
     "AnyRuntimeEvent",
+    "ApprovalGiven",
+    "ApprovalRequested",
     "Asset",
     "AssetDenied",
     "AssetStored",

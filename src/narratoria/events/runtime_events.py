@@ -96,6 +96,31 @@ class CallStarted(RuntimeEvent, tag="call_started", frozen=True, kw_only=True):
     input: JsonObject = msgspec.field(default_factory=dict)
 
 
+class ApprovalRequested(RuntimeEvent, tag="approval_requested", frozen=True, kw_only=True):
+    """A call waits for a person: may `tool` run with `input`? `within` is the call that it is part of."""
+
+    id: str
+    call: str
+    tool: str
+    title: str = ""
+    input: JsonObject = msgspec.field(default_factory=dict)
+    reason: str = ""
+    within: str | None = None
+
+
+class ApprovalGiven(RuntimeEvent, tag="approval_given", frozen=True, kw_only=True):
+    """The answer to an `approval_requested`. With `edited`, the call runs with `input`; with `cancelled`, nobody
+    answered before the turn ended.
+    """
+
+    id: str
+    call: str
+    decision: Literal["approved", "edited", "refused", "cancelled"]
+    input: JsonObject | None = None
+    reason: str = ""
+    by: str = ""
+
+
 class CallEmitted(RuntimeEvent, tag="call_emitted", frozen=True, kw_only=True):
     """An event of the tool protocol, from a process or from a handler in this process."""
 
@@ -295,6 +320,8 @@ AnyRuntimeEvent: TypeAlias = (
     | Narration
     | PlanMade
     | PlanRefused
+    | ApprovalRequested
+    | ApprovalGiven
     | CallStarted
     | CallEmitted
     | AssetStored

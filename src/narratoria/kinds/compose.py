@@ -180,6 +180,8 @@ async def _side_by_side(
             if one is not asyncio.current_task():
                 one.cancel()
 
+    context.session.limits += (limit,)
+
     async def run_one(index: int) -> None:
         async with places:
             if stopped_by or raised or limit.expired():

@@ -62,6 +62,7 @@ def tool_from_manifest(
         title=manifest.title,
         origin=origin,
         read_only=manifest.read_only,
+        approval=manifest.approval,
     )
 
 

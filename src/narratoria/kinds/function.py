@@ -15,7 +15,7 @@ import msgspec
 
 from narratoria.kinds.plain_function import as_handler, is_handler
 from narratoria.tools.retry import RetryPolicy
-from narratoria.tools.tool import Tool, ToolExample, ToolHandler, ToolResult
+from narratoria.tools.tool import Approval, Tool, ToolExample, ToolHandler, ToolResult
 
 if TYPE_CHECKING:
     from narratoria.tools.contract import Effect, Precondition
@@ -33,6 +33,7 @@ class ToolOptions(TypedDict, total=False):
     inline: bool
     read_only: bool
     skill: str | None
+    approval: Approval | None
 
 
 class _Dataclass(Protocol):

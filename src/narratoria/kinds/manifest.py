@@ -19,6 +19,7 @@ from narratoria.tools.contract import effects_from_data, preconditions_from_data
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import policy_from_data
 from narratoria.tools.schema.tables import table_problems
+from narratoria.tools.tool import Approval
 
 
 class ManifestExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,6 +56,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid
     permissions: list[str] = msgspec.field(default_factory=list)
     wants_state: bool = False
     read_only: bool = False
+    approval: Approval | None = None
+    """The calls that a person must approve first."""
     skill: str | None = None
     examples: list[ManifestExample] = msgspec.field(default_factory=list)
     operation: str = "run"

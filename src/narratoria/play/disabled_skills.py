@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from narratoria.errors import INVALID_ARGUMENTS, NOT_EXECUTABLE, TOOL_NOT_FOUND, PlanRejected
+from narratoria.errors import INVALID_ARGUMENTS, NOT_EXECUTABLE, REFUSED, TOOL_NOT_FOUND, PlanRejected
 from narratoria.events import SkillHealth
 from narratoria.run.plan import CallResult, PlanDocument, tool_name
 from narratoria.run.resolve import ToolRefused, ToolResolver
@@ -75,9 +75,10 @@ class Skills:
     def note(self, tool_path: str, result: CallResult) -> None:
         """Update a skill's health after a call; a change is recorded.
 
-        Wrong arguments say nothing about the skill: the plan made them, and the next one may correct them.
+        Wrong arguments say nothing about the skill: the plan made them, and the next one may correct them. Nor does a
+        person's refusal.
         """
-        if result.state == "skipped" or result.verdict == INVALID_ARGUMENTS:
+        if result.state == "skipped" or result.verdict in (INVALID_ARGUMENTS, REFUSED):
             return
         tool = self._find(tool_path)
         skill = _skill(tool) if tool else tool_name(tool_path)

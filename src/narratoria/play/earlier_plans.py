@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from narratoria.errors import INVALID_ARGUMENTS, PlanRejected
+from narratoria.errors import INVALID_ARGUMENTS, REFUSED, PlanRejected
 from narratoria.narrator.invocation import readable
 from narratoria.play.disabled_skills import Skills
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
@@ -17,7 +17,7 @@ _REASON: Final = 200  # characters of a failure that a rejection repeats
 
 
 class FutileCall(NamedTuple):
-    """A call that failed for its arguments."""
+    """A call that failed for its arguments, or that a person refused."""
 
     tool_path: str
     reason: str
@@ -76,8 +76,8 @@ class EarlierPlans:
         self._futile.setdefault(self._calls_of(plan), failure)
 
     def check(self, plan: PlanDocument) -> None:
-        """Refuse a plan whose calls failed for their arguments before. A narrator that repeats it knows no better, and
-        is no longer offered the tool.
+        """Refuse a plan whose calls failed for their arguments before, or were refused by a person. A narrator that
+        repeats it knows no better, and is no longer offered the tool.
         """
         failure = self._futile.get(self._calls_of(plan)) if self._futile else None
         if failure is not None:
@@ -105,8 +105,8 @@ class EarlierPlans:
 
 
 def is_futile(call: PlannedCall, result: CallResult) -> bool:
-    """Tell if a call failed for its arguments, and its plan with it."""
-    return call.required and not result.ok and result.verdict == INVALID_ARGUMENTS
+    """Tell if a call failed for its arguments, or was refused by a person, and its plan with it."""
+    return call.required and not result.ok and result.verdict in (INVALID_ARGUMENTS, REFUSED)
 
 
 def _numbered(value: Any, numbers: Mapping[str, int]) -> Any:

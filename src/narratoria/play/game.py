@@ -264,7 +264,9 @@ class Game:
 
 def story_registry(story: Story, skills: SkillLibrary | None = None) -> ToolRegistry:
     """The story's tools, each made from its executable and manifest, the scripts of its skills, and the stage."""
-    registry = ToolRegistry([stage] if story.needs_stage else [])
+    registry = ToolRegistry(
+        [stage] if story.needs_stage else [], approval=story.approval if story.approval.rules else None
+    )
     for one in story.tools:
         try:
             registry.register(load_tool(one.path))

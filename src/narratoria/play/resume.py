@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from narratoria.errors import CANCELLED, PlanRejected
 from narratoria.events import (
+    ApprovalGiven,
+    ApprovalRequested,
     CallEmitted,
     CallFinished,
     CallStarted,
@@ -50,6 +52,7 @@ class OpenTurn:
     futile: list[tuple[PlanDocument, FutileCall]] = field(
         default_factory=list
     )  # that failed for their arguments
+    approvals: list[ApprovalRequested | ApprovalGiven] = field(default_factory=list)
 
 
 def open_turn(journal: Journal) -> OpenTurn | None:
@@ -87,6 +90,8 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
                 if found.plan is not None:
                     found.futile += _futile(found.plan, calls)
                 found.plan, found.attempt, found.parent = None, found.attempt + 1, event.plan
+        elif isinstance(event, ApprovalRequested | ApprovalGiven):
+            found.approvals.append(event)
         elif isinstance(event, SkillHealth):
             (found.disabled.add if "Failure" in event.health else found.disabled.discard)(event.skill)
         elif isinstance(event, TurnCommitted):

@@ -23,6 +23,7 @@ from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.play.last_resort import SILENCE
 from narratoria.play.stage import stage
+from narratoria.play.story_approvals import ApprovalRules
 from narratoria.play.story_file import Cover, Opening, StoryFile
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_texts import check_guides, texts
@@ -70,6 +71,7 @@ class Story:
     cover: Cover = field(default_factory=Cover)
     state: JsonObject = field(default_factory=dict)
     permissions: tuple[str, ...] = ()
+    approval: ApprovalRules = field(default_factory=ApprovalRules)
     tools: tuple[StoryTool, ...] = ()
     free_tools: tuple[str, ...] = ()  # what a narrator may call although rules call it too
     lore: Mapping[str, str] = field(default_factory=dict)
@@ -178,6 +180,9 @@ class _Reading:
             rules=rules,
             state=self.attempt(file.state, {}),
             permissions=self.attempt(lambda: file.strings("permissions"), ()),
+            approval=self.attempt(
+                lambda: file.approval(names | {stage.name}, sources.names | skills.keys()), ApprovalRules()
+            ),
             tools=tools,
             free_tools=self.attempt(
                 lambda: file.free_tools(names | {stage.name}, sources.names | skills.keys()), ()

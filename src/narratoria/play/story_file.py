@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from narratoria.errors import StoryInvalid
 from narratoria.events import JsonObject
@@ -16,11 +16,14 @@ from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_se
 from narratoria.kinds.openapi.api_file import ApiFile, ApisInvalid, apis_from_data
 from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.narrator.rules.rule_file import read_toml
+from narratoria.play.story_approvals import DEFAULT, ApprovalRules
 from narratoria.play.story_keys import KEYS
 from narratoria.story_check.rule_book import did_you_mean
 from narratoria.toml_lines import toml_problem
 from narratoria.tools.schema.tables import unknown_key
+from narratoria.tools.tool import Approval
 
+_RULES: Final = f"one of {', '.join(get_args(Approval))}"
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
@@ -134,12 +137,36 @@ class StoryFile:
             )
         return {name: _json_state(one, self, f"skills.{name}") for name, one in given.items()}
 
+    def approval(self, known: set[str], prefixes: AbstractSet[str]) -> ApprovalRules:
+        """Return the rules for approvals: one for all tools, or a table with one for each."""
+        given = self.data.get("approval", {})
+        table = {DEFAULT: given} if isinstance(given, str) else given
+        if not isinstance(table, dict):
+            raise self.fail("approval", f"expected {_RULES}, or a table [approval], got {given!r}")
+        for name, rule in table.items():
+            key = "approval" if isinstance(given, str) else f"approval.{name}"
+            if rule not in get_args(Approval):
+                near = difflib.get_close_matches(str(rule), get_args(Approval), 1)
+                raise self.fail(
+                    key, f"{rule!r} is no rule; {f'did you mean {near[0]!r}?' if near else _RULES}"
+                )
+            prefix, dot, _ = name.partition(".")
+            if (
+                name != DEFAULT
+                and name not in known
+                and not (dot and prefix in prefixes | self._own_skills())
+            ):
+                raise self.fail(key, f"there is no tool {name!r}; {did_you_mean(name, known)}")
+        return ApprovalRules(table)
+
+    def _own_skills(self) -> set[str]:
+        return {path.name for path in (self.path.parent / "skills").glob("*/")}
+
     def free_tools(self, known: set[str], prefixes: AbstractSet[str]) -> tuple[str, ...]:
         names = self.strings("free_tools")
-        own = {path.name for path in (self.path.parent / "skills").glob("*/")}
         for name in names:
             prefix, dot, _ = name.partition(".")
-            if name not in known and not (dot and prefix in prefixes | own):
+            if name not in known and not (dot and prefix in prefixes | self._own_skills()):
                 raise self.fail("free_tools", f"tools/{name} does not exist; {did_you_mean(name, known)}")
         return names
 

@@ -11,6 +11,7 @@ from msgspec import Meta
 from narratoria.events import JsonObject
 from narratoria.narrator.roster import USUAL
 from narratoria.tools.schema.tables import Table
+from narratoria.tools.tool import Approval
 
 Text: TypeAlias = Annotated[str, Meta(pattern=r"\S")]  # one that is not blank
 
@@ -42,6 +43,7 @@ class StoryTable(Table, frozen=True, kw_only=True):
     language: Annotated[str, Meta(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$")] = "en"
     narrator: list[str] = msgspec.field(default_factory=lambda: list(USUAL))
     permissions: list[Text] = msgspec.field(default_factory=list)
+    approval: Approval | dict[str, Approval] = msgspec.field(default_factory=dict)
     opening: OpeningTable
     cover: CoverTable = msgspec.field(default_factory=CoverTable)
     state: JsonObject = msgspec.field(default_factory=dict)

@@ -18,6 +18,8 @@ import msgspec
 from narratoria import telemetry
 from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy, describe
 from narratoria.events import (
+    ApprovalGiven,
+    ApprovalRequested,
     Choices,
     Done,
     Narration,
@@ -78,6 +80,7 @@ class Interrupted(Protocol):
     problems: tuple[str, ...]
     ids: set[str]
     futile: list[tuple[PlanDocument, FutileCall]]
+    approvals: list[ApprovalRequested | ApprovalGiven]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +173,7 @@ class _Turn:
         self.earlier = EarlierPlans(self.skills)
         if resume is not None:
             self.earlier.recall(resume.ids, resume.parent, resume.futile, resume.problems)
+            session.approvals.recall(resume.approvals)
         self.fresh: PlanDocument | None = None  # the plan that succeeded, if it is of this turn's attempts
 
     async def take(self) -> TurnResult:
@@ -383,6 +387,7 @@ class _Turn:
 
     def _close(self) -> None:
         session, result = self.session, self.result
+        session.approvals.end_turn()
         calls = [one for trace in result.traces for one in trace.tool_results]
         completed = [one for one in calls if one.ok]
         declared = declaration_of(self.narrator, result.narrator)

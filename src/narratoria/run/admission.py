@@ -26,8 +26,15 @@ async def admit(
 ) -> tuple[ToolResult[Any] | None, tuple[str, ...]]:
     """Return the failure that stops the call, or None, and the unmet optional preconditions."""
     refusal = _bounds(executor, tool, session) if executor.bounded or session.depth else None
-    if refusal is not None or not tool.preconditions:
-        return refusal, ()
+    return (refusal, ()) if refusal is not None else await meet(executor, tool, session, call_id)
+
+
+async def meet(
+    executor: ToolExecutor, tool: Tool[Any, Any], session: Session | Draft, call_id: str
+) -> tuple[ToolResult[Any] | None, tuple[str, ...]]:
+    """Check the preconditions. After a person was asked that is done again: much may have happened meanwhile."""
+    if not tool.preconditions:
+        return None, ()
     context = executor.context(tool, session, call_id)
     try:
         report = await contract.validate(tool, context)

@@ -27,6 +27,7 @@ class Call(msgspec.Struct, eq=False):
     committed: list[ToolEvent] = []  # those of the attempt that succeeded
     attempts: int = 0
     inside: bool = False  # its middleware runs, and records the result
+    approval: bool | None = None  # True: a person must approve it; False: it needs no approval
     cascade: bool = False  # an effect of another call made it; only set if `inside`
     ended: tuple[Any, tuple[str, ...]] | None = None  # params and unmet preconditions of a call `inside`
 

@@ -23,7 +23,8 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.run import handlers, outcomes, records
-from narratoria.run.admission import admit
+from narratoria.run.admission import admit, meet
+from narratoria.run.approval import ApprovalPolicy, approved
 from narratoria.run.around import Around, checked_around, execute_around
 from narratoria.run.call_record import Call
 from narratoria.run.call_span import execute_in_span
@@ -59,13 +60,16 @@ class ToolExecutor:
         scope: CallScope = _SCOPE,
         max_depth: int = MAX_DEPTH,
         around: Sequence[Around] | None = None,
+        approval: ApprovalPolicy | None = None,
     ) -> None:
         self.registry = registry
+        self.approval = approval or registry.approval
         self.around = registry.around if around is None else checked_around(around)
         self._tools = registry.tools
         self.scope = scope
         self.max_depth = max_depth
         self.bounded = scope.deadline is not None or scope.budget_tracker is not None
+        self._guarded = self.bounded or self.approval is not None
 
     def has_tool(self, name: str) -> bool:
         """Tell if the registry has a tool of that name."""
@@ -137,8 +141,20 @@ class ToolExecutor:
                 result = outcomes.bad_arguments(tool, refused)
                 return self._conclude(session, result, tool, tool.name, call_id, call, started)
         degraded: tuple[str, ...] = ()
-        if tool.preconditions or self.bounded or session.depth:
+        if tool.guarded or self._guarded or session.depth or (call is not None and call.approval):
             refusal, degraded = await admit(self, tool, session, call_id)
+            if refusal is None:
+                try:
+                    asked = await approved(self, tool, args, session, call_id, call)
+                except BaseException as error:
+                    ended = outcomes.cut_short(tool, error)
+                    self._conclude(session, ended, tool, tool.name, call_id, call, started, params)
+                    raise
+                if asked is not None:
+                    started, refusal = perf_counter(), asked.refusal
+                if asked is not None and refusal is None:
+                    args, params = asked.args, asked.params
+                    refusal, degraded = await meet(self, tool, session, call_id)
             if refusal is not None:
                 return self._conclude(session, refusal, tool, tool.name, call_id, call, started)
         attempt = call.first_attempt if call is not None else 1
@@ -235,7 +251,7 @@ class ToolExecutor:
                 draft.commit(call_id)
             else:
                 return self._rest(
-                    tool, params, context, call, timeout, handlers.finish(running, waiting, timeout)
+                    tool, params, context, call, timeout, handlers.finish(running, waiting, timeout, draft)
                 )
         except BaseException as error:
             return self._rest(tool, params, context, call, timeout, handlers.raising(error))
@@ -319,9 +335,14 @@ class ToolExecutor:
     async def compensate(
         self, tool: str | AnyTool, args: Mapping[str, Any], *, session: Draft, call_id: str | None = None
     ) -> AnyResult:
-        """Run the call that takes an effect back. It ignores the deadline and the budget of the evaluation."""
-        unbounded = ToolExecutor(self.registry, around=self.around) if self.bounded else self
-        return await unbounded.execute(tool, args, session=session, call=Call(call_id=call_id))
+        """Run the call that takes an effect back. It ignores the deadline and the budget of the evaluation, and asks
+        nobody.
+        """
+        unbounded = self
+        if self.bounded:
+            unbounded = ToolExecutor(self.registry, around=self.around, approval=self.approval)
+        call = Call(call_id=call_id, approval=False)
+        return await unbounded.execute(tool, args, session=session, call=call)
 
     async def drop(self, draft: Draft) -> None:
         """Discard a failed attempt: take back its outside effects, newest first, and drop the rest."""

@@ -18,6 +18,9 @@ from narratoria.run.threads import run_in_thread
 from narratoria.tools import schema
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
+if typing.TYPE_CHECKING:
+    from narratoria.session import Draft
+
 logger = logging.getLogger("narratoria")
 
 STUBBORN: Final = 2.0  # how long after its timeout a handler may still tidy up
@@ -46,6 +49,7 @@ async def plainly(tool: Tool[Any, Any], params: Any, context: ToolContext) -> An
     draft = context.session
     draft.loop = asyncio.get_running_loop()
     bound = asyncio.timeout(context.time_limit)
+    draft.limits = (bound,)
     try:
         async with bound:
             return await run_in_thread(tool.handler, params, context)
@@ -66,13 +70,16 @@ async def raising(error: BaseException) -> Any:
     raise error
 
 
-async def finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None) -> Any:
+async def finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None, draft: Draft) -> Any:
     """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
     if timeout is None:
         return await _resume(running, waiting)
     bound = asyncio.timeout(timeout)
     try:
-        async with asyncio.timeout(timeout + STUBBORN), bound:
+        async with asyncio.timeout(timeout + STUBBORN) as last, bound:
+            draft.limits += (last, bound)
+            if draft.root.approvals.waiting:
+                draft.root.approvals.hold(draft)
             result = await _resume(running, waiting)
     except TimeoutError:
         if bound.expired():

@@ -57,6 +57,7 @@ class PlannedCall(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True):
     required: bool = True
     async_: bool = msgspec.field(default=False, name="async")
     retry_policy: PlanRetry = PlanRetry()
+    approval: bool | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def all_dependencies(self) -> list[str]:

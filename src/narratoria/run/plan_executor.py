@@ -128,16 +128,24 @@ class PlanExecutor:
     ) -> tuple[ExecutionResult, PromptEvaluationError | VisibilityExpansionRequired | None]:
         started = time.perf_counter()
         run = _Run(self, plan, dict(completed))
+        limits = self.session.approvals.limits  # they stand still while a person is asked
         ended_by: PromptEvaluationError | VisibilityExpansionRequired | None = None
         try:
             # The second timer is for a handler that swallows the first one's cancellation: a second one closes it.
-            async with asyncio.timeout(self.plan_timeout + STUBBORN), asyncio.timeout(self.plan_timeout):
-                await run.go()
-                for _ in range(self.max_executions - 1):
-                    if not run.worth_repeating():
-                        break
-                    run.forget_failures()
+            async with (
+                asyncio.timeout(self.plan_timeout + STUBBORN) as last,
+                asyncio.timeout(self.plan_timeout) as first,
+            ):
+                limits.append((last, first))
+                try:
                     await run.go()
+                    for _ in range(self.max_executions - 1):
+                        if not run.worth_repeating():
+                            break
+                        run.forget_failures()
+                        await run.go()
+                finally:
+                    limits.remove((last, first))
         except TimeoutError:
             run.abandon("timeout", TIMEOUT, f"the plan did not finish within {self.plan_timeout:g} s")
         except (PromptEvaluationError, VisibilityExpansionRequired) as error:
@@ -363,6 +371,8 @@ class _Run:
             timeout=limit,
             dependencies=outputs or None,
         )
+        if call.approval:
+            record.approval = True
         started = time.perf_counter()
         if self.earlier and (before := self.earlier.get(call.tool_id)) is not None:
             started = go_on(record, before, self.attempts.get(call.tool_id, 0), started)

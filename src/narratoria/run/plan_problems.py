@@ -34,6 +34,7 @@ _CALL_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
     "required": (bool,),
     "async": (bool,),
     "retryPolicy": (dict,),
+    "approval": (bool,),
 }
 _RETRY_FIELDS: Final = ("maxRetries", "backoffMs")
 _METADATA_FIELDS: Final = ("generationAttempt", "parentPlanId")

@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from narratoria.errors import NarratoriaError, ToolValidationError
+from narratoria.run.approval import ApprovalPolicy, checked_policy
 from narratoria.run.around import Around, checked_around
 from narratoria.run.executor import ToolExecutor
 from narratoria.spelling import spelled
@@ -33,11 +34,19 @@ R = TypeVar("R")
 class ToolRegistry:
     """Tools by name. `web:scrape` is found as `web_scrape`: names are folded, permission names keep colons.
 
-    `around` is the middleware of every pipeline over this registry: of plans, turns and games too.
+    `around` is the middleware of every pipeline over this registry: of plans, turns and games too. So is `approval`: a
+    function that tells which calls a person must approve.
     """
 
-    def __init__(self, tools: Iterable[Tool[Any, Any]] = (), *, around: Sequence[Around] = ()) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool[Any, Any]] = (),
+        *,
+        around: Sequence[Around] = (),
+        approval: ApprovalPolicy | None = None,
+    ) -> None:
         self.around = checked_around(around)
+        self.approval = checked_policy(approval)
         self.tools: dict[str, Tool[Any, Any]] = {}  # by name, in the order they were registered
         self._executor: ToolExecutor | None = None
         self.register_all(tools)
@@ -174,8 +183,9 @@ class ToolRegistry:
         if session is not None:
             raise ToolValidationError("execute: a context brings its own session; give one of them")
         outer = context.executor
-        around = outer.around if isinstance(outer, ToolExecutor) else None
-        return ToolExecutor(self, scope=context.scope, around=around)
+        if not isinstance(outer, ToolExecutor):
+            return ToolExecutor(self, scope=context.scope)
+        return ToolExecutor(self, scope=context.scope, around=outer.around, approval=outer.approval)
 
     def context(self, tool: Tool[Any, Any], session: Session | Draft | None = None) -> ToolContext:
         """Return a context outside any call, to check preconditions and to execute with; with no session given, over

@@ -74,6 +74,8 @@ class Draft(msgspec.Struct, eq=False):
     call_id: str = ""  # of the call, if anybody records
     cascading: bool = False  # while an effect of this call runs another tool
     over: bool = False  # it is committed or discarded: nothing more becomes part of it
+    limits: tuple[asyncio.Timeout, ...] = ()  # the time limits of the attempt
+    asked: dict[Any, int] | None = None  # the questions to a person so far, and how often
     aside: set[int] | None = None  # which of `events`, by index, are no part of what the call gives
 
     @classmethod

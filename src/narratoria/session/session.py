@@ -27,6 +27,7 @@ from narratoria.events import (
     SliceChange,
     ToolEvent,
 )
+from narratoria.session.approvals import Approvals
 from narratoria.session.asset_records import AssetRecords
 from narratoria.session.assets import AssetStore
 from narratoria.session.attempt_note import AttemptNote
@@ -98,6 +99,7 @@ class Session:
         self.standing: list[str] | None = None  # what is offered once a narrator's hints have passed
         self.health: dict[str, SkillHealth] = {}
         self.journal: TurnLog | None = None
+        self.approvals = Approvals(self)
         self.notes: WriteNotes | None = None  # of writes to files, while the session is kept
         self.turn_lock = asyncio.Lock()
         self.waiting_turns = 0  # for `turn_lock`

@@ -11,6 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.events import (
+    ApprovalGiven,
+    ApprovalRequested,
     AssetDenied,
     AssetStored,
     CallEmitted,
@@ -88,6 +90,20 @@ class CallView(_View):
     committed: bool = False
 
 
+class ApprovalView(_View):
+    """A question to a person, and its answer; while it is open, `decision` is None."""
+
+    id: str
+    call: str
+    tool: str
+    input: JsonObject = msgspec.field(default_factory=dict)
+    reason: str = ""
+    decision: str | None = None
+    edited_input: JsonObject | None = None
+    answer: str = ""  # the reason of a refusal
+    by: str = ""
+
+
 class PlanView(_View):
     plan: JsonObject
     attempt: int
@@ -113,6 +129,7 @@ class TurnView(_View):
     calls: list[CallView] = msgspec.field(default_factory=list)
     assets: list[AssetStored] = msgspec.field(default_factory=list)  # those that were committed
     notices: list[Notice] = msgspec.field(default_factory=list)
+    approvals: list[ApprovalView] = msgspec.field(default_factory=list)
 
 
 class SessionView(_View):
@@ -235,6 +252,20 @@ class Fold:
         if self._turn is not None:
             self._turn.notices.append(event)
 
+    def _approval(self, record: Record, event: ApprovalRequested) -> None:
+        if self._turn is not None:
+            self._turn.approvals.append(
+                ApprovalView(
+                    id=event.id, call=event.call, tool=event.tool, input=event.input, reason=event.reason
+                )
+            )
+
+    def _answered(self, record: Record, event: ApprovalGiven) -> None:
+        for one in self._turn.approvals if self._turn is not None else ():
+            if one.id == event.id:
+                one.decision, one.edited_input = event.decision, event.input
+                one.answer, one.by = event.reason, event.by
+
     def _lost(self, record: Record, event: RecordsLost) -> None:
         self.view.lost += event.count
 
@@ -333,6 +364,8 @@ _STEPS: Final[dict[type, Callable[[Fold, Record, Any], None]]] = {
     Narration: Fold._narration,
     Choices: Fold._choices,
     Notice: Fold._notice,
+    ApprovalRequested: Fold._approval,
+    ApprovalGiven: Fold._answered,
     RecordsLost: Fold._lost,
     TurnCommitted: Fold._ended,
     CallStarted: Fold._call,

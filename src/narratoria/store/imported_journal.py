@@ -17,6 +17,8 @@ import msgspec
 
 from narratoria import bounds
 from narratoria.events import (
+    ApprovalGiven,
+    ApprovalRequested,
     AssetStored,
     CallEmitted,
     Change,
@@ -71,7 +73,15 @@ MAX_DEPTH: Final = 2 * bounds.MAX_DEPTH  # a tool may send half of that; handler
 _STORY: Final = re.compile(r"[a-z0-9_-]{1,100}")
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _LATEST: Final = 253_402_214_400.0  # the last day of the year 9999, beyond which no clock goes
-_PASSING: Final = (Log, Narration, NarrationDelta, NarratorChosen, Notice, PlanMade)
+_PASSING: Final = (
+    ApprovalGiven,
+    Log,
+    Narration,
+    NarrationDelta,
+    NarratorChosen,
+    Notice,
+    PlanMade,
+)
 _UNFINISHED: Final = (
     "this turn was not finished when the session was exported; it was closed. Say it again to take it"
 )
@@ -108,6 +118,7 @@ class ImportedJournal:
         self._in_turn = 0  # values
         self._sizes: dict[int, int] = {}  # values by turn
         self._moved = 0  # values of turns that were taken back or brought back
+        self._open_questions: dict[str, tuple[ApprovalRequested, int | None]] = {}  # with their turns
         self._turn_bytes = 0
         self._bytes = 0
 
@@ -144,6 +155,8 @@ class ImportedJournal:
                 f"its snapshot knows record {self._known}, and the journal ends with record {self._seq}"
             )
         turn, undoing = self._timeline.open, self._timeline.undoing
+        for asked, within in self._open_questions.values():
+            yield self._next(within, ApprovalGiven(id=asked.id, call=asked.call, decision="cancelled"))
         if turn is not None:
             yield self._next(turn, Notice(level="warn", message=_UNFINISHED))
             yield self._next(turn, TurnCommitted(turn=turn, outcome="cancelled"))
@@ -187,6 +200,10 @@ class ImportedJournal:
             check_story(event.story)
         elif isinstance(event, AssetStored):
             self._check_asset(event, where)
+        elif isinstance(event, ApprovalRequested):
+            self._open_questions[event.id] = event, record.turn
+        elif isinstance(event, ApprovalGiven):
+            self._open_questions.pop(event.id, None)
         elif isinstance(event, PlanMade) and not isinstance(event.plan.get("requestId"), str):
             raise Unfit(f"{where}: its plan has no requestId")
         if isinstance(event, RecordsLost):

@@ -24,6 +24,7 @@ from narratoria.run.plan import CallResult, PlanDocument
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
+from narratoria.session.approvals import ApprovalAnswer, ApprovalRequest
 from narratoria.session.assets import AssetStore
 from narratoria.session.memory import EPISODIC
 from narratoria.state import diff
@@ -79,6 +80,7 @@ async def verify(
         session.trust(permissions)
         made = _Made()
         session.attach(made)
+        session.approvals.approver = _Recorded(turn).answer
         for plan in plans:
             again = msgspec.structs.replace(plan, request_id=str(uuid.uuid4()))
             trace = await PlanExecutor(registry, session, roots=roots).execute(again)
@@ -100,6 +102,21 @@ async def verify(
                     Difference(turn=turn.turn, where=where, what="differs", recorded=old, now=new)
                 )
     return outcome
+
+
+class _Recorded:
+    """The answers that a turn got, for the same questions again. Nobody is asked."""
+
+    def __init__(self, turn: TurnView) -> None:
+        self.left = [one for one in turn.approvals if one.decision in ("approved", "edited", "refused")]
+
+    async def answer(self, request: ApprovalRequest) -> ApprovalAnswer:
+        for one in self.left:
+            if one.tool == request.tool.name and one.input == request.input:
+                self.left.remove(one)
+                decision: Any = one.decision
+                return ApprovalAnswer(decision, one.edited_input, one.answer, one.by)
+        return ApprovalAnswer.refuse("this was not asked when the session was played")
 
 
 class _Made:

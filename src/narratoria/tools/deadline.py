@@ -137,6 +137,15 @@ class BudgetTracker:
         self._output = 0
         self._cost = 0.0
 
+    @property
+    def seconds(self) -> float:
+        """The seconds used so far."""
+        return self._clock() - self._started
+
+    @seconds.setter
+    def seconds(self, used: float) -> None:
+        self._started = self._clock() - used
+
     def spend(
         self,
         *,
@@ -187,7 +196,7 @@ class BudgetTracker:
                 input_tokens=self._input,
                 output_tokens=self._output,
                 cost=self._cost,
-                seconds=self._clock() - self._started,
+                seconds=self.seconds,
             )
 
     @property

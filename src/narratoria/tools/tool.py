@@ -10,7 +10,19 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 import msgspec
 
@@ -51,6 +63,7 @@ NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}")
 SERVER_NAME_PATTERN: Final = re.compile(r"[a-z0-9_-]{1,64}\.[a-z0-9_-]{1,64}")
 LONGEST_DESCRIPTION: Final = 200
 DEFAULT_TIMEOUT: Final = 30.0
+Approval: TypeAlias = Literal["always", "irreversible", "never"]
 
 
 class ToolError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -216,7 +229,8 @@ class Tool(Generic[P, R]):
     """
 
     __slots__ = (
-        "accepts_overrides", "description", "effects", "ends_itself", "examples", "handler", "inline", "is_async",
+        "accepts_overrides", "approval", "description", "effects", "ends_itself", "examples", "guarded", "handler",
+        "inline", "is_async",
         "kind", "name", "origin", "parameters", "params_type", "parse", "parts", "permissions", "plain_result",
         "plan_timeout", "preconditions", "read_only", "result_type", "retry", "skill", "timeout", "title",
     )  # fmt: skip
@@ -250,6 +264,7 @@ class Tool(Generic[P, R]):
         title: str | None = None,
         origin: Path | str | None = None,
         read_only: bool = False,
+        approval: Approval | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -258,6 +273,7 @@ class Tool(Generic[P, R]):
         self.accepts_overrides = accepts_overrides
         self.preconditions = tuple(preconditions)
         self.effects = tuple(effects)
+        self.approval = approval
         self.timeout = timeout
         self.plan_timeout = DEFAULT_TIMEOUT if timeout is None else timeout  # a plan gives every call a limit
         self.retry = retry
@@ -281,6 +297,13 @@ class Tool(Generic[P, R]):
         if not kind.made_of_tools:
             check_seconds(f"tool {name!r}: timeout", timeout, LONGEST_TIMEOUT)
         _check_made(f"tool {name!r}: ", self.preconditions, self.effects, retry)
+        if approval is not None and approval not in get_args(Approval):
+            raise ToolValidationError(
+                f"tool {name!r}: approval is one of {', '.join(get_args(Approval))}, got {approval!r}"
+            )
+        self.guarded = (
+            bool(self.preconditions) or self.asks(approval) is not None
+        )  # something stands before a call
         check_waits(f"tool {name!r}: retry: backoff", retry)
         self.params_type, self.result_type = self._types or handler_types(handler, ToolResult)
         self.plain_result = plain_type(self.result_type)  # a value of this type needs no check
@@ -293,6 +316,15 @@ class Tool(Generic[P, R]):
                     f"tool {name!r}: it is declared read-only and has effects; take one of the two out"
                 )
             self.handler = held_to_reading(handler, is_async=self.is_async)
+
+    def asks(self, approval: Approval | None) -> str | None:
+        """Return the reason for which a call needs a person's approval under that rule, or None."""
+        if approval == "always":
+            return "it always asks first"
+        if approval == "irreversible":
+            lasting = [one.description for one in self.effects if one.lasts]
+            return f"it cannot be undone: {'; '.join(lasting)}" if lasting else None
+        return None
 
     def _parameters(
         self, given: Mapping[str, Any] | None

@@ -93,6 +93,7 @@ FIELDS: Final = {
     "dependencies": "The toolIds that must end first.",
     "PlannedCall.required": "Whether the plan fails when this call does.",
     "async": "Whether it may run beside others.",
+    "PlannedCall.approval": "Whether a person must approve the call before it runs.",
     "retryPolicy": "How often and after how long it is tried again.",
     "maxRetries": "Attempts after the first.",
     "backoffMs": "The first wait, in milliseconds.",
@@ -128,6 +129,8 @@ FIELDS: Final = {
     "wantsState": "Whether the request carries the session's state.",
     "readOnly": "Whether it changes nothing, here and outside. Checked: a call that would change the session fails. "
     "Hosts of MCP are told.",
+    "approval": "When a person must approve a call before it runs: `always`, when it is `irreversible` (an effect of "
+    "it cannot be taken back), or `never`; null: the story or the program decides.",
     "skill": "The skill this tool belongs to.",
     "Manifest.examples": "Inputs to try.",
     "Manifest.operation": "What the request says under `operation`.",

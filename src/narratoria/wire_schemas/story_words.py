@@ -44,6 +44,8 @@ FIELDS: Final = {
     "Story.language": "The language it is told in, as a tag: en, pt-BR.",
     "Story.narrator": "The narrators, in the order in which they are asked.",
     "Story.permissions": "Permissions that are granted to the story's tools.",
+    "Story.approval": "Which calls a person must approve before they run: `always`, `irreversible` or `never` for all "
+    "tools, or a table `[approval]` with a rule for each tool by its name, and `default` for the others.",
     "Story.opening": "What is told before the first prompt.",
     "Story.cover": "The picture of the story.",
     "Story.state": "The state at the beginning. A date is written as a string.",

@@ -241,6 +241,7 @@ class _Source:
             retry=RetryPolicies.NONE if chosen.retry is None else policy_from_data(chosen.retry, name=name),
             permissions=permissions,
             skill=chosen.skill,
+            approval=chosen.approval,
             kind=MCP,
             title=title,
             read_only=_only_reads(listed) and not chosen.effects,

@@ -24,6 +24,7 @@ from narratoria.kinds.mcp.json_with_comments import decode_with_comments
 from narratoria.kinds.redaction import Redaction, is_secret_name, secrets_in, secrets_of_url, shown_url
 from narratoria.tools import schema
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.tool import Approval
 
 START_TIMEOUT: Final = 60.0  # a first `npx` or `uvx` downloads the server
 MOST_SERVERS: Final = 100
@@ -51,6 +52,7 @@ class ToolSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     preconditions: list[JsonObject] = msgspec.field(default_factory=list)
     effects: list[JsonObject] | None = None
     skill: str | None = None
+    approval: Approval | None = None
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -206,6 +206,7 @@ class _Maker:
             retry=RetryPolicies.NONE if chosen.retry is None else policy_from_data(chosen.retry, name=name),
             permissions=asked,
             skill=chosen.skill,
+            approval=chosen.approval,
             kind=OPENAPI,
             title=chosen.title or operation.title,
             read_only=operation.method in READING and not chosen.effects,

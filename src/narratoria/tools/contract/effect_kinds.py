@@ -195,6 +195,10 @@ class CascadeEffect(Effect):
     input: Any = None
     reversible: bool = False
 
+    @property
+    def lasts(self) -> bool:
+        return False  # the call that it makes asks for itself
+
     def __post_init__(self) -> None:
         check_templates(self.input, "cascade effect: input")
         self._condition()

@@ -137,6 +137,11 @@ class Effect:
         """Tell if an undo can take it back: it is reversible, and not an `apply` without a `rollback`."""
         return self.reversible and (self.rollback is not None or self.apply is None)
 
+    @property
+    def lasts(self) -> bool:
+        """Tell if it stays whatever an undo does, so that a person may want to approve it first."""
+        return not self.is_taken_back
+
     # --- what others ask of it: lint, the hints for MCP hosts, the report of an undo
 
     def writes(self) -> Sequence[str]:

@@ -1,0 +1,86 @@
+"""A question to a person outlives the process that asked it: the same one stands again, and an answer is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from narratoria.events import ApprovalGiven, ApprovalRequested
+from narratoria.store.fold import fold
+from narratoria.store.portable import export_session, import_session
+from narratoria.store.sqlite import SqliteStore
+
+PLAYER = Path(__file__).with_name("paying.py")
+PROMPTS = pytest.mark.parametrize("prompt", ["pay", "pay inside another call"])
+
+
+@contextlib.contextmanager
+def playing(place: Path, mode: str, prompt: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, PLAYER, place, mode, prompt], stdout=subprocess.PIPE, text=True
+    ) as player:
+        try:
+            yield player
+        finally:
+            player.kill()
+
+
+def line(player: subprocess.Popen[str]) -> str:
+    assert player.stdout is not None
+    return player.stdout.readline().strip()
+
+
+@PROMPTS
+def test_after_a_kill_the_same_question_stands_again_under_its_id(tmp_path: Path, prompt: str) -> None:
+    place = tmp_path / "a.db"
+    with playing(place, "ask", prompt) as player:
+        first = line(player)
+    assert first.startswith("question approval-")
+    with playing(place, "ask", prompt) as player:
+        assert line(player) == first
+    with playing(place, "finish", prompt) as player:
+        assert line(player) == first
+        assert line(player) == "paying 7"
+        assert line(player) == "state {'paid': 7}"
+        assert player.wait(30) == 0
+    with contextlib.closing(SqliteStore(place)) as store:
+        events = [record.event for record in store.read("game")]
+        asked = [one for one in events if isinstance(one, ApprovalRequested)]
+        given = [one for one in events if isinstance(one, ApprovalGiven)]
+        assert [one.id for one in asked] == [one.id for one in given] == [first.split()[1]]
+        (view,) = fold(store.read("game")).turns[-1].approvals
+        assert (view.decision, view.edited_input, view.by) == ("edited", {"to": "ada", "amount": 7}, "a test")
+
+
+@PROMPTS
+def test_an_answer_that_is_written_down_is_not_asked_for_again(tmp_path: Path, prompt: str) -> None:
+    place = tmp_path / "a.db"
+    with playing(place, "answer", prompt) as player:
+        assert line(player).startswith("question")
+        assert line(player) == "paying 7"  # killed in the middle of the call
+    with playing(place, "finish", prompt) as player:
+        assert line(player) == "paying 7"
+        assert line(player) == "state {'paid': 7}"
+        assert player.wait(30) == 0
+
+
+def test_an_imported_session_has_no_open_question(tmp_path: Path) -> None:
+    with playing(tmp_path / "a.db", "ask", "pay") as player:
+        line(player)
+    file = io.BytesIO()
+    with contextlib.closing(SqliteStore(tmp_path / "a.db")) as store:
+        export_session(store, "game", file)
+    file.seek(0)
+    with contextlib.closing(SqliteStore(tmp_path / "b.db")) as store:
+        meta = import_session(store, file)
+        turn = fold(store.read(meta.id)).turns[-1]
+        assert turn.outcome == "cancelled"
+        assert [one.decision for one in turn.approvals] == ["cancelled"]
+        session = store.open(meta.id).session
+        assert session.approvals.pending == []
