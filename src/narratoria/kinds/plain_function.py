@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from narratoria.errors import ToolValidationError
 from narratoria.tools.handler_types import annotations_of, value_type
-from narratoria.tools.schema import is_params_type
+from narratoria.tools.schema import is_params_type, with_default_of
 from narratoria.tools.tool import ToolContext, ToolResult
 from narratoria.tools.value_types import mismatch
 
@@ -59,7 +59,7 @@ def as_handler(function: Callable[..., Any], name: str) -> tuple[Callable[..., A
     parameters = dict(inspect.signature(function).parameters)
     with_context = parameters.pop(CONTEXT, None) is not None
     fields = [_field(parameter, hints, name) for parameter in parameters.values()]
-    params = dataclasses.make_dataclass(_class_name(name), fields, frozen=True)
+    params = dataclasses.make_dataclass(_class_name(name), fields, frozen=True, kw_only=True)
     params.__module__, params.__doc__ = function.__module__, None
     places = tuple(one.name for one in parameters.values() if one.kind is inspect.Parameter.POSITIONAL_ONLY)
     call = _by_keyword(function, with_context) if not places else _by_place(function, places, with_context)
@@ -116,7 +116,10 @@ def _field(parameter: inspect.Parameter, hints: Mapping[str, Any], name: str) ->
         raise ToolValidationError(
             f"{where}: annotate it, as in {parameter.name}: str; a handler takes one dataclass and the context"
         )
-    default = parameter.default
+    try:
+        hint, default = with_default_of(hint, parameter.default, inspect.Parameter.empty)
+    except TypeError as error:
+        raise ToolValidationError(f"{where}: {error}") from None
     if default is inspect.Parameter.empty:
         return parameter.name, hint, dataclasses.field()
     if (wrong := mismatch(default, hint)) is not None:

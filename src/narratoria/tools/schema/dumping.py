@@ -37,9 +37,11 @@ def _encode(value: Any) -> bytes:
 
 
 def _other(value: Any) -> Any:
-    """Convert values that msgspec does not know: paths, and the read-only views of a session's state."""
+    """Convert values that msgspec does not know: paths, pydantic models, the read-only views of a session's state."""
     if isinstance(value, PurePath):
         return str(value)
+    if (serializer := getattr(value, "__pydantic_serializer__", None)) is not None:
+        return serializer.to_python(value, mode="json", by_alias=True)
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):

@@ -90,6 +90,8 @@ def _is_hashable(node: Any) -> bool:
     node = _bare(node)
     if isinstance(node, _UNHASHABLE):
         return False
+    if isinstance(node, info.CustomType):
+        return getattr(node.cls, "__hash__", None) is not None
     if isinstance(node, ObjectType):
         origin = typing.get_origin(node.cls) or node.cls
         return getattr(origin, "__hash__", None) is not None
@@ -144,6 +146,11 @@ def complete(type_: ObjectType, component: Schema) -> None:
     for field in type_.fields:
         _complete(field.type, component["properties"][field.encode_name])
     component.setdefault("additionalProperties", False)
+
+
+def complete_part(type_: Any, part: Schema) -> None:
+    """Add to the schema of any type the JSON text forms of what is in it."""
+    _complete(info.type_info(type_), part)
 
 
 def _complete(node: Any, part: Schema) -> None:

@@ -130,7 +130,7 @@ def find_problems(
         errors = validator.iter_errors(arguments) if lines is None else iter(())
     except ValueError:
         if isinstance(error, msgspec.ValidationError):
-            return [shorten(_from_msgspec(error, arguments), MAX_LINE)]
+            return [shorten(line, MAX_LINE) for line in from_msgspec(error, arguments)]
         arguments = as_json(arguments)
         errors = validator.iter_errors(arguments)
     wording = _Wording(known, arguments)
@@ -142,7 +142,7 @@ def find_problems(
     found = list(itertools.islice(dict.fromkeys(itertools.islice(lines, 2 * MAX_PROBLEMS)), MAX_PROBLEMS + 1))
     if len(found) > MAX_PROBLEMS:
         found[MAX_PROBLEMS:] = ["and more"]
-    found = found or wording.last_resort() or ([] if error is None else [_from_msgspec(error, arguments)])
+    found = found or wording.last_resort() or ([] if error is None else from_msgspec(error, arguments))
     return [shorten(line, MAX_LINE) for line in found]
 
 
@@ -155,17 +155,29 @@ def as_json(arguments: Any) -> Any:
     return plain
 
 
-def _from_msgspec(error: Exception, arguments: dict[str, Any]) -> str:
+class PartRefused(ValueError):
+    """A part of the arguments that its own type refuses; `problems` start with the path in that part."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = list(problems)
+        super().__init__("; ".join(self.problems))
+
+
+def from_msgspec(error: Exception, arguments: Any) -> list[str]:
     """msgspec's one error, "Expected `int`, got `float` - at `$.a[0]`", in our words."""
     if " - at `key` in " in str(error):
-        return "arguments: every key must be text"
+        return ["arguments: every key must be text"]
+    part = error if isinstance(error, PartRefused) else error.__cause__
+    if isinstance(part, PartRefused):  # its text may look like a path
+        here = str(error).removeprefix(str(part)).removeprefix(" - at `$").rstrip("`").removeprefix(".")
+        return [_put_below(here, line) for line in part.problems]
     text, _, place = str(error).partition(" - at `$")
     place = place.rstrip("`").removeprefix(".")
     expected, of_wrong_type, _ = text.partition(", got `")
     if of_wrong_type and "..." not in place:
         path = [int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|([^.\[\]]+)", place)]
-        text = f"{expected}, got {show(lookup(arguments, path))}"
-    return f"{place or 'arguments'}: {(text[:1].lower() + text[1:]).replace('`', '')}"
+        text = f"{expected}, got {show(lookup(arguments, path) if path else arguments)}"
+    return [f"{place or 'arguments'}: {(text[:1].lower() + text[1:]).replace('`', '')}"]
 
 
 def tell_unknown_keys(keys: list[str], known: list[str]) -> list[str]:
@@ -284,7 +296,10 @@ def _is_rest(evaluation_path: Path) -> bool:
 
 def below(path: Path, line: str) -> str:
     """Return a problem of a part as a problem of the whole, with the longer path."""
-    here = show_path(path)
+    return _put_below(show_path(path), line)
+
+
+def _put_below(here: str, line: str) -> str:
     if not here:
         return line
     if line.startswith("arguments: "):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import typing
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
@@ -14,12 +13,10 @@ from typing import Any, Final
 import jsonschema_rs
 import msgspec
 
-from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.errors import ArgumentsInvalid
 from narratoria.tools.schema.bounded_patterns import Validator
-from narratoria.tools.schema.json_types import complete, object_types
 from narratoria.tools.schema.narrowing import narrowed
 from narratoria.tools.schema.problems import (
-    MAX_DEPTH,
     KeyRules,
     Schema,
     as_object,
@@ -27,9 +24,10 @@ from narratoria.tools.schema.problems import (
     find_problems,
     fits,
     known_keys,
-    of_tool,
 )
 from narratoria.tools.schema.references import Place, References
+from narratoria.tools.schema.translation import Translation, always
+from narratoria.tools.schema.typed_schema import schema_for, typed_schema, without_remarks
 from narratoria.tools.schema.unknown_keys import KeyFinder
 
 _SIMPLE: Final = frozenset(
@@ -39,113 +37,19 @@ _SIMPLE: Final = frozenset(
 _LARGEST: Final = sys.float_info.max  # beyond are only infinity and, unlike any number, NaN; JSON has neither
 
 
-def schema_for(type_: Any, *, name: str = "") -> Schema:
-    """Return the JSON Schema 2020-12 of a dataclass, a Struct or None, closed to unknown keys at every depth.
-
-    Descriptions come from class docstrings, from `field(metadata={"description": …})`, and, with other
-    constraints, from `Annotated[…, msgspec.Meta(…)]`.
-    """
-    if type_ is None or type_ is type(None):
-        return {"type": "object", "properties": {}, "additionalProperties": False}
-    if not _is_object_type(type_):
-        raise ToolValidationError(
-            f"{of_tool(name)}parameters must be a dataclass, a Struct or None, got {_type_name(type_)}; "
-            f"declare a frozen dataclass, or pass parameters=<JSON Schema>"
-        )
-    try:
-        types = object_types(type_)
-        references, components = msgspec.json.schema_components([one.cls for one in types])
-    except (TypeError, NameError, ValueError, AttributeError) as error:
-        reason = str(error).rpartition("\n")[2]  # msgspec's own advice before it is about its own interface
-        raise ToolValidationError(
-            f"{of_tool(name)}{_type_name(type_)}{_field_at_fault(type_)} has no JSON Schema: {reason}"
-        ) from None
-    names = [reference["$ref"].rpartition("/")[2] for reference in references]
-    for one, component_name in zip(types, names, strict=True):
-        _describe_fields(one.cls, components[component_name])
-        complete(one, components[component_name])
-    root: Schema = dict(components[names[0]])
-    if not _mentions(components, f"#/$defs/{names[0]}"):
-        del components[names[0]]
-    if components:
-        root["$defs"] = components
-    return root
-
-
-def _field_at_fault(type_: Any) -> str:
-    """Return the first field whose type alone is refused too, as ".inner.field"; nothing if that cannot be told."""
-    path = ""
-    for _ in range(MAX_DEPTH):
-        try:
-            hints = typing.get_type_hints(typing.get_origin(type_) or type_, include_extras=True)
-        except (TypeError, NameError):
-            return path
-        refused = next((field for field, hint in hints.items() if not _has_schema(hint)), None)
-        if refused is None:
-            return path
-        path, type_ = f"{path}.{refused}", hints[refused]
-    return path
-
-
-def _has_schema(hint: Any) -> bool:
-    try:
-        object_types(hint)
-        msgspec.json.schema_components([hint])
-    except (TypeError, NameError, ValueError, AttributeError):
-        return False
-    return True
-
-
-def is_params_type(type_: Any) -> bool:
-    """Tell if the params of a handler may be of a type: a dataclass, a Struct or None."""
-    return type_ is None or type_ is type(None) or _is_object_type(type_)
-
-
-def _is_object_type(type_: Any) -> bool:
-    origin = typing.get_origin(type_) or type_
-    return isinstance(origin, type) and (
-        dataclasses.is_dataclass(origin) or issubclass(origin, msgspec.Struct)
-    )
-
-
-def _type_name(type_: Any) -> str:
-    return getattr(type_, "__qualname__", None) or repr(type_)
-
-
-def _describe_fields(type_: Any, component: Schema) -> None:
-    origin = typing.get_origin(type_) or type_
-    if not dataclasses.is_dataclass(origin):
-        return
-    for field in dataclasses.fields(origin):
-        described = component["properties"].get(field.name)
-        if described is not None and "description" in field.metadata:
-            described["description"] = field.metadata["description"]
-
-
-def _mentions_key(part: Any, key: str) -> bool:
-    if isinstance(part, dict):
-        return key in part or any(_mentions_key(value, key) for value in part.values())
-    return isinstance(part, list) and any(_mentions_key(value, key) for value in part)
-
-
-def _mentions(part: Any, reference: str) -> bool:
-    if isinstance(part, dict):
-        return part.get("$ref") == reference or any(_mentions(value, reference) for value in part.values())
-    return isinstance(part, list) and any(_mentions(value, reference) for value in part)
-
-
-# --- parsing -------------------------------------------------------------------------------------------
-
-
 def parser_for(type_: Any, *, name: str = "") -> Callable[[Mapping[str, Any]], Any]:
     """Return a function from raw arguments to the type; it raises `ArgumentsInvalid` with every problem it finds."""
-    schema = schema_for(type_, name=name)
-    validator = compile_schema(schema, name)
     if type_ is None or type_ is type(None):
-        return _nothing_parser(schema, validator)
-    if _is_plain_dataclass(type_, schema):
-        return _flat_parser(type_, schema, validator)
-    return _deep_parser(type_, schema, validator)
+        schema = schema_for(type_, name=name)
+        return _nothing_parser(schema, compile_schema(schema, name))
+    typed = typed_schema(type_, name)
+    validator = compile_schema(typed.schema, name)
+    if _is_plain_dataclass(type_, typed.schema):
+        return _flat_parser(type_, typed.schema, validator, typed.translation.field_hints(type_))
+    for stand_in, members in typed.members.items():
+        stand = typed.translation.stands[stand_in]
+        stand.accepts = [partial(fits, compile_schema(one, name)) for one in members]
+    return _deep_parser(type_, typed.schema, validator, typed.translation)
 
 
 def _refusal(
@@ -176,12 +80,17 @@ def _nothing_parser(schema: Schema, validator: Validator) -> Callable[[Mapping[s
     return parse
 
 
-def _deep_parser(type_: Any, schema: Schema, validator: Validator) -> Callable[[Mapping[str, Any]], Any]:
+def _deep_parser(
+    type_: Any, schema: Schema, validator: Validator, translation: Translation
+) -> Callable[[Mapping[str, Any]], Any]:
     """Return a parser that uses msgspec and the validator: msgspec ignores unknown keys of dataclasses and accepts
     more text than the schema says.
     """
 
     patterned = _mentions_key(schema, "pattern")
+    stand = translation.root_stand
+    convert = partial(msgspec.convert, type=type_, str_keys=True)
+    make = convert if stand is None else partial(stand.build, decode=translation.decode)
 
     def parse(arguments: Mapping[str, Any]) -> Any:
         given = as_object(arguments)
@@ -189,14 +98,20 @@ def _deep_parser(type_: Any, schema: Schema, validator: Validator) -> Callable[[
             # before msgspec, whose patterns can take for ever on a text that does not match
             raise _refusal(schema, validator, given)
         try:
-            value = msgspec.convert(given, type_, str_keys=True)
-        except (msgspec.ValidationError, TypeError) as error:  # TypeError: a list in a set of anything
+            value = make(given)
+        except (ValueError, TypeError) as error:  # msgspec's; TypeError: a list in a set of anything
             raise _refusal(schema, validator, given, error) from None
         if not patterned and not _fits(validator, given):
             raise _refusal(schema, validator, given)
         return value
 
     return parse
+
+
+def _mentions_key(part: Any, key: str) -> bool:
+    if isinstance(part, dict):
+        return key in part or any(_mentions_key(value, key) for value in part.values())
+    return isinstance(part, list) and any(_mentions_key(value, key) for value in part)
 
 
 def _fits(validator: Validator, given: dict[str, Any]) -> bool:
@@ -242,7 +157,7 @@ def _is_scalar(part: Schema) -> bool:
 
 
 def _flat_parser(
-    type_: type[Any], schema: Schema, validator: Validator
+    type_: type[Any], schema: Schema, validator: Validator, hints: Mapping[str, Any]
 ) -> Callable[[Mapping[str, Any]], Any]:
     """Return the parser of the common case, at half the cost.
 
@@ -250,11 +165,13 @@ def _flat_parser(
     go through a Struct of the same fields; the assignments are generated, as dataclasses generate theirs. If every
     field is given and is of exactly its plain type, msgspec is not needed at all.
     """
-    twin = msgspec.defstruct(type_.__name__, _twin_fields(type_), kw_only=True, forbid_unknown_fields=True)
+    twin = msgspec.defstruct(
+        type_.__name__, _twin_fields(type_, hints), kw_only=True, forbid_unknown_fields=True
+    )
     names = [field.name for field in dataclasses.fields(type_)]
     source = "\n".join(
         ["def parse(arguments):",
-         *_exact_match(type_, names),
+         *_exact_match(hints, names),
          *_finite(schema, names),
          "    try:",
          "        parsed = convert(arguments, twin)",
@@ -300,9 +217,9 @@ def _types_in(part: Schema) -> set[str]:
     return {part.get("type", ""), *(name for one in part.get("anyOf", ()) for name in _types_in(one))}
 
 
-def _exact_match(type_: type[Any], names: list[str]) -> list[str]:
+def _exact_match(hints: Mapping[str, Any], names: list[str]) -> list[str]:
     """Source that returns at once when each argument has exactly its field's type; none where types say more."""
-    hints = typing.get_type_hints(type_, include_extras=True)
+    hints = {name: without_remarks(hint) for name, hint in hints.items()}
     if not names or any(hints[name] not in (int, str, bool, float) for name in names):
         return []
     same = " and ".join(
@@ -325,17 +242,14 @@ def _exact_match(type_: type[Any], names: list[str]) -> list[str]:
     ]
 
 
-def _twin_fields(type_: type[Any]) -> Iterable[tuple[str, Any] | tuple[str, Any, Any]]:
-    hints = typing.get_type_hints(type_, include_extras=True)
+def _twin_fields(
+    type_: type[Any], hints: Mapping[str, Any]
+) -> Iterable[tuple[str, Any] | tuple[str, Any, Any]]:
     for field in dataclasses.fields(type_):
         if field.default is not dataclasses.MISSING:
             # a factory also for plain defaults: msgspec copies or refuses mutable ones
-            yield field.name, hints[field.name], msgspec.field(default_factory=_always(field.default))
+            yield field.name, hints[field.name], msgspec.field(default_factory=always(field.default))
         elif field.default_factory is not dataclasses.MISSING:
             yield field.name, hints[field.name], msgspec.field(default_factory=field.default_factory)
         else:
             yield field.name, hints[field.name]
-
-
-def _always(value: Any) -> Callable[[], Any]:
-    return lambda: value
