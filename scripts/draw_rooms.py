@@ -76,7 +76,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "run": {
         "plans": "plan_references plan_problems plan graph",
-        "one call": "threads cores dropping handlers outcomes call_record records around approval admission call_span "
+        "threads and loops": "background_loop threads cores",
+        "one call": "dropping handlers outcomes call_record records around approval admission call_span "
         "executor",
         "catalogues": "registry tool_folder resolve",
         "whole plans": "lint plan_executor",
@@ -103,7 +104,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the folder of a story": "story_texts story_approvals story_keys story_file story_skills stage story",
         "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
-        "one turn": "offering recollection disabled_skills earlier_plans turn resume",
+        "one turn": "offering recollection disabled_skills earlier_plans turn waiting_turn resume",
         "a call again": "call_again call_command",
         "narrators for a story": "casting",
         "the game": "game",

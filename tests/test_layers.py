@@ -198,7 +198,7 @@ def test_the_public_names_are_what_they_were():
         PlanDocument PlanExecutor PlanRejected
         PlannedCall Proceed RetryPolicies RetryPolicy Session Tool ToolCall ToolContext ToolError ToolExample
         ToolExecutor ToolRegistry ToolResult TurnResult __version__ conditional function_tool parallel
-        process_tool sequence take_turn tool
+        process_tool run_sync sequence take_turn take_turn_sync tool
     """
     assert sorted(narratoria.__all__) == sorted(expected.split())
     for name in narratoria.__all__:

@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from narratoria.kinds.openapi.openapi_tools import OpenApiTools, openapi_tools
     from narratoria.kinds.process.process_tool import process_tool
     from narratoria.play.turn import TurnResult, take_turn
+    from narratoria.play.waiting_turn import take_turn_sync
     from narratoria.run.around import Around, Proceed, ToolCall
+    from narratoria.run.background_loop import run_sync
     from narratoria.run.executor import ToolExecutor
     from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
     from narratoria.run.plan_executor import PlanExecutor
@@ -70,6 +72,7 @@ _PUBLIC: Final = {
     "narratoria.kinds.openapi.openapi_tools": "OpenApiTools openapi_tools",
     "narratoria.kinds.process.process_tool": "process_tool",
     "narratoria.run.around": "Around Proceed ToolCall",
+    "narratoria.run.background_loop": "run_sync",
     "narratoria.run.executor": "ToolExecutor",
     "narratoria.run.plan": "CallResult ExecutionResult PlanDocument PlannedCall",
     "narratoria.run.plan_executor": "PlanExecutor",
@@ -79,6 +82,7 @@ _PUBLIC: Final = {
     "narratoria.tools.retry": "RetryPolicies RetryPolicy",
     "narratoria.tools.tool": "Tool ToolContext ToolError ToolExample ToolResult",
     "narratoria.play.turn": "TurnResult take_turn",
+    "narratoria.play.waiting_turn": "take_turn_sync",
 }
 _HOME: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}
 
@@ -158,7 +162,9 @@ __all__ = [
     "openapi_tools",
     "parallel",
     "process_tool",
+    "run_sync",
     "sequence",
     "take_turn",
+    "take_turn_sync",
     "tool",
 ]

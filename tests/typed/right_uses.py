@@ -112,6 +112,8 @@ async def main() -> None:
     assert_type(
         (await registry.execute(both, {"target": "torch"})).value, dict[str, list[ToolResult[Any]]] | None
     )
+    assert_type(registry.execute_sync(light, Light("torch")), ToolResult[Lit])
+    assert_type(registry.executor.execute_sync(add, {"a": 1, "b": 2}).value, int | None)
     assert_type(await registry.executor.execute(add, {"a": 1, "b": 2}), ToolResult[int])
 
 

@@ -80,6 +80,7 @@ async def main() -> None:
     await registry.execute("light", Light("torch"))  # error
     await registry.execute(weather, Light("torch"))  # error
     await registry.executor.execute(light, Dig(3))  # error
+    registry.execute_sync(light, Dig(3))  # error
     colour: int = (await registry.execute(light, Light("torch"))).value  # error
     print(colour, Session(), Path())
 

@@ -26,6 +26,7 @@ from narratoria.run import handlers, outcomes, records
 from narratoria.run.admission import admit, meet
 from narratoria.run.approval import ApprovalPolicy, approved
 from narratoria.run.around import Around, checked_around, execute_around
+from narratoria.run.background_loop import run_sync
 from narratoria.run.call_record import Call
 from narratoria.run.call_span import execute_in_span
 from narratoria.run.dropping import drop
@@ -135,7 +136,9 @@ class ToolExecutor:
             params = tool.parse(args)
         except ArgumentsInvalid as error:
             try:
-                args = handlers.arguments_of(tool, args, error)
+                if (given := handlers.arguments_of(tool, args)) is args:
+                    raise error
+                args = given  # an instance of the params type, as data
                 params = tool.parse(args)
             except ArgumentsInvalid as refused:
                 result = outcomes.bad_arguments(tool, refused)
@@ -176,6 +179,18 @@ class ToolExecutor:
             session, result, tool, tool.name, call_id, call, started, params, attempt, degraded
         )
 
+    @overload
+    def execute_sync(
+        self, name: Tool[P, R], args: P | Mapping[str, Any], *, session: Session | Draft | None = None
+    ) -> ToolResult[R]: ...
+    @overload
+    def execute_sync(
+        self, name: str, args: Mapping[str, Any], *, session: Session | Draft | None = None
+    ) -> AnyResult: ...
+    def execute_sync(self, name: Any, args: Any, *, session: Session | Draft | None = None) -> AnyResult:
+        """Run one tool and wait for it: `execute` for programs without an event loop."""
+        return run_sync(self.execute(name, args, session=session))
+
     async def _execute_around(
         self, name: str | AnyTool, args: Mapping[str, Any], session: Session | Draft, call: Call | None
     ) -> AnyResult:
@@ -192,7 +207,7 @@ class ToolExecutor:
         call.inside, call.cascade = True, isinstance(session, Draft) and session.cascading
         before = call.attempts
         try:
-            result = await execute_around(self, tool, args, session, call)
+            result = await execute_around(self, tool, handlers.arguments_of(tool, args), session, call)
         except BaseException as error:
             result = outcomes.cut_short(tool, error)
             raise

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.errors import ToolValidationError
 from narratoria.run.threads import run_in_thread
 from narratoria.tools import schema
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
@@ -30,16 +30,15 @@ class TimeIsUp(TimeoutError):
     """The timer of the pipeline went off. Any other `TimeoutError` is one of the handler's."""
 
 
-def arguments_of(tool: Tool[Any, Any], given: Any, refusal: ArgumentsInvalid) -> dict[str, Any]:
-    """Return the JSON data of an instance of the tool's params type; raise the refusal of anything else."""
+def arguments_of(tool: Tool[Any, Any], given: Any) -> Any:
+    """Return the JSON data of an instance of the tool's params type; anything else as it is."""
     class_ = typing.get_origin(tool.params_type) or tool.params_type
     if isinstance(given, Mapping) or not isinstance(class_, type) or not isinstance(given, class_):
-        raise refusal
+        return given
     try:
-        arguments: dict[str, Any] = schema.dump(given) if given is not None else {}
-    except ToolValidationError as error:
-        raise ArgumentsInvalid([f"arguments: {error}"]) from None
-    return arguments
+        return schema.dump(given) if given is not None else {}
+    except ToolValidationError:
+        return given  # the parser refuses it, as no object
 
 
 async def plainly(tool: Tool[Any, Any], params: Any, context: ToolContext) -> Any:

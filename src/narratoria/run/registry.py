@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.run.approval import ApprovalPolicy, checked_policy
 from narratoria.run.around import Around, checked_around
+from narratoria.run.background_loop import run_sync
 from narratoria.run.executor import ToolExecutor
 from narratoria.spelling import spelled
 from narratoria.tools.contract import PreconditionResult, validate
@@ -174,6 +175,35 @@ class ToolRegistry:
             executor = self._within(context, session)
             return executor.execute(name, args, session=_settled(context))
         return (self._executor or self.executor).execute(name, args, session=session)
+
+    @overload
+    def execute_sync(
+        self,
+        name: Tool[P, R],
+        args: P | Mapping[str, Any],
+        context: ToolContext | None = None,
+        *,
+        session: Session | Draft | None = None,
+    ) -> ToolResult[R]: ...
+    @overload
+    def execute_sync(
+        self,
+        name: str,
+        args: Mapping[str, Any],
+        context: ToolContext | None = None,
+        *,
+        session: Session | Draft | None = None,
+    ) -> ToolResult[Any]: ...
+    def execute_sync(
+        self,
+        name: Any,
+        args: Any,
+        context: ToolContext | None = None,
+        *,
+        session: Session | Draft | None = None,
+    ) -> ToolResult[Any]:
+        """Run a tool and wait for it: `execute` for programs without an event loop."""
+        return run_sync(self.execute(name, args, context, session=session))
 
     def _within(self, context: ToolContext, session: Session | Draft | None) -> ToolExecutor:
         if not isinstance(context, ToolContext):
