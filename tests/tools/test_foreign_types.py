@@ -271,6 +271,23 @@ async def test_a_plain_function_takes_all_of_them() -> None:
     assert result.value == f"{Path('a')!r} [Cat(lives=3)] 2 3 0", result
 
 
+def test_classes_of_one_name_are_told_apart() -> None:
+    def another() -> Any:
+        @dataclass(frozen=True)
+        class Cat:
+            whiskers: Path
+
+        return Cat
+
+    wild = another()
+    boxes = Box[Annotated[int, annotated_types.Ge(1)]] | Box[Annotated[str, annotated_types.MinLen(2)]]
+    params: Any = make_dataclass("Params", [("one", Cat | wild | another()), ("box", boxes)])
+    made = parser_for(params)({"one": {"whiskers": "x"}, "box": {"inside": "ab"}})
+    assert made.one == wild(Path("x")) and made.box == Box("ab")
+    assert not any("description" in one for one in schema_for(params)["$defs"].values())
+    assert parser_for(params)({"one": {"lives": 9}, "box": {"inside": 1}}).one == Cat(9)
+
+
 def test_the_order_of_a_union_decides_where_both_fit() -> None:
     for hint, type_ in ((Path | str, Path), (str | Path, str)):
         params = make_dataclass("Params", [("at", hint)])

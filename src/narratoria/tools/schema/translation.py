@@ -41,6 +41,8 @@ class Translation:
     def __init__(self, type_: Any) -> None:
         self.stands: dict[Any, Stand] = {}  # by the class that msgspec sees
         self._known: dict[Any, Any] = {}  # from a type to its stand-in
+        self._names: dict[str, int] = {}  # of twins, and how many have it
+        self._aliases: list[Any] = []  # that are being translated
         self.is_foreign = _reaches_foreign(type_, set())
         self.root: Any = self.of(type_) if self.is_foreign else type_
 
@@ -67,7 +69,7 @@ class Translation:
             inner, *metadata = typing.get_args(hint)
             return constraints.applied(self.of(inner), constraints.read(metadata))
         if (alias := _aliased(hint)) is not None:
-            return self.of(alias)
+            return self._alias(hint, alias)
         if is_union(hint):
             return self._union([self.of(one) for one in members_of(hint)])
         if is_model(hint):
@@ -79,6 +81,17 @@ class Translation:
             return self._object(hint)
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         return origin[tuple(one if one is Ellipsis else self.of(one) for one in arguments)]
+
+    def _alias(self, hint: Any, alias: Any) -> Any:
+        if any(one is hint for one in self._aliases):
+            raise TypeError(
+                f"{hint} is an alias that leads back to itself; use a dataclass for one of its parts"
+            )
+        self._aliases.append(hint)
+        try:
+            return self.of(alias)
+        finally:
+            self._aliases.pop()
 
     def _union(self, members: list[Any]) -> Any:
         made = union_of(members)
@@ -110,7 +123,13 @@ class Translation:
             except FAULTS as error:
                 raise FieldFault(f"{_name(type_)}.{name}", str(error)) from None
         stand.twin = twin_of(type_, hints)
+        stand.twin.__name__ = self._unused(_name(type_))
         return stand_in
+
+    def _unused(self, name: str) -> str:
+        """Return a name that no other twin has: definitions in the schema are known by it."""
+        self._names[name] = number = self._names.get(name, 0) + 1
+        return name if number == 1 else f"{name}_{number}"
 
 
 # --- what is foreign -----------------------------------------------------------------------------------
@@ -221,8 +240,9 @@ def twin_of(type_: Any, hints: dict[str, Any]) -> Any:
         twin = _typed_dict_twin(origin, hints)
     else:
         twin = _named_tuple_twin(origin, hints)
-    twin.__name__ = twin.__qualname__ = _name(type_)
-    twin.__module__, twin.__doc__ = origin.__module__, origin.__doc__
+    made_up = (origin.__doc__ or "").startswith(f"{origin.__name__}(")  # by dataclasses: it describes nothing
+    twin.__qualname__, twin.__module__ = origin.__qualname__, origin.__module__
+    twin.__doc__ = None if made_up else origin.__doc__
     return twin
 
 
