@@ -113,7 +113,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "documents and texts": "documents cards covers narration_html turn_pages undo_report skill_forms",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records",
         "who may come in": "sign_ins access connections browser_launch",
-        "open games": "feed library open_game game_moves games",
+        "open games": "feed library open_game call_views game_moves games",
         "the API and the page": "request_reading json_responses openapi page static_files api",
         "the server": "app server",
     },

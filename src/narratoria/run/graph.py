@@ -14,6 +14,18 @@ _GAP_Y: Final = 26
 _MARGIN: Final = 24
 
 
+def direct_needs(plan: PlanDocument) -> dict[str, list[str]]:
+    """Return, by toolId, the calls right before each: without those that a longer way implies already."""
+    needs = {call.tool_id: call.all_dependencies for call in plan.tools}
+    above: dict[str, set[str]] = {}
+    direct: dict[str, list[str]] = {}
+    for tool_id in (one for level in levels(plan) for one in level):
+        far = {other for one in needs[tool_id] for other in above[one]}
+        direct[tool_id] = [one for one in needs[tool_id] if one not in far]
+        above[tool_id] = far.union(needs[tool_id])
+    return {call.tool_id: direct[call.tool_id] for call in plan.tools}
+
+
 def mermaid(plan: PlanDocument) -> str:
     """Return the calls from left to right as Mermaid text; a dashed box is a call whose failure does not stop the
     others.
@@ -23,8 +35,8 @@ def mermaid(plan: PlanDocument) -> str:
     for call in plan.tools:
         label = f"{_mermaid_text(call.tool_id)}<br/><small>{_mermaid_text(tool_name(call.tool_path))}</small>"
         lines.append(f'  {numbers[call.tool_id]}["{label}"]')
-    for call in plan.tools:
-        lines.extend(f"  {numbers[one]} --> {numbers[call.tool_id]}" for one in call.all_dependencies)
+    for tool_id, needs in direct_needs(plan).items():
+        lines.extend(f"  {numbers[one]} --> {numbers[tool_id]}" for one in needs)
     optional = [numbers[call.tool_id] for call in plan.tools if not call.required]
     if optional:
         lines += ["  classDef optional stroke-dasharray: 5 4", f"  class {','.join(optional)} optional"]
@@ -47,8 +59,8 @@ def svg(plan: PlanDocument) -> str:
         '<path d="M0 0 8 4 0 8z" fill="#cbbfe4"/></marker></defs>',
         f'<rect width="{width}" height="{height}" fill="#151218"/>',
     ]
-    for call in plan.tools:
-        parts.extend(_edge(place[one], place[call.tool_id]) for one in call.all_dependencies)
+    for tool_id, needs in direct_needs(plan).items():
+        parts.extend(_edge(place[one], place[tool_id]) for one in needs)
     parts.extend(_node(call, *place[call.tool_id]) for call in plan.tools)
     return "\n".join([*parts, "</svg>"])
 

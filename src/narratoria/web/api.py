@@ -12,6 +12,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from narratoria.events import PlanFinished, PlanMade
+from narratoria.play.call_again import RepeatedCall
 from narratoria.store.portable import SUFFIX
 from narratoria.web import documents, openapi
 from narratoria.web import game_moves as moves
@@ -21,7 +22,16 @@ from narratoria.web.feed import Feed, Viewer
 from narratoria.web.games import Games, NotFound
 from narratoria.web.json_responses import json_response
 from narratoria.web.openapi import BINARY, STREAM, Operation
-from narratoria.web.request_reading import BadRequest, body_of, flag, number, one_line, session_id
+from narratoria.web.request_reading import (
+    BadRequest,
+    body_of,
+    flag,
+    named_call,
+    number,
+    one_line,
+    session_id,
+    unless_left,
+)
 from narratoria.web.sign_ins import TOKEN_SECONDS, SignIn, SignIns
 from narratoria.web.stream_limit import MAX_STREAMS, Windows
 
@@ -169,6 +179,24 @@ class Api:
     async def tools(self, request: HttpRequest) -> Response:
         return json_response(await self.games.tools(session_id(request)))
 
+    async def call(self, request: HttpRequest) -> Response:
+        call, turn = named_call(request)
+        opened = await self.games.open(session_id(request))
+        return json_response(await self.games.calls.details(opened, call, turn))
+
+    async def call_events(self, request: HttpRequest) -> Response:
+        call, turn = named_call(request)
+        first = number("first", request.query_params.get("first", "0"))
+        most = number("most", request.query_params.get("most", "200"))
+        opened = await self.games.open(session_id(request))
+        return json_response(await self.games.calls.events(opened, call, turn, first, most))
+
+    async def run_call(self, request: HttpRequest) -> Response:
+        asked = await body_of(request, documents.RunCall)
+        opened = await self.games.open(session_id(request))
+        running = self.games.calls.run(opened, asked.call, asked.turn, asked.input, asked.agreed)
+        return json_response(await unless_left(request, running))
+
     async def events(self, request: HttpRequest) -> Response:
         opened = await self.games.open(session_id(request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after")
@@ -311,6 +339,20 @@ OPERATIONS: Final = (
     Operation(
         "GET", "/sessions/{id}/tools", "tools", "What its tools are called before a player",
         answer=list[documents.ToolName],
+    ),
+    Operation(
+        "GET", "/sessions/{id}/call", "call", "A call taken apart: attempts, request, changes, and a command",
+        answer=documents.CallDetails, query={"call": "string", "turn": "integer"},
+    ),
+    Operation(
+        "GET", "/sessions/{id}/call/events", "call_events", "The events of a call, in parts",
+        answer=documents.CallEvents,
+        query={"call": "string", "turn": "integer", "first": "integer", "most": "integer"},
+    ),
+    Operation(
+        "POST", "/sessions/{id}/call/run", "run_call",
+        "Run a call again on the state it had, without touching the story", documents.RunCall, RepeatedCall,
+        description="The answer comes when it has ended. Whoever closes the connection ends its process.",
     ),
     Operation("GET", "/sessions/{id}/plans", "plans", "Every plan made", answer=list[documents.PlanEntry]),
     Operation("GET", "/sessions/{id}/settings", "settings", "How it is told", answer=documents.Settings),

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from narratoria.store.recorded_call import EventView, RecordedCall
+
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of answers."""
@@ -92,6 +94,16 @@ class SessionChange(Request, frozen=True, kw_only=True):
 
     title: str | None = None
     settings: SettingsChange | None = None
+
+
+class RunCall(Request, frozen=True, kw_only=True):
+    """Run a recorded call again in a scratch session: with its own input, or with `input`."""
+
+    call: str
+    turn: int | None = None
+    input: dict[str, Any] | None = None
+    agreed: bool = False
+    """A person has agreed to what it does outside the story. Without that, such a call is refused."""
 
 
 # --- answered ------------------------------------------------------------------------------------------
@@ -231,6 +243,26 @@ class Settings(Document, frozen=True, kw_only=True):
     """Unavailable narrators, each with what it lacks."""
     skills: list[Skill]
     permissions: list[Permission]
+
+
+class CallDetails(Document, frozen=True, kw_only=True):
+    """A call taken apart, and the command that repeats it; `outside` is what a person has to agree to before it is
+    run again, `refused` why it cannot be.
+    """
+
+    call: RecordedCall
+    command: str
+    notes: list[str] = []
+    outside: list[str] = []
+    refused: str = ""
+
+
+class CallEvents(Document, frozen=True, kw_only=True):
+    """Events of a call from number `first` on; there are `total`."""
+
+    first: int
+    total: int
+    events: list[EventView]
 
 
 class StateNow(Document, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from narratoria.play.turn import Origin
 from narratoria.session import Session
 from narratoria.store.portable import SUFFIX, export_session, import_session
 from narratoria.store.store import SessionMeta, SessionUnknown, Store
+from narratoria.web.call_views import CallViews
 from narratoria.web.cards import branch_title
 from narratoria.web.documents import (
     SessionCard,
@@ -71,6 +72,7 @@ class Games:
         self._open_games: dict[str, OpenGame] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
+        self.calls = CallViews()
         self._ending = threading.Event()  # asked by threads that nobody can cancel
 
     async def __aenter__(self) -> Self:
@@ -113,6 +115,7 @@ class Games:
     def begin_end(self) -> None:
         """Disconnect every viewer, and give up imports and exports that run; a page reconnects by itself."""
         self._ending.set()
+        self.calls.stop()
         for opened in self._open_games.values():
             opened.feed.close()
 

@@ -9,6 +9,8 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
 from narratoria.errors import JournalError, NarratoriaError, SessionBusy, StoryInvalid
+from narratoria.play.call_again import NotAgreed, NotRunAgain
+from narratoria.store.recorded_call import CallUnknown
 from narratoria.store.store import SessionUnknown
 from narratoria.web.documents import Problem
 from narratoria.web.game_moves import NoCheckpoint, Refused
@@ -21,6 +23,9 @@ _STATUS: Final[dict[type[NarratoriaError], tuple[int, str]]] = {
     SessionUnknown: (404, "not_found"),  # deleted while it was asked for
     StoryInvalid: (404, "no_story"),
     NoCheckpoint: (404, "no_checkpoint"),
+    CallUnknown: (404, "no_call"),
+    NotAgreed: (409, "not_agreed"),
+    NotRunAgain: (409, "refused"),
     SessionBusy: (409, "busy"),
     Refused: (409, "refused"),
     JournalError: (500, "journal"),

@@ -20,7 +20,13 @@ from starlette.responses import Response, StreamingResponse
 from narratoria.web.access import PAGE_POLICY
 from narratoria.web.packing import LATER, pack_modules
 
-STYLES: Final = ("theme", "page", "story", "views")  # in the order in which they may override each other
+STYLES: Final = (
+    "theme",
+    "page",
+    "story",
+    "views",
+    "calls",
+)  # in the order in which they may override each other
 HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
 Story = Callable[[], Awaitable[bytes | None]]
 GZIP_HEADER: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"

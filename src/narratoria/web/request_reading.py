@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
-from typing import Final, TypeVar
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 
 from narratoria.errors import NarratoriaError
@@ -17,6 +20,7 @@ MAX_BODY: Final = 1024 * 1024
 MAX_DIGITS: Final = 15
 
 T = TypeVar("T", bound=documents.Request)
+R = TypeVar("R")
 
 
 class BadRequest(NarratoriaError):
@@ -25,6 +29,37 @@ class BadRequest(NarratoriaError):
 
 def session_id(request: HttpRequest) -> str:
     return str(request.path_params["id"])
+
+
+def named_call(request: HttpRequest) -> tuple[str, int | None]:
+    """Return the call and the turn that the address names."""
+    call, turn = request.query_params.get("call"), request.query_params.get("turn")
+    if call is None:
+        raise BadRequest("name the call, as in ?call=9d2c:weigh")
+    return call, None if turn is None else number("turn", turn)
+
+
+async def unless_left(request: HttpRequest, doing: Coroutine[Any, Any, R]) -> R:
+    """Await something for a client; cancel it when the client closes the connection."""
+    task = asyncio.ensure_future(doing)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        leaving.cancel()
+        if not task.done():  # we are cancelled ourselves
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _left(request: HttpRequest) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def one_line(what: str, given: str) -> str:

@@ -9,14 +9,15 @@ export class ApiError extends Error {
   }
 }
 
-async function call(method, path, body, headers = {}) {
+async function call(method, path, body, headers = {}, signal = undefined) {
   const raw = body instanceof Blob;
-  const init = { method, headers, body: raw ? body : body === undefined ? undefined : JSON.stringify(body) };
+  const init = { method, headers, signal, body: raw ? body : body === undefined ? undefined : JSON.stringify(body) };
   if (body !== undefined && !raw) init.headers = { ...headers, "Content-Type": "application/json" };
   let response;
   try {
     response = await fetch(path, init);
   } catch {
+    if (signal?.aborted) throw new ApiError("It was stopped.", 0);
     throw new ApiError("The server does not answer. Is `narratoria play` still running?", 0);
   }
   if (response.ok) return response.status === 204 ? null : response.json(); // a body left unread is logged as a failed request
@@ -26,6 +27,8 @@ async function call(method, path, body, headers = {}) {
 }
 
 const at = (id) => `/sessions/${encodeURIComponent(id)}`;
+
+const named = (name, turn) => `call=${encodeURIComponent(name)}${turn === null || turn === undefined ? "" : `&turn=${turn}`}`;
 
 export const api = {
   signOut: () => call("POST", "/sign-out"),
@@ -48,6 +51,9 @@ export const api = {
   checkpoint: (id, name) => call("POST", `${at(id)}/checkpoints`, { name }),
   previewRestore: (id, name) => call("GET", `${at(id)}/restore?checkpoint=${encodeURIComponent(name)}`),
   restore: (id, checkpoint) => call("POST", `${at(id)}/restore`, { checkpoint }),
+  call: (id, name, turn) => call("GET", `${at(id)}/call?${named(name, turn)}`),
+  callEvents: (id, name, turn, first, most) => call("GET", `${at(id)}/call/events?${named(name, turn)}&first=${first}&most=${most}`),
+  runCall: (id, asked, signal) => call("POST", `${at(id)}/call/run`, asked, {}, signal),
   tools: (id) => call("GET", `${at(id)}/tools`),
   settings: (id) => call("GET", `${at(id)}/settings`),
   saveSettings: (id, settings) => call("PUT", `${at(id)}/settings`, settings),

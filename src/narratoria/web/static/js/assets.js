@@ -19,6 +19,18 @@ export class AssetsView {
     this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" }, h("header", { class: "view-head" }, h("h1", { text: "Assets" }), this.filter), this.empty, this.grid));
   }
 
+  /** Deep link: #assets/<call>/<asset>. @param {string} key @returns {boolean} whether it is here */
+  show(key) {
+    if (!this.game.world.assets.has(key)) return false;
+    this.kind = "all";
+    this.drawn = -1;
+    this.update();
+    const node = this.cards.parts.get(key)?.node;
+    node?.scrollIntoView({ block: "center" });
+    node?.focus({ preventScroll: true });
+    return true;
+  }
+
   update() {
     const { world } = this.game;
     if (this.drawn === world.assetsRev) return;
@@ -41,6 +53,6 @@ function card(asset, world) {
   const kind = kindOf(asset);
   const maker = world.calls.get(asset.call)?.tool;
   const facts = [asset.turn ? `Turn ${asset.turn}` : null, maker, fileSize(asset.size)].filter(Boolean).join(" · ");
-  return h("figure", { class: `card asset ${kind}` }, h("div", { class: "asset-stage" }, kind === "audio" ? icon("sound") : "", media(asset, openLightbox)),
+  return h("figure", { class: `card asset ${kind}`, tabindex: "-1" }, h("div", { class: "asset-stage" }, kind === "audio" ? icon("sound") : "", media(asset, openLightbox)),
     h("figcaption", {}, h("strong", { text: titleOf(asset), dir: "auto" }), h("span", { class: "quiet", text: kind === "other" ? `${facts} · ${asset.mediaType}` : facts })));
 }

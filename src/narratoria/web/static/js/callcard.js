@@ -1,21 +1,15 @@
-/** One call of a tool: status, attempt, time, progress, log, error. */
+/** One call of a tool: status, attempt, time, progress, log, error, and all its parts. */
 import { duration, h, setAttribute, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { CallDetails } from "./callagain.js";
+import { STATUS } from "./callparts.js";
 import { LogView } from "./logview.js";
 
-const STATUS = {
-  running: ["Running", "clock"],
-  retrying: ["Waiting to try again", "retry"],
-  completed: ["Completed", "check"],
-  failed: ["Failed", "error"],
-  timeout: ["Took too long", "clock"],
-  skipped: ["Skipped", "skip"],
-};
-
 export class CallCard {
-  /** @param {import("./fold.js").Call} call */
-  constructor(call) {
+  /** @param {import("./fold.js").Call} call @param {import("./game.js").Game} game */
+  constructor(call, game) {
     this.call = call;
+    this.game = game;
     this.drawn = -1;
     this.status = h("span", { class: "chip" });
     this.elapsed = h("span", { class: "quiet elapsed" });
@@ -42,12 +36,12 @@ export class CallCard {
       const { call } = this;
       this.log = new LogView(call.tool, call.log);
       this.noLog = h("p", { class: "quiet", text: "It has not written a log." });
-      const input = h("details", { class: "sub" }, h("summary", { text: "Input" }), h("pre", { tabindex: "0", text: JSON.stringify(call.input, null, 2) }));
-      this.stderr = h("details", { class: "sub", hidden: true }, h("summary", { text: "Standard error, its end" }), h("pre", { tabindex: "0" }));
-      this.body.append(this.error, this.message, this.log.node, this.noLog, input, this.stderr);
+      this.parts = new CallDetails(this.game, call);
+      this.body.append(this.error, this.message, this.log.node, this.noLog, this.parts.node);
     }
     this.#drawBody();
     this.log.update();
+    this.parts.update(this.call);
   }
 
   /** @param {import("./fold.js").Call} call the same call, maybe another object after a snapshot */
@@ -83,9 +77,6 @@ export class CallCard {
     this.message.hidden = !message;
     setText(this.message, message ?? "");
     if (finished && !finished.ok && !this.error.firstChild) this.error.append(...errorText(finished));
-    const stderr = finished?.stderr;
-    this.stderr.hidden = !stderr;
-    if (stderr) setText(this.stderr.lastElementChild, stderr);
   }
 }
 

@@ -1,5 +1,5 @@
-/** A plan as a picture: calls as boxes, left to right by depth, dependencies as lines. */
-import { s, setAttribute } from "./dom.js";
+/** A plan as a picture: calls as boxes, left to right by depth, dependencies as arrows. */
+import { s, setAttribute, setText } from "./dom.js";
 
 const BOX = { width: 148, height: 44 };
 const GAP = { x: 56, y: 20 };
@@ -8,6 +8,20 @@ const PAD = 12;
 const MOST_ROWS = 6;
 const BLOCK_GAP = 16;
 const LONGEST_NAME = 17;
+const LONGEST_ID = 9;
+/** Of an arrow. */
+const TIP = 8;
+/** How a call stands, told by its shape and in a word, not by colour alone. In a square of 16. */
+const MARKS = {
+  completed: "M2 8.500 6 12.500 14 4",
+  failed: "M3 3 13 13M13 3 3 13",
+  timeout: "M3 2H13M3 14H13M4 2C4 6 7 6.500 8 8 9 6.500 12 6 12 2M4 14C4 10 7 9.500 8 8 9 9.500 12 10 12 14",
+  skipped: "M2 8H13M9 4 13 8 9 12",
+  running: "M4 2.500 13 8 4 13.500Z",
+  retrying: "M13 8A5 5 0 1 1 11 4M11 1V4.500H7.500",
+  waiting: "M3 8V8.010M8 8V8.010M13 8V8.010",
+};
+const WORDS = { completed: "completed", failed: "failed", timeout: "too slow", skipped: "skipped", running: "running", retrying: "again soon", waiting: "waiting" };
 
 /**
  * Depth of each call: one more than the deepest of those it waits for.
@@ -20,7 +34,7 @@ export function levels(calls) {
   const waiting = [...known.keys()];
   for (let left = waiting.length; waiting.length && left >= 0; left -= 1) {
     const id = waiting.shift();
-    const needs = (known.get(id).dependencies ?? []).filter((other) => known.has(other));
+    const needs = waitsFor(known.get(id)).filter((other) => known.has(other));
     if (needs.every((other) => depth.has(other))) {
       depth.set(id, Math.max(-1, ...needs.map((other) => depth.get(other))) + 1);
       left = waiting.length + 1;
@@ -31,9 +45,40 @@ export function levels(calls) {
   return result;
 }
 
+/** The calls one waits for: its dependencies, and those whose output its input refers to. */
+export function waitsFor(call) {
+  const found = new Set(call.dependencies ?? []);
+  const waiting = [call.input];
+  while (waiting.length) {
+    const value = waiting.pop();
+    if (value === null || typeof value !== "object" || Object.hasOwn(value, "$literal")) continue;
+    if (typeof value.$from === "string") found.add(value.$from);
+    else waiting.push(...Object.values(value));
+  }
+  return [...found];
+}
+
+/**
+ * The lines to draw: without those that a longer way implies already. For a → b → c, c needs no line from a.
+ * @param {{toolId: string}[]} calls
+ * @returns {Map<string, string[]>} by toolId, the calls right before it
+ */
+export function directNeeds(calls) {
+  const needs = new Map(calls.map((call) => [call.toolId, waitsFor(call)]));
+  const all = new Map();
+  for (const level of levels(calls)) {
+    for (const id of level) {
+      const above = new Set();
+      for (const other of needs.get(id)) for (const far of all.get(other)?.above ?? []) above.add(far);
+      all.set(id, { direct: needs.get(id).filter((other) => all.has(other) && !above.has(other)), above: new Set([...above, ...needs.get(id)]) });
+    }
+  }
+  return new Map([...all].map(([id, { direct }]) => [id, direct]));
+}
+
 /** Order each level by where its dependencies are, so that lines cross less. */
 function untangle(columns, calls) {
-  const needs = new Map(calls.map((call) => [call.toolId, call.dependencies ?? []]));
+  const needs = new Map(calls.map((call) => [call.toolId, waitsFor(call)]));
   const place = new Map();
   for (const column of columns) {
     const centre = (id) => {
@@ -55,7 +100,7 @@ export function planPicture(plan, choose) {
   untangle(columns, calls);
   const { at, blocks, width, height } = place(columns);
   const svg = s("svg", { class: "dag", viewBox: `0 0 ${width} ${height}`, width, height, role: "img" });
-  for (const call of calls) for (const other of call.dependencies ?? []) if (at.has(other) && at.has(call.toolId)) svg.append(line(at.get(other), at.get(call.toolId), blocks, call.toolId));
+  for (const [id, direct] of directNeeds(calls)) for (const other of direct) svg.append(...line(at.get(other), at.get(id), blocks, id));
   const boxes = new Map();
   for (const call of calls) {
     if (!at.has(call.toolId)) continue;
@@ -69,10 +114,13 @@ export function planPicture(plan, choose) {
     update(status) {
       const words = [];
       for (const [id, node] of boxes) {
-        setAttribute(node, "class", `dag-box ${status(id)}`);
-        words.push(`${id} ${status(id)}`);
+        const state = status(id);
+        setAttribute(node, "class", `dag-box ${state}`);
+        setAttribute(node.querySelector(".dag-mark"), "d", MARKS[state] ?? MARKS.waiting);
+        setText(node.querySelector(".dag-id"), `${WORDS[state] ?? state}${node.dataset.id ? ` · ${node.dataset.id}` : ""}`);
+        words.push(`${id} ${state}`);
       }
-      for (const edge of svg.querySelectorAll(".dag-line")) edge.classList.toggle("active", status(edge.dataset.to) === "running");
+      for (const edge of svg.querySelectorAll(".dag-line, .dag-tip")) edge.classList.toggle("active", status(edge.dataset.to) === "running");
       setAttribute(svg, "aria-label", `Plan of ${calls.length} calls: ${words.join(", ")}`);
     },
   };
@@ -138,20 +186,21 @@ function line(from, to, blocks, id) {
     bend(blocks[to.level].left, nearest([end - middle - GAP.y / 2, end + middle + GAP.y / 2], y));
     along(to.x - BLOCK_GAP);
   }
-  bend(to.x, end);
-  return s("path", { class: "dag-line", "data-to": id, d });
+  bend(to.x - TIP, end);
+  const tip = `M${to.x - TIP - 1} ${end - 5}L${to.x - 1} ${end}L${to.x - TIP - 1} ${end + 5}Z`;
+  return [s("path", { class: "dag-line", "data-to": id, d }), s("path", { class: "dag-tip", "data-to": id, d: tip })];
 }
 
-const shorten = (text) => (text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME - 1)}…` : text);
+const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function box(call, { x, y }, choose) {
   const tool = call.toolPath.split(/[\\/]/).at(-1);
-  const node = s("g", { class: "dag-box", transform: `translate(${x} ${y})` },
+  const node = s("g", { class: "dag-box", "data-id": call.toolId === tool ? "" : shorten(call.toolId, LONGEST_ID), transform: `translate(${x} ${y})` },
     s("title", { text: `${call.toolId}: ${call.toolPath}${call.required === false ? " (optional)" : ""}` }),
     s("rect", { width: BOX.width, height: BOX.height, rx: 12, "stroke-dasharray": call.required === false ? "5 4" : null }),
-    s("circle", { cx: 18, cy: BOX.height / 2, r: 5 }),
-    s("text", { x: 32, y: call.toolId === tool ? 27 : 19, class: "dag-name", text: shorten(tool) }),
-    call.toolId === tool ? "" : s("text", { x: 32, y: 34, class: "dag-id", text: shorten(call.toolId) }));
+    s("path", { class: "dag-mark", transform: `translate(10 ${BOX.height / 2 - 8})` }),
+    s("text", { x: 34, y: 19, class: "dag-name", text: shorten(tool, LONGEST_NAME) }),
+    s("text", { x: 34, y: 34, class: "dag-id" }));
   node.addEventListener("click", () => choose(call.toolId));
   return node;
 }

@@ -105,9 +105,10 @@ export class LogView {
 class Row {
   constructor(canvas) {
     this.time = h("time");
+    this.level = h("span", { class: "level" }); // not by colour alone
     this.message = h("span", { class: "message" });
     this.extra = h("span", { class: "fields" });
-    this.node = h("div", { class: "log-line" }, this.time, this.message, this.extra);
+    this.node = h("div", { class: "log-line" }, this.time, this.level, this.message, this.extra);
     canvas.append(this.node);
     this.line = undefined;
   }
@@ -121,6 +122,7 @@ class Row {
     this.at = at;
     this.node.className = `log-line ${line.level}`;
     setText(this.time, clockTime(line.ts));
+    setText(this.level, line.level);
     setText(this.message, line.message);
     setText(this.extra, fieldText(line.fields));
   }

@@ -34,7 +34,7 @@ export class Shell {
     this.story = new StoryView(game);
     this.composer = new Composer(game);
     const narrative = h("div", { class: "narrative" }, this.story.node, this.composer.node);
-    /** Those that have been asked for, by name. @type {Object<string, {node: HTMLElement, update: () => void, show?: (id: string) => void}>} */
+    /** Those that have been asked for, by name. @type {Object<string, {node: HTMLElement, update: () => void, show?: (id: string) => boolean}>} */
     this.views = {
       narrative: { node: narrative, update: () => { this.composer.update(); this.story.update(); } }, // the story last: it settles the focus
     };
@@ -122,10 +122,7 @@ export class Shell {
     const view = this.views[this.current];
     if (view) view.update();
     else this.#make();
-    if (view && this.argument && world.calls.has(this.argument)) {
-      view.show?.(this.argument);
-      this.argument = null;
-    }
+    if (view && this.argument && this.game.opened && view.show?.(this.argument)) this.argument = null;
     const title = this.named || world.session?.title || world.session?.story || "";
     setText(this.title, title);
     this.title.title = title; // it may be cut

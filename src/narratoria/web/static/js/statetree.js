@@ -107,12 +107,27 @@ export class StateTree {
         setAttribute(node, name, content === false && name === "aria-expanded" ? "false" : content);
       }
       const state = this.shown[1].get(row.path) ?? "";
-      setAttribute(node, "class", `tree-row ${state} ${row.more ? "rest" : ""} ${typeOf(row.value)}`);
+      setAttribute(node, "class", `tree-row ${state} ${row.path === this.here ? "here" : ""} ${row.more ? "rest" : ""} ${typeOf(row.value)}`);
       setText(mark, state === "within" ? "" : state);
       setText(key, row.more ? `${row.more.toLocaleString("en")} more…` : row.key);
       setText(value, row.more ? "" : preview(row));
     };
     return { node, update };
+  }
+
+  /** Open the way to a path and put the focus there, or as near as the state still goes. @returns {boolean} whether it is there */
+  reveal(path) {
+    const keys = path.split("/").slice(1);
+    const ways = keys.map((_, depth) => `/${keys.slice(0, depth + 1).join("/")}`);
+    for (const way of ways.slice(0, -1)) {
+      this.open.add(way);
+      this.closed.delete(way);
+    }
+    this.show(...this.shown);
+    const nearest = ways.findLast((way) => this.places.has(way));
+    this.here = nearest; // marked until one moves on: after a click, a browser draws no ring around the focus
+    if (nearest) this.#focus(nearest);
+    return nearest === ways.at(-1);
   }
 
   #redraw(focus) {
@@ -124,6 +139,7 @@ export class StateTree {
   #focus(path, options) {
     const before = this.#partOf(this.focusPath);
     this.focusPath = path;
+    if (path !== this.here) this.here = null;
     const part = this.#partOf(path);
     if (before !== part) before?.draw();
     part?.draw();

@@ -1,4 +1,5 @@
 /** The state view: the tree, what each turn changed, and the raw JSON. */
+import { snackbar } from "./dialogs.js";
 import { h, setAttribute } from "./dom.js";
 import { activeTurns, provisionalState } from "./fold.js";
 import { icon } from "./icons.js";
@@ -70,6 +71,13 @@ export class StateView {
     this.tree.show(state, marks);
     if (this.panels.json.hidden) this.#showChanges(turns);
     else this.inspector.show(state);
+  }
+
+  /** Deep link: #state/<path>. @param {string} path @returns {boolean} whether the state is here */
+  show(path) {
+    if (this.content.hidden) return false;
+    if (!this.tree.reveal(path)) snackbar("That is not in the state any more: a later turn took it away.");
+    return true;
   }
 
   #showChanges(turns) {

@@ -35,9 +35,11 @@ export class ToolsView {
     setInterval(() => this.#tick(), TICK);
   }
 
-  /** Deep link: #tools/<call>. */
+  /** Deep link: #tools/<call>. @returns {boolean} whether it is here */
   show(call) {
-    if (call && this.game.world.calls.has(call)) this.reveal(call);
+    if (!this.game.world.calls.has(call)) return false;
+    this.reveal(call);
+    return true;
   }
 
   reveal(id) {
@@ -72,7 +74,7 @@ export class ToolsView {
     this.timelineCard.hidden = !calls.some((call) => call.attempts.length);
     if (!this.timelineCard.hidden) this.timeline.update(calls);
     this.callsTitle.hidden = !calls.length;
-    this.calls.show(calls, (call) => call.id, (call) => new CallCard(call));
+    this.calls.show(calls, (call) => call.id, (call) => new CallCard(call, this.game));
     for (const call of calls) this.#openAtFirst(call, calls.length);
   }
 
