@@ -72,7 +72,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the protocol of tools": "ndjson conversation",
         "in this process": "function plain_function shared_arguments compose",
         "processes": "process tool_files kept_files browser builtin_tools",
-        "MCP and HTTP": "mcp openapi foreign_sources",
+        "MCP and HTTP": "foreign_tool mcp openapi foreign_sources",
     },
     "run": {
         "plans": "plan_references plan_problems plan graph",

@@ -15,22 +15,18 @@ import msgspec
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.kinds.foreign_names import our_names
-from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
+from narratoria.kinds.foreign_tool import ToolSettings, foreign_tool
+from narratoria.kinds.from_manifest import FileKind, tool_from_manifest
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.mcp.connection import Connection, ServerUnavailable
 from narratoria.kinds.mcp.mcp_results import as_tool_result
 from narratoria.kinds.mcp.server_file import (
     McpServer,
     ServerFile,
-    ToolSettings,
     read_server_file,
     servers_from_data,
 )
-from narratoria.kinds.outside_effect import OutsideEffect
 from narratoria.kinds.process.custody import sweep
-from narratoria.tools import schema
-from narratoria.tools.contract import Effect, effects_from_data, preconditions_from_data
-from narratoria.tools.retry import RetryPolicies, policy_from_data
 from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
 
 if TYPE_CHECKING:
@@ -38,8 +34,6 @@ if TYPE_CHECKING:
 
 MCP: Final = ToolKind("mcp", ends_itself=True, foreign=True)
 MCP_MANIFEST: Final = ToolKind("mcp", ends_itself=True)
-LONGEST_TEXT: Final = 20_000  # characters of a description
-_ANYTHING: Final = {"type": "object", "additionalProperties": True}
 
 AnyTool = Tool[Any, Any]
 
@@ -217,35 +211,21 @@ class _Source:
 
     def _tool(self, listed: mcp_types.Tool, name: str) -> AnyTool:
         server, chosen = self.server, self.server.settings.tools.get(listed.name, ToolSettings())
-        parameters = dict(listed.input_schema)
-        try:
-            schema.parser_for_schema(parameters, name=name)
-        except ToolValidationError as error:
-            self.notes.append(f"{name}: its arguments are checked by the server only, since {error}")
-            parameters = dict(_ANYTHING)
-        title = chosen.title or listed.title or (listed.annotations.title if listed.annotations else None)
-        description = (listed.description or title or f"The tool {listed.name} of {server.label}.").strip()
-        permissions = [*dict.fromkeys([*server.settings.permissions, *chosen.permissions])]
-        manifest = Manifest(name=name, description=description, permissions=permissions)
-        return Tool(
+        title = listed.title or (listed.annotations.title if listed.annotations else None)
+        said = listed.description or chosen.title or title or f"The tool {listed.name} of {server.label}."
+        return foreign_tool(
             name,
-            description[:LONGEST_TEXT] or listed.name,
+            said.strip() or listed.name,
             _Call(self.connection, listed.name, _is_repeatable(listed, chosen)).run,
-            parameters=parameters,
-            preconditions=(
-                *permissions_of(manifest),
-                *preconditions_from_data(chosen.preconditions, name=name),
-            ),
-            effects=_effects(listed, chosen, name),
-            timeout=chosen.timeout or server.settings.timeout or DEFAULT_TIMEOUT,
-            retry=RetryPolicies.NONE if chosen.retry is None else policy_from_data(chosen.retry, name=name),
-            permissions=permissions,
-            skill=chosen.skill,
-            approval=chosen.approval,
+            chosen,
+            parameters=dict(listed.input_schema),
             kind=MCP,
-            title=title,
-            read_only=_only_reads(listed) and not chosen.effects,
             origin=f"MCP server {server.name}: {server.where}",
+            title=title,
+            timeout=server.settings.timeout or DEFAULT_TIMEOUT,
+            permissions=server.settings.permissions,
+            only_reads=listed.annotations is not None and bool(listed.annotations.read_only_hint),
+            notes=self.notes,
         )
 
 
@@ -257,20 +237,6 @@ def _is_repeatable(listed: mcp_types.Tool, chosen: ToolSettings) -> bool:
     return chosen.retry is not None or (
         hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
     )
-
-
-def _only_reads(listed: mcp_types.Tool) -> bool:
-    """Tell if the server says that a tool changes nothing."""
-    return listed.annotations is not None and bool(listed.annotations.read_only_hint)
-
-
-def _effects(listed: mcp_types.Tool, chosen: ToolSettings, name: str) -> tuple[Effect, ...]:
-    """The effects that the settings declare; without any, that what it does stays, unless it only reads."""
-    if chosen.effects is not None:
-        return effects_from_data(chosen.effects, name=name)
-    if _only_reads(listed):
-        return ()
-    return (OutsideEffect(description=f"what {name} did at its server"),)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,13 +18,12 @@ import msgspec
 
 from narratoria import bounds
 from narratoria.errors import NarratoriaError, ToolValidationError
-from narratoria.events import JsonObject
 from narratoria.kinds.foreign_names import our_names
+from narratoria.kinds.foreign_tool import ToolSettings
 from narratoria.kinds.mcp.json_with_comments import decode_with_comments
 from narratoria.kinds.redaction import Redaction, is_secret_name, secrets_in, secrets_of_url, shown_url
 from narratoria.tools import schema
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
-from narratoria.tools.tool import Approval
 
 START_TIMEOUT: Final = 60.0  # a first `npx` or `uvx` downloads the server
 MOST_SERVERS: Final = 100
@@ -40,19 +39,6 @@ Transport = Literal["stdio", "http", "sse"]
 
 class ServersInvalid(NarratoriaError):
     """A file of servers cannot be used; the message names the file and the key."""
-
-
-class ToolSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The settings of one tool of a server; the keys are those of a manifest."""
-
-    title: str | None = None
-    timeout: float | None = None
-    retry: JsonObject | None = None
-    permissions: list[str] = msgspec.field(default_factory=list)
-    preconditions: list[JsonObject] = msgspec.field(default_factory=list)
-    effects: list[JsonObject] | None = None
-    skill: str | None = None
-    approval: Approval | None = None
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

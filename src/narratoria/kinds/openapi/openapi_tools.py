@@ -15,30 +15,24 @@ from urllib.parse import urlsplit
 from narratoria.errors import TIMEOUT, CallFailure, ToolFailure, ToolValidationError
 from narratoria.events import JsonObject
 from narratoria.kinds.foreign_names import our_name, our_names
-from narratoria.kinds.from_manifest import permissions_of
-from narratoria.kinds.manifest import Manifest
-from narratoria.kinds.mcp.server_file import ToolSettings
+from narratoria.kinds.foreign_tool import ToolSettings, foreign_tool
 from narratoria.kinds.openapi.api_request import Request, request_of
 from narratoria.kinds.openapi.api_result import as_tool_result, failure_of
 from narratoria.kinds.openapi.credentials import Credentials, Sent
 from narratoria.kinds.openapi.document import DocumentInvalid, checked_address, read_document
 from narratoria.kinds.openapi.http_exchange import Answer, exchange, http_library, new_client
 from narratoria.kinds.openapi.operations import IDEMPOTENT, READING, Operation, operations_of
-from narratoria.kinds.outside_effect import OutsideEffect
 from narratoria.tools import schema
-from narratoria.tools.contract import Effect, effects_from_data, preconditions_from_data
-from narratoria.tools.retry import RetryPolicies, pause, policy_from_data
+from narratoria.tools.retry import pause
 from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
 
 if TYPE_CHECKING:
     import httpx2
 
 OPENAPI: Final = ToolKind("openapi", ends_itself=True, foreign=True)
-LONGEST_TEXT: Final = 20_000  # characters of a description
 RETRIES: Final = 2
 _BACKOFF: Final = 0.5  # seconds before the first retry, where the server names none; then twice that
 _RETRIED: Final = frozenset((429, 502, 503, 504))
-_ANYTHING: Final = {"type": "object", "additionalProperties": True}
 _parse_settings: Any = schema.parser_for(ToolSettings)
 
 AnyTool = Tool[Any, Any]
@@ -180,46 +174,24 @@ class _Maker:
             wanted = " or ".join(" and ".join(one) for one in operation.security)
             self.owner.notes.append(f"{name}: its secret is not given: secrets={{…}} for {wanted}")
         operation = _without(operation, self.credentials.places(schemes or ()))
-        parameters = dict(operation.schema)
-        try:
-            schema.parser_for_schema(parameters, name=name)
-        except ToolValidationError as error:
-            self.owner.notes.append(f"{name}: its arguments are checked by the server only, since {error}")
-            parameters = dict(_ANYTHING)
-        asked = [*dict.fromkeys([*permissions, *chosen.permissions])]
-        manifest = Manifest(name=name, description=operation.description, permissions=asked)
         again = retries if operation.method in IDEMPOTENT else 0
         call = _Call(
             self.owner, operation, self.address, self.credentials, schemes, again, chosen.retry is not None
         )
-        return Tool(
+        return foreign_tool(
             name,
-            operation.description[:LONGEST_TEXT],
+            operation.description,
             call.run,
-            parameters=parameters,
-            preconditions=(
-                *permissions_of(manifest),
-                *preconditions_from_data(chosen.preconditions, name=name),
-            ),
-            effects=self._effects(chosen),
-            timeout=chosen.timeout or timeout,
-            retry=RetryPolicies.NONE if chosen.retry is None else policy_from_data(chosen.retry, name=name),
-            permissions=asked,
-            skill=chosen.skill,
-            approval=chosen.approval,
+            chosen,
+            parameters=dict(operation.schema),
             kind=OPENAPI,
-            title=chosen.title or operation.title,
-            read_only=operation.method in READING and not chosen.effects,
             origin=f"{self.title}: {operation.method} {self.address}{operation.path}",
+            title=operation.title,
+            timeout=timeout,
+            permissions=permissions,
+            only_reads=operation.method in READING,
+            notes=self.owner.notes,
         )
-
-    def _effects(self, chosen: ToolSettings) -> tuple[Effect, ...]:
-        """The effects that the settings declare; without any, that what it does stays, unless it only reads."""
-        if chosen.effects is not None:
-            return effects_from_data(chosen.effects, name=self.name)
-        if self.operation.method in READING:
-            return ()
-        return (OutsideEffect(description=f"what {self.name} did at its server"),)
 
 
 def _without(operation: Operation, places: set[tuple[str, str]]) -> Operation:
