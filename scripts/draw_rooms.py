@@ -67,7 +67,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the session": "session",
     },
     "kinds": {
-        "shared by kinds": "process.marks composed_names foreign_names line_faults outside_effect redaction",
+        "shared by kinds": "process.marks catalogue_updates composed_names foreign_names line_faults "
+        "outside_effect redaction",
         "manifests": "environment manifest from_manifest load",
         "the protocol of tools": "ndjson conversation",
         "in this process": "function plain_function shared_arguments compose",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+from narratoria.kinds.catalogue_updates import Catalogue
 from narratoria.kinds.mcp.mcp_tools import McpServers
 from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.mcp.server_file import joined as joined_servers
@@ -54,14 +55,6 @@ def joined(sources: Iterable[ToolSources | None]) -> ToolSources:
             taken[api.name] = f"the document {api.settings.spec}"
             apis.append(api)
     return ToolSources(servers, ApiFile(tuple(apis), problems))
-
-
-class Catalogue(Protocol):
-    """The part of a registry that is kept in step with the sources."""
-
-    tools: dict[str, AnyTool]
-
-    def register(self, tool: AnyTool) -> None: ...
 
 
 class OpenSources:

@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from narratoria.events import JsonObject
+from narratoria.kinds.catalogue_updates import Catalogue, replace_tools
 from narratoria.skills.script_tools import script_tools
 from narratoria.skills.skill import Skill, SkillInvalid, guide, read_skill, reference_files, skill_file
 from narratoria.skills.skill_settings import SkillSettings
@@ -26,14 +27,6 @@ AGENTS: Final = Path(".agents", "skills")
 
 AnyTool = Tool[Any, Any]
 Signature = tuple[tuple[str, int, int, int], ...]
-
-
-class Catalogue(Protocol):
-    """The part of a registry that is kept in step with the skills."""
-
-    tools: dict[str, AnyTool]
-
-    def register(self, tool: AnyTool) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +139,7 @@ class SkillLibrary:
     def follow(self, registry: Catalogue) -> None:
         """Register the tools, now and whenever the skills change. A name that is taken stays with its owner."""
         self._registries.append(registry)
-        self._update(registry, ())
+        replace_tools(registry, (), self._tools, self.notes)
 
     def _settle(self) -> None:
         """Choose the skills that count, and tell the registries."""
@@ -173,18 +166,7 @@ class SkillLibrary:
                 f"there is no skill {name!r} in any of {looked}; put its folder into one of them"
             )
         for registry in self._registries:
-            self._update(registry, old)
-
-    def _update(self, registry: Catalogue, before: Collection[AnyTool]) -> None:
-        for old in before:
-            if old not in self._tools and registry.tools.get(old.name) is old:
-                del registry.tools[old.name]
-        for new in self._tools:
-            there = registry.tools.get(new.name)
-            if there is None:
-                registry.register(new)
-            elif there is not new:
-                self.notes.append(f"{new.name}: another tool has this name; that of {new.origin} is left out")
+            replace_tools(registry, old, self._tools, self.notes)
 
 
 def _home(skill: Skill, place: Place) -> str:

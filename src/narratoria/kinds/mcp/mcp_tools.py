@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
 from narratoria.errors import ToolValidationError
 from narratoria.events import JsonObject
+from narratoria.kinds.catalogue_updates import Catalogue, replace_tools
 from narratoria.kinds.foreign_names import our_names
 from narratoria.kinds.foreign_tool import ToolSettings, foreign_tool
 from narratoria.kinds.from_manifest import FileKind, tool_from_manifest
@@ -36,14 +37,6 @@ MCP: Final = ToolKind("mcp", ends_itself=True, foreign=True)
 MCP_MANIFEST: Final = ToolKind("mcp", ends_itself=True)
 
 AnyTool = Tool[Any, Any]
-
-
-class Catalogue(Protocol):
-    """The part of a registry that is kept in step with the servers."""
-
-    tools: dict[str, AnyTool]
-
-    def register(self, tool: AnyTool) -> None: ...
 
 
 def mcp_tools(
@@ -76,7 +69,7 @@ class McpServers:
 
     def __init__(self, found: ServerFile, *, only: Collection[str] | None = None) -> None:
         taken = [one for one in found.servers if only is None or one.name in only]
-        self._sources = {one.name: _Source(one, self._changed) for one in taken}
+        self._sources = {one.name: _Source(one, self._update) for one in taken}
         self.problems: dict[str, str] = {
             name: why for name, why in found.problems.items() if only is None or name in only
         }
@@ -146,24 +139,9 @@ class McpServers:
         for source in self._sources.values():
             self._update(source, ())
 
-    def _changed(self, source: _Source, before: Collection[AnyTool]) -> None:
-        self._update(source, before)
-
     def _update(self, source: _Source, before: Collection[AnyTool]) -> None:
         for registry in self._registries:
-            for old in before:
-                if old not in source.tools and registry.tools.get(old.name) is old:
-                    del registry.tools[old.name]
-            for new in source.tools:
-                there = registry.tools.get(new.name)
-                if there is None:
-                    registry.register(new)
-                elif there is not new:
-                    note = (
-                        f"{new.name}: another tool has this name; that of {source.server.where} is left out"
-                    )
-                    if note not in source.notes:
-                        source.notes.append(note)
+            replace_tools(registry, before, source.tools, source.notes, source.server.where)
 
 
 class _Source:

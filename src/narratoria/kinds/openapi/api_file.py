@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from narratoria.errors import CallFailure, NarratoriaError, ToolValidationError
 from narratoria.events import JsonObject
+from narratoria.kinds.catalogue_updates import Catalogue, replace_tools
 from narratoria.kinds.foreign_names import our_name, our_names
 from narratoria.kinds.openapi.api_request import Request
 from narratoria.kinds.openapi.document import DocumentInvalid, read_document
@@ -178,14 +179,6 @@ async def _fetched(address: str) -> str:
     return text if "\n" in text else f"{text}\n"  # a document of one line is still no path
 
 
-class Catalogue(Protocol):
-    """The part of a registry that gets the tools."""
-
-    tools: dict[str, AnyTool]
-
-    def register(self, tool: AnyTool) -> None: ...
-
-
 class Apis:
     """APIs and their tools, once `open` has read the documents."""
 
@@ -229,10 +222,4 @@ class Apis:
 
     def _register(self, tools: OpenApiTools) -> None:
         for registry in self._registries:
-            for tool in tools:
-                if tool.name not in registry.tools:
-                    registry.register(tool)
-                elif registry.tools[tool.name] is not tool:
-                    self.notes.append(
-                        f"{tool.name}: another tool has this name; that of {tools.title} is left out"
-                    )
+            replace_tools(registry, (), tools.tools, self.notes, tools.title)
