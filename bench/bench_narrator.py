@@ -44,10 +44,10 @@ def understanding(narrator: LocalNarrator, name: str) -> list[Row]:
     result = asyncio.run(evaluate(narrator, load_set(EVALS / f"{name}.jsonl")))
     print(f"{name}\n{result.render()}\n")
     return [
-        Row(f"{name}: valid plans", 100 * result.valid, 100, at_least=True, unit=" %"),
-        Row(f"{name}: exact tool sets", 100 * result.exact_tools, 85, at_least=True, unit=" %"),
-        Row(f"{name}: slots", 100 * result.slots, 90, at_least=True, unit=" %"),
-        Row(f"{name}: honest refusals", 100 * result.refusals, 90, at_least=True, unit=" %"),
+        Row(f"{name}: valid plans", 100 * result.share("valid"), 100, at_least=True, unit=" %"),
+        Row(f"{name}: exact tool sets", 100 * result.share("exactTools"), 85, at_least=True, unit=" %"),
+        Row(f"{name}: slots", 100 * result.share("slots"), 90, at_least=True, unit=" %"),
+        Row(f"{name}: honest refusals", 100 * result.share("refusals"), 90, at_least=True, unit=" %"),
         Row(f"{name}: CPU per prompt, median", result.cpu_ms[0], 100, unit=" ms"),
         Row(f"{name}: CPU per prompt, 95th percentile", result.cpu_ms[1], 100, unit=" ms"),
     ]

@@ -338,8 +338,7 @@ async def test_eval_does_not_praise_a_narrator_that_never_answers(tmp_path: Path
     )  # fmt: skip
     assert code == 1, err
     assert "no answer to 1 of 1 prompts" in out
-    assert "honest refusals 0%, false refusals –" in out
-    assert out.splitlines()[2].split()[:7] == ["all", "1", "0%", "0%", "–", "–", "0%"]
+    assert out.splitlines()[2].split()[:9] == ["all", "1", "0%", "0%", "–", "–", "0%", "0%", "–"]
 
 
 async def test_eval_tells_an_unknown_narrator_from_one_of_a_story_and_what_a_set_is_made_of() -> None:

@@ -73,33 +73,38 @@ TAKE_CUP: dict[str, Any] = {"prompt": "p", "calls": [{"tool": "take", "input": {
 
 async def test_case_articles_and_defaults_do_not_count(tmp_path: Path) -> None:
     report = await score(tmp_path, TAKE_CUP, [("take", {"item": "Cup", "count": 1}, [])])
-    assert (report.exact_tools, report.slots, report.exact_plans, report.valid) == (1, 1, 1, 1)
+    assert (
+        report.share("exactTools"),
+        report.share("slots"),
+        report.share("exactPlans"),
+        report.share("valid"),
+    ) == (1, 1, 1, 1)
 
 
 async def test_a_wrong_value_costs_its_slot_and_a_needless_one_too(tmp_path: Path) -> None:
     report = await score(tmp_path, TAKE_CUP, [("take", {"item": "rope", "count": 2}, [])])
-    assert (report.exact_tools, report.slots) == (1, 0)
+    assert (report.share("exactTools"), report.share("slots")) == (1, 0)
 
 
 async def test_an_input_the_schema_forbids_makes_the_plan_invalid(tmp_path: Path) -> None:
     report = await score(tmp_path, TAKE_CUP, [("take", {"item": "cup", "count": "two"}, [])])
-    assert report.valid == 0
+    assert report.share("valid") == 0
 
 
 async def test_an_unknown_tool_makes_the_plan_invalid_and_the_set_wrong(tmp_path: Path) -> None:
     report = await score(tmp_path, TAKE_CUP, [("grab", {"item": "cup"}, [])])
-    assert (report.valid, report.exact_tools) == (0, 0)
+    assert (report.share("valid"), report.share("exactTools")) == (0, 0)
 
 
 async def test_the_same_tool_twice_is_not_the_same_as_once(tmp_path: Path) -> None:
     report = await score(tmp_path, TAKE_CUP, [("take", {"item": "cup"}, []), ("take", {"item": "rope"}, [])])
-    assert report.exact_tools == 0
+    assert report.share("exactTools") == 0
 
 
 async def test_two_calls_of_one_tool_are_paired_so_that_most_slots_agree(tmp_path: Path) -> None:
     line = {"prompt": "p", "calls": [{"tool": "take", "input": {"item": v}} for v in ("cup", "rope")]}
     report = await score(tmp_path, line, [("take", {"item": "rope"}, []), ("take", {"item": "cup"}, [])])
-    assert report.exact_plans == 1
+    assert report.share("exactPlans") == 1
 
 
 @pytest.mark.parametrize(("needs", "kept"), [([0], 1.0), ([], 0.0)])
@@ -110,7 +115,7 @@ async def test_order_is_what_dependencies_enforce(tmp_path: Path, needs: list[in
         "order": [[0, 1]],
     }
     report = await score(tmp_path, line, [("take", {"item": "cup"}, []), ("go", {}, needs)])
-    assert report.order == kept
+    assert report.share("order") == kept
 
 
 async def test_any_of_several_values_and_any_alternative_will_do(tmp_path: Path) -> None:
@@ -120,14 +125,18 @@ async def test_any_of_several_values_and_any_alternative_will_do(tmp_path: Path)
         "alternatives": [[{"tool": "take", "input": {"item": {"$any": ["mug", "cup"]}}}]],
     }
     report = await score(tmp_path, line, [("take", {"item": "cup"}, [])])
-    assert report.exact_plans == 1
+    assert report.share("exactPlans") == 1
 
 
 async def test_refusals_are_counted_where_nothing_fits_and_where_something_did(tmp_path: Path) -> None:
     file = tiny(tmp_path, {"prompt": "fly", "calls": [], "tags": ["nothing"]}, TAKE_CUP)
     report = await evaluate(Scripted({}), load_set(file))
-    assert (report.refusals, report.false_refusals, report.exact_tools) == (1, 1, 0.5)
-    assert "honest refusals 100%" in report.render()
+    assert (report.share("refusals"), report.share("falseRefusals"), report.share("exactTools")) == (
+        1,
+        1,
+        0.5,
+    )
+    assert report.render().splitlines()[1].split()[-3:-1] == ["100%", "100%"]
 
 
 async def test_whatever_leads_to_no_call_is_right_where_nothing_is_to_be_done(tmp_path: Path) -> None:
@@ -141,9 +150,11 @@ async def test_whatever_leads_to_no_call_is_right_where_nothing_is_to_be_done(tm
     report = await evaluate(
         Scripted({"do not take the cup": [], "take nothing": [("go", {}, [])]}), load_set(file)
     )
-    assert report.refusals == 0.5  # of the first two; what may be done or left is neither kind of refusal
-    assert math.isnan(report.false_refusals)
-    assert "honest refusals 50%, false refusals –" in report.render()
+    assert (
+        report.share("refusals") == 0.5
+    )  # of the first two; what may be done or left is neither kind of refusal
+    assert math.isnan(report.share("falseRefusals"))
+    assert report.render().splitlines()[1].split()[-3:-1] == ["50%", "–"]
 
 
 class Failing:
@@ -163,8 +174,8 @@ async def test_a_failure_is_neither_valid_nor_a_refusal_and_a_share_of_nothing_i
     file = tiny(tmp_path, {"prompt": "fly", "calls": [], "tags": ["nothing"]}, TAKE_CUP)
     report = await evaluate(Failing(error), load_set(file))
     assert [outcome.failure for outcome in report.outcomes] == [str(error)] * 2
-    assert (report.valid, report.exact_tools, report.exact_plans) == (0, 0, 0)
-    assert (report.refusals, report.false_refusals) == (0, 0)
+    assert (report.share("valid"), report.share("exactTools"), report.share("exactPlans")) == (0, 0, 0)
+    assert (report.share("refusals"), report.share("falseRefusals")) == (0, 0)
     data = report.to_data()
     assert (data["failures"], data["slots"], data["order"]) == (2, None, None)
     assert json.loads(json.dumps(data, allow_nan=False)) == data
@@ -284,12 +295,12 @@ async def test_the_local_narrator_reaches_its_targets(name: str, every: int, tmp
     narrator = LocalNarrator(CachedEmbedder(MiniLM(), tmp_path))
     report = await evaluate(narrator, load_set(EVALS / f"{name}.jsonl")[::every])
     print(report.render())
-    assert report.valid == 1.0
-    assert report.exact_tools >= 0.85
-    assert report.slots >= 0.90
-    assert report.order >= 0.90
-    assert report.refusals >= 0.90
-    assert report.false_refusals <= 0.10
+    assert report.share("valid") == 1.0
+    assert report.share("exactTools") >= 0.85
+    assert report.share("slots") >= 0.90
+    assert report.share("order") >= 0.90
+    assert report.share("refusals") >= 0.90
+    assert report.share("falseRefusals") <= 0.10
 
 
 @pytest.mark.slow
@@ -297,10 +308,10 @@ async def test_on_catalogues_of_others_it_does_not_fall_behind(tmp_path: Path) -
     """Half of a set that only its totals are read of; `docs/narrators.md` has the whole."""
     narrator = LocalNarrator(CachedEmbedder(MiniLM(), tmp_path))
     report = await evaluate(narrator, load_set(EVALS / "held-out-2.jsonl")[::2])
-    assert report.valid == 1.0
-    assert report.exact_tools >= 0.80
-    assert report.slots >= 0.90
-    assert report.refusals >= 0.90
+    assert report.share("valid") == 1.0
+    assert report.share("exactTools") >= 0.80
+    assert report.share("slots") >= 0.90
+    assert report.share("refusals") >= 0.90
 
 
 def test_a_set_without_prompts_is_an_error_and_not_a_perfect_score(tmp_path: Path) -> None:

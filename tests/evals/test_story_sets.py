@@ -45,8 +45,8 @@ def written(folder: Path, *lines: dict[str, Any]) -> Path:
 def test_what_is_right_and_what_is_a_deed_nobody_asked_for(
     tmp_path: Path, line: dict[str, Any], right: bool, unasked: bool
 ) -> None:
-    [outcome] = evaluate_story_set(load_story_set(written(tmp_path, line)), ["rules"]).outcomes
-    assert (outcome.right, outcome.unasked) == (right, unasked)
+    report = evaluate_story_set(load_story_set(written(tmp_path, line)), ["rules"])
+    assert (report.hits("right"), report.hits("unaskedDeeds")) == (right, unasked)
 
 
 def test_the_place_and_the_state_of_a_line_are_those_it_is_typed_in(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_place_and_the_state_of_a_line_are_those_it_is_typed_in(tmp_path: Pa
         {"story": LIGHTHOUSE, "prompt": "up", "state": {"place": {"id": "kitchen"}}, "rules": ["to-watch"]},
     ]
     report = evaluate_story_set(load_story_set(written(tmp_path, *lines)), ["rules"])
-    assert report.right == 1.0
+    assert report.share("right") == 1.0
 
 
 def test_meaning_is_asked_where_the_rules_words_do_not_fit(
@@ -63,10 +63,10 @@ def test_meaning_is_asked_where_the_rules_words_do_not_fit(
 ) -> None:
     monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
     cases = load_story_set(written(tmp_path, {"prompt": "ignite that old torch", "expect": ["light-torch"]}))
-    assert evaluate_story_set(cases, ["rules"]).refused == 1.0
+    assert evaluate_story_set(cases, ["rules"]).share("refused") == 1.0
     for narrators in (["paraphrase"], ["rules", "paraphrase"]):
         report = evaluate_story_set(cases, narrators)
-        assert (report.right, report.unasked) == (1.0, 0)
+        assert (report.share("right"), report.hits("unaskedDeeds")) == (1.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from narratoria.cli import FAILED
 from narratoria.cli.narrate import bare_story, narrators_option, timeout_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
-from narratoria.evals.metrics import milliseconds
-from narratoria.evals.scoring import EvaluationReport, evaluate, load_set
+from narratoria.evals.report import EvaluationReport, milliseconds
+from narratoria.evals.scoring import evaluate, load_set
 from narratoria.evals.story_sets import evaluate_story_set, is_story_set, load_story_set
 from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.chain import ChainNarrator
@@ -73,7 +73,7 @@ def _show(report: EvaluationReport, asked: Persistent, file: Path) -> None:
     out.print(styled((report.render(), "")))
     out.print(styled((late, "")))
     for outcome in report.failures[:5]:
-        out.print(styled((f"  {outcome.case.prompt[:60]}: ", "yellow"), (outcome.failure[:200], "")))
+        out.print(styled((f"  {outcome.prompt[:60]}: ", "yellow"), (outcome.failure[:200], "")))
 
 
 def _check(narrators: Sequence[str], fit: Sequence[str], otherwise: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Final
 
@@ -15,149 +14,30 @@ from narratoria.errors import PlanRejected
 from narratoria.evals.case_sets import Case, ExpectedCall
 from narratoria.evals.case_sets import EvaluationSetInvalid as EvaluationSetInvalid
 from narratoria.evals.case_sets import load_set as load_set
-from narratoria.evals.metrics import milliseconds, percent, ratio, rounded, share
+from narratoria.evals.report import Counts, Outcome
+from narratoria.evals.report import EvaluationReport as EvaluationReport
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch, ToolCard
 from narratoria.run.plan import PlanDocument, tool_name
 
 _ARTICLES: Final = re.compile(r"\b(the|a|an|my|some)\b")
 _ABSENT: Final = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One prompt's score against the alternative that fits best."""
-
-    case: Case
-    got: tuple[ExpectedCall, ...]
-    problems: tuple[str, ...]  # why the plan is invalid
-    tools_exact: bool
-    slots_right: int
-    slots_total: int  # slots of the calls whose tool was found, and slots that should not be there
-    orders_right: int
-    orders_total: int
-    cpu_seconds: float
-    wall_seconds: float
-    failure: str = ""  # why there is no answer at all, neither a plan nor a refusal
-
-    @property
-    def refused(self) -> bool:
-        return not self.got and not self.failure
-
-    @property
-    def exact(self) -> bool:
-        return (
-            self.tools_exact
-            and self.slots_right == self.slots_total
-            and self.orders_right == self.orders_total
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationReport:
-    narrator: str
-    outcomes: tuple[Outcome, ...]
-
-    @property
-    def valid(self) -> float:
-        return share([not outcome.problems and not outcome.failure for outcome in self.outcomes])
-
-    @property
-    def exact_tools(self) -> float:
-        return share([outcome.tools_exact for outcome in self.outcomes])
-
-    @property
-    def slots(self) -> float:
-        total = sum(outcome.slots_total for outcome in self.outcomes)
-        return ratio(sum(outcome.slots_right for outcome in self.outcomes), total)
-
-    @property
-    def order(self) -> float:
-        total = sum(outcome.orders_total for outcome in self.outcomes)
-        return ratio(sum(outcome.orders_right for outcome in self.outcomes), total)
-
-    @property
-    def exact_plans(self) -> float:
-        return share([outcome.exact for outcome in self.outcomes])
-
-    @property
-    def refusals(self) -> float:
-        """Of the prompts by which nothing is to be done, the share that led to no call."""
-        return share([outcome.refused for outcome in self.outcomes if outcome.case.idle])
-
-    @property
-    def false_refusals(self) -> float:
-        """Of the prompts that can be served, the share that led to no call."""
-        return share([outcome.refused for outcome in self.outcomes if outcome.case.serviceable])
-
-    @property
-    def failures(self) -> list[Outcome]:
-        """Those without an answer: the narrator raised, was too slow, or gave what is no plan."""
-        return [outcome for outcome in self.outcomes if outcome.failure]
-
-    @property
-    def cpu_ms(self) -> tuple[float, float]:
-        """Median and 95th percentile of CPU milliseconds per prompt."""
-        return milliseconds([outcome.cpu_seconds for outcome in self.outcomes])
-
-    def only(self, *, catalogue: str | None = None, tag: str | None = None) -> EvaluationReport:
-        kept = [
-            outcome
-            for outcome in self.outcomes
-            if (catalogue is None or outcome.case.catalogue.name == catalogue)
-            and (tag is None or tag in outcome.case.tags)
-        ]
-        return EvaluationReport(self.narrator, tuple(kept))
-
-    def to_data(self) -> dict[str, Any]:
-        median, late = self.cpu_ms
-        return {
-            "narrator": self.narrator,
-            "prompts": len(self.outcomes),
-            "failures": len(self.failures),
-            "valid": rounded(self.valid),
-            "exactTools": rounded(self.exact_tools),
-            "slots": rounded(self.slots),
-            "order": rounded(self.order),
-            "exactPlans": rounded(self.exact_plans),
-            "refusals": rounded(self.refusals),
-            "falseRefusals": rounded(self.false_refusals),
-            "cpuMsMedian": round(median, 2),
-            "cpuMs95": round(late, 2),
-        }
-
-    def render(self) -> str:
-        """A table for people: the whole set, then by catalogue, then by tag."""
-        rows = [("all", self)]
-        names = sorted({outcome.case.catalogue.name for outcome in self.outcomes})
-        tags = sorted({tag for outcome in self.outcomes for tag in outcome.case.tags})
-        rows += [(name, self.only(catalogue=name)) for name in names]
-        rows += [(f"#{tag}", self.only(tag=tag)) for tag in tags]
-        lines = [
-            f"{'':<12}{'prompts':>8}{'valid':>7}{'tools':>7}{'slots':>7}{'order':>7}{'plans':>7}{'cpu ms':>8}"
-        ]
-        for label, part in rows:
-            shares = "".join(
-                f"{percent(share):>7}"
-                for share in (part.valid, part.exact_tools, part.slots, part.order, part.exact_plans)
-            )
-            lines.append(f"{label:<12}{len(part.outcomes):>8}{shares}{part.cpu_ms[0]:>8.1f}")
-        lines.append(
-            f"honest refusals {percent(self.refusals)}, false refusals {percent(self.false_refusals)}"
-        )
-        if self.failures:
-            lines.append(f"no answer to {len(self.failures)} of {len(self.outcomes)} prompts")
-        return "\n".join(lines)
-
-
-# --- scoring -------------------------------------------------------------------------------------------
+COLUMNS: Final = {
+    "exactTools": "tools",
+    "valid": "valid",
+    "slots": "slots",
+    "order": "order",
+    "exactPlans": "plans",
+    "refusals": "honest refusals",
+    "falseRefusals": "false refusals",
+}
 
 
 async def evaluate(narrator: Narrator, cases: Sequence[Case]) -> EvaluationReport:
     """Ask `narrator` every prompt, after one unmeasured prompt per catalogue to warm up."""
     for case in {case.catalogue.name: case for case in cases}.values():
         await _ask(narrator, case)
-    return EvaluationReport(narrator.name, tuple([await _outcome(narrator, case) for case in cases]))
+    return EvaluationReport(narrator.name, tuple([await _outcome(narrator, case) for case in cases]), COLUMNS)
 
 
 async def _ask(narrator: Narrator, case: Case) -> tuple[PlanDocument | None, str]:
@@ -183,24 +63,21 @@ async def _outcome(narrator: Narrator, case: Case) -> Outcome:
     cards = {card.name: card for card in case.catalogue.tools}
     calls = plan.tools if plan else []
     got = tuple(ExpectedCall(tool_name(call.tool_path), call.input) for call in calls)
-    problems = tuple(_problems(plan, cards)) if plan else ()
+    valid = not failure and (plan is None or not any(_problems(plan, cards)))
     scores = [_score(case, expected, got, plan, cards) for expected in (case.calls, *case.alternatives)]
-    tools_exact, slots_right, slots_total, orders_right, orders_total = max(
-        scores, key=lambda score: (score[0], score[1] - score[2], score[3])
-    )
-    return Outcome(
-        case,
-        got,
-        problems,
-        tools_exact and not failure,  # to have done nothing is right only for one that answered
-        slots_right,
-        slots_total,
-        orders_right,
-        orders_total,
-        cpu,
-        wall,
-        failure,
-    )
+    best = max(scores, key=lambda one: (one["exactTools"], one["slots"][0] - one["slots"][1], one["order"]))
+    exact = not failure and all(right == total for right, total in best.values())
+    refused = not got and not failure
+    counts: Counts = {
+        **best,
+        "valid": (valid, 1),
+        "exactTools": (best["exactTools"][0] and not failure, 1),  # to fail is not to do nothing
+        "exactPlans": (exact, 1),
+        "refusals": (refused and case.idle, case.idle),
+        "falseRefusals": (refused and case.serviceable, case.serviceable),
+    }
+    parts = (case.catalogue.name, *(f"#{tag}" for tag in case.tags))
+    return Outcome(case.prompt, parts, counts, cpu, wall, failure)
 
 
 def _problems(plan: PlanDocument, cards: Mapping[str, ToolCard]) -> Iterator[str]:
@@ -224,7 +101,7 @@ def _score(
     got: tuple[ExpectedCall, ...],
     plan: PlanDocument | None,
     cards: Mapping[str, ToolCard],
-) -> tuple[bool, int, int, int, int]:
+) -> Counts:
     tools_exact = sorted(call.tool for call in expected) == sorted(call.tool for call in got)
     schemas = {card.name: card.parameters.get("properties", {}) for card in cards.values()}
     pairs = _pair(expected, got, schemas)
@@ -240,7 +117,7 @@ def _score(
         and _precedes(plan, pairs[first], pairs[second])
         for first, second in order
     )
-    return tools_exact, right, total, kept, len(order)
+    return {"exactTools": (tools_exact, 1), "slots": (right, total), "order": (kept, len(order))}
 
 
 def _pair(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from narratoria.evals.case_sets import invalid, read_lines
-from narratoria.evals.metrics import milliseconds, percent, rounded, share
+from narratoria.evals.report import EvaluationReport, Outcome
 from narratoria.events import JsonObject
 from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import NarratorRequest
@@ -45,71 +45,7 @@ class StoryCase:
     asking_counts: bool = False  # an action that is first asked about counts as understood
 
 
-@dataclass(frozen=True, slots=True)
-class StoryOutcome:
-    case: StoryCase
-    right: bool
-    unasked: bool  # an action was done that nobody asked for
-    refused: bool
-    cpu_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class StoryReport:
-    narrator: str
-    outcomes: tuple[StoryOutcome, ...] = field(default=())
-
-    @property
-    def right(self) -> float:
-        return share([outcome.right for outcome in self.outcomes])
-
-    @property
-    def unasked(self) -> int:
-        return sum(outcome.unasked for outcome in self.outcomes)
-
-    @property
-    def refused(self) -> float:
-        return share([outcome.refused for outcome in self.outcomes])
-
-    @property
-    def cpu_ms(self) -> tuple[float, float]:
-        """Median and 95th percentile of CPU milliseconds per prompt."""
-        return milliseconds([outcome.cpu_seconds for outcome in self.outcomes])
-
-    def parts(self) -> dict[str, StoryReport]:
-        """Reports for all cases, for each story, for cases that expect rules and for those that expect no change."""
-        parts: dict[str, list[StoryOutcome]] = {"all": [], "#rules": [], "#still": []}
-        for outcome in self.outcomes:
-            kind = "#still" if _UNCHANGED & set(outcome.case.expect) else "#rules"
-            for name in ("all", outcome.case.story.id, kind):
-                parts.setdefault(name, []).append(outcome)
-        return {name: StoryReport(self.narrator, tuple(parts[name])) for name in sorted(parts, key=_last)}
-
-    def to_data(self) -> dict[str, Any]:
-        median, late = self.cpu_ms
-        return {
-            "narrator": self.narrator,
-            "prompts": len(self.outcomes),
-            "right": rounded(self.right),
-            "unaskedDeeds": self.unasked,
-            "refused": rounded(self.refused),
-            "parts": {name: rounded(part.right) for name, part in self.parts().items()},
-            "cpuMsMedian": round(median, 2),
-            "cpuMs95": round(late, 2),
-        }
-
-    def render(self) -> str:
-        lines = [f"{'':<12}{'prompts':>8}{'right':>7}{'unasked acts':>15}{'refused':>9}{'cpu ms':>8}"]
-        lines += [
-            f"{name:<12}{len(part.outcomes):>8}{percent(part.right):>7}{part.unasked:>15}{percent(part.refused):>9}"
-            f"{part.cpu_ms[0]:>8.1f}"
-            for name, part in self.parts().items()
-        ]
-        return "\n".join(lines)
-
-
-def _last(name: str) -> tuple[bool, bool, str]:
-    return name.startswith("#"), name != "all", name
+COLUMNS: Final = {"right": "right", "unaskedDeeds": "unasked acts", "refused": "refused"}
 
 
 # --- reading -------------------------------------------------------------------------------------------
@@ -157,7 +93,7 @@ def _case(where: str, data: JsonObject, stories: dict[str, Story]) -> StoryCase:
 # --- scoring -------------------------------------------------------------------------------------------
 
 
-def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = BY_RULES) -> StoryReport:
+def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = BY_RULES) -> EvaluationReport:
     """Ask the rules, the paraphrase narrator, or one after the other as a chain does; each prompt once unmeasured."""
     ways: dict[str, Understand] = {}
     outcomes = []
@@ -171,7 +107,7 @@ def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = BY
         actions, asked_about = understand(request)
         spent = time.process_time() - started
         outcomes.append(_outcome(case, actions, asked_about, spent))
-    return StoryReport(" → ".join(narrators), tuple(outcomes))
+    return EvaluationReport(" → ".join(narrators), tuple(outcomes), COLUMNS, frozenset({"unaskedDeeds"}))
 
 
 def _way(story: Story, narrators: Sequence[str]) -> Understand:
@@ -203,11 +139,17 @@ def _by_words(rules: ScriptedNarrator, request: NarratorRequest) -> tuple[list[A
 
 def _outcome(
     case: StoryCase, actions: Sequence[Action], asked_about: Sequence[Action], spent: float
-) -> StoryOutcome:
+) -> Outcome:
     meant = [*actions, *asked_about] if case.asking_counts else actions
     right = any(_fits(meant, actions, expected) for expected in case.expect)
     acts = any(action.acts for action in actions)
-    return StoryOutcome(case, right, not right and acts, not actions and not asked_about, spent)
+    counts = {
+        "right": (right, 1),
+        "unaskedDeeds": (not right and acts, 1),  # an action was done that nobody asked for
+        "refused": (not actions and not asked_about, 1),
+    }
+    kind = "#still" if _UNCHANGED & set(case.expect) else "#rules"
+    return Outcome(case.prompt, (case.story.id, kind), counts, spent)
 
 
 def _fits(meant: Sequence[Action], done: Sequence[Action], expected: str) -> bool:
