@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from narratoria.narrator.local import tool_matching as matching
-from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.evals.scoring import Case, load_set
-from narratoria.narrator.local.local_narrator import LocalNarrator, observe
+from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
+from narratoria.narrator.local import tool_matching as matching
+from narratoria.narrator.local.local_narrator import LocalNarrator
 from narratoria.narrator.protocol import NarratorRequest
 
 PULL = 0.0003  # towards the present weights: the sets are small
@@ -57,7 +57,9 @@ def main() -> None:
 def _examples(narrator: LocalNarrator, case: Case) -> list[Example]:
     stage = case.catalogue
     request = NarratorRequest(prompt=case.prompt, state=stage.state, tools=stage.tools)
-    clauses = observe(narrator, request)
+    heard = narrator.comprehend(request)
+    heard.understand()
+    clauses = heard.observed
     if (case.calls and len(clauses) != len(case.calls)) or "before" in case.prompt.casefold():
         return []
     found = []
@@ -68,7 +70,7 @@ def _examples(narrator: LocalNarrator, case: Case) -> list[Example]:
         names = [candidate.tool.card.name for candidate in candidates]
         if (wanted is None and settled) or (wanted is not None and wanted not in names):
             continue  # decided whatever the weights
-        rows = np.array([candidate.features for candidate in candidates])
+        rows = np.array([list(candidate.features.values()) for candidate in candidates])
         found.append(Example(stage.name, rows, names.index(wanted) if wanted else -1))
     return found
 

@@ -9,9 +9,9 @@ import pytest
 from narratoria.bounds import OutOfBounds, check_depth, decode_json, read_file
 from narratoria.errors import JournalError, StoryInvalid
 from narratoria.lore.entries import LoreInvalid, front_matter
-from narratoria.narrator.rules.rule_file import read_toml
 from narratoria.session.media import is_media_type
 from narratoria.store import record_batches as chunks
+from narratoria.toml_lines import read_toml
 
 
 @pytest.mark.parametrize(

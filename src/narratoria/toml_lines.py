@@ -1,4 +1,4 @@
-"""Lines of keys in a TOML file, for messages about it.
+"""TOML files of a story, and the lines of keys in them, for messages about them.
 
 `tomllib` reads the file and says if it is valid; it keeps no positions. This walks over the same text once more, only
 when there is a mistake to point at, and notes the line where each key and each element of an array begins.
@@ -7,11 +7,12 @@ when there is a mistake to point at, and notes the line where each key and each 
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from narratoria import bounds
-from narratoria.errors import StoryProblem
+from narratoria.errors import StoryInvalid, StoryProblem
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
@@ -25,6 +26,23 @@ _SCALAR: Final = re.compile(
     r"[^\s,#\]}]+(?: \d[^\s,#\]}]*)?"
 )  # a date and its time have a space between them
 _PART: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+_AT_LINE: Final = re.compile(r"\(at line (\d+)")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file of a story, or `StoryInvalid` with the line."""
+    try:
+        return bounds.decode_toml(bounds.read_file(path).decode())
+    except FileNotFoundError:
+        problem, line = "there is no such file; a story needs it", None
+    except tomllib.TOMLDecodeError as error:
+        found = _AT_LINE.search(str(error))
+        problem, line = f"not TOML: {error}", int(found[1]) if found else None
+    except bounds.OutOfBounds as error:
+        problem, line = str(error), None
+    except (OSError, UnicodeDecodeError) as error:
+        problem, line = f"cannot be read: {error}", None
+    raise StoryInvalid.of([StoryProblem(path, line, problem)])
 
 
 def toml_problem(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from narratoria.narrator.english.clauses import Clause, split_clauses, tokenize
+from narratoria.narrator.english.clauses import Clause, split_clauses
 from narratoria.narrator.english.mood import Mood
+from narratoria.narrator.english.tokens import tokenize
 
 
 def split(prompt: str) -> list[Clause]:

@@ -7,9 +7,10 @@ import time
 import pytest
 
 from narratoria.narrator.english import lexicon
-from narratoria.narrator.english.clauses import split_clauses, tokenize
+from narratoria.narrator.english.clauses import split_clauses
 from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.normalise import spelled_out
+from narratoria.narrator.english.tokens import tokenize
 from narratoria.narrator.english.words import is_past, stem
 
 

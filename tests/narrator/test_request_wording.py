@@ -10,7 +10,7 @@ import pytest
 from narratoria.evals.case_sets import load_catalogue
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.local.local_narrator import LocalNarrator
-from narratoria.narrator.local.request_wording import sentences, spoken
+from narratoria.narrator.local.suggestions import spoken, ways
 from narratoria.narrator.local.tool_profiles import profile
 from narratoria.narrator.protocol import NarratorRequest, Refusal, ToolCard
 
@@ -27,9 +27,9 @@ def card(name: str, description: str, *examples: tuple[str, dict[str, Any]], **s
 def said(tool: ToolCard, *values: str) -> list[str]:
     """Its sentences with these values in their places."""
     texts = []
-    for sentence in sentences(profile(tool)):
+    for way in ways(profile(tool)):
         given = iter(values)
-        texts.append("".join(p if isinstance(p, str) else spoken(p, next(given)) for p in sentence.parts))
+        texts.append("".join(p if isinstance(p, str) else spoken(p, next(given)) for p in way))
     return texts
 
 

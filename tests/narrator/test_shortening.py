@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from narratoria.narrator.llm.shortening import Shortening, shortened
+from narratoria.narrator.llm.plan_reply import Shortening, shortened
 
 SENTENCE = "The sea goes on below the rock, and the lamp goes round above it."
 LONG = " ".join([SENTENCE] * 40)

@@ -106,13 +106,11 @@ def load_catalogue(path: Path) -> Catalogue:
             raise invalid(where, f"tools[{index}].name", f"a second tool called {tool.name!r}; rename one")
         try:
             jsonschema_rs.validator_for(tool.parameters)
-            described = all(
-                isinstance(one, Mapping) for one in tool.parameters.get("properties", {}).values()
-            )
+            properties = tool.parameters.get("properties", {}).values()
         except ValueError as error:
             first = str(error).partition("\n")[0]
             raise invalid(where, f"tools[{index}].parameters", f"no JSON Schema: {first}") from None
-        if not described:
+        if not all(isinstance(one, Mapping) for one in properties):
             raise invalid(where, f"tools[{index}].parameters", "each of the properties must be an object")
     cards = [
         ToolCard(tool.name, tool.description, tool.parameters, raw.get("examples", ()), tool.skill or None)
@@ -141,9 +139,8 @@ def _case(path: Path, where: str, data: JsonObject, catalogues: dict[str, Catalo
     for call in (*line.calls, *(call for calls in line.alternatives for call in calls)):
         if call.tool not in known:
             there = ", ".join(sorted(known)) or "none"
-            raise invalid(
-                where, "calls", f"no tool {call.tool!r} in the catalogue {name!r}; there are {there}"
-            )
+            problem = f"no tool {call.tool!r} in the catalogue {name!r}; there are {there}"
+            raise invalid(where, "calls", problem)
         for slot, value in call.input.items():
             if isinstance(value, Mapping) and not isinstance(value.get("$any", []), list):
                 raise invalid(where, f"input {slot!r}", f"$any: expected a list, got {value['$any']!r}")
@@ -167,9 +164,8 @@ def read_lines(path: Path, most: int | None = None) -> list[tuple[str, dict[str,
         if line.strip() and (most is None or len(found) < most):
             found.append((f"{path}, line {number}", _json(line, f"{path}, line {number}")))
     if not found:
-        raise EvaluationSetInvalid(
-            f"{path}: no prompts; write one JSON object per line, as evals/README.md tells"
-        )
+        how = "write one JSON object per line, as evals/README.md tells"
+        raise EvaluationSetInvalid(f"{path}: no prompts; {how}")
     return found
 
 

@@ -29,9 +29,7 @@ class EvaluationReport:
 
     narrator: str
     outcomes: tuple[Outcome, ...]
-    columns: Mapping[
-        str, str
-    ]  # the measures of the table, each with its title, the one that tells most first
+    columns: Mapping[str, str]  # the measures of the table with their titles, the one that tells most first
     counted: frozenset[str] = frozenset()  # measures of which the hits are told, not the share
 
     def hits(self, measure: str) -> int:
@@ -81,10 +79,10 @@ class EvaluationReport:
 
     def render(self) -> str:
         """A table for people."""
-        titles = "".join(f"{title:>{_width(title)}}" for title in self.columns.values())
+        titles = "".join(f"{title:>{len(title) + 2}}" for title in self.columns.values())
         lines = [f"{'':<12}{'prompts':>8}{titles}{'cpu ms':>8}"]
         for name, part in self.parts().items():
-            cells = "".join(f"{part.shown(one):>{_width(title)}}" for one, title in self.columns.items())
+            cells = "".join(f"{part.shown(one):>{len(title) + 2}}" for one, title in self.columns.items())
             lines.append(f"{name:<12}{len(part.outcomes):>8}{cells}{part.cpu_ms[0]:>8.1f}")
         if self.failures:
             lines.append(f"no answer to {len(self.failures)} of {len(self.outcomes)} prompts")
@@ -101,10 +99,6 @@ class EvaluationReport:
         """For JSON, which has no way to say that a number is none."""
         share = self.share(measure)
         return None if math.isnan(share) else round(share, 4)
-
-
-def _width(title: str) -> int:
-    return max(7, len(title) + 2)
 
 
 def milliseconds(seconds: Sequence[float]) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import permutations
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ async def _outcome(narrator: Narrator, case: Case) -> Outcome:
     cards = {card.name: card for card in case.catalogue.tools}
     calls = plan.tools if plan else []
     got = tuple(ExpectedCall(tool_name(call.tool_path), call.input) for call in calls)
-    valid = not failure and (plan is None or not any(_problems(plan, cards)))
+    valid = not failure and (plan is None or _is_valid(plan, cards))
     scores = [_score(case, expected, got, plan, cards) for expected in (case.calls, *case.alternatives)]
     best = max(scores, key=lambda one: (one["exactTools"], one["slots"][0] - one["slots"][1], one["order"]))
     exact = not failure and all(right == total for right, total in best.values())
@@ -80,19 +80,14 @@ async def _outcome(narrator: Narrator, case: Case) -> Outcome:
     return Outcome(case.prompt, parts, counts, cpu, wall, failure)
 
 
-def _problems(plan: PlanDocument, cards: Mapping[str, ToolCard]) -> Iterator[str]:
+def _is_valid(plan: PlanDocument, cards: Mapping[str, ToolCard]) -> bool:
+    """Tells if the plan is sound, and each call one of a tool there is with an input that its schema allows."""
     try:
         plan.check()
-    except PlanRejected as rejected:
-        yield from rejected.problems
-    for call in plan.tools:
-        card = cards.get(tool_name(call.tool_path))
-        if card is None:
-            yield f"{call.tool_id}: no tool {call.tool_path!r} in the catalogue"
-            continue
-        validator = jsonschema_rs.validator_for(dict(card.parameters))
-        for error in validator.iter_errors(call.input):
-            yield f"{call.tool_id}: {error.message}"
+    except PlanRejected:
+        return False
+    known = [(cards.get(tool_name(call.tool_path)), call.input) for call in plan.tools]
+    return all(card and jsonschema_rs.is_valid(dict(card.parameters), given) for card, given in known)
 
 
 def _score(
@@ -148,14 +143,9 @@ def _slot_score(want: ExpectedCall, have: ExpectedCall, schemas: Mapping[str, An
         if name not in want.input and had is default:
             continue
         total += 1
-        right += any(_same(option, had) for option in _options(wanted))
+        options = wanted["$any"] if isinstance(wanted, Mapping) and "$any" in wanted else [wanted]
+        right += any(_same(option, had) for option in options)
     return right, total
-
-
-def _options(wanted: Any) -> list[Any]:
-    if isinstance(wanted, Mapping) and "$any" in wanted:
-        return list(wanted["$any"])
-    return [wanted]
 
 
 def _same(wanted: Any, had: Any) -> bool:

@@ -39,9 +39,7 @@ class StoryCase:
     story: Story
     prompt: str
     state: Mapping[str, Any]
-    expect: tuple[
-        str, ...
-    ]  # any of these is right: a rule's id, several joined by +, or one of the words above
+    expect: tuple[str, ...]  # any of these is right: a rule's id, several joined by +, or a word above
     asking_counts: bool = False  # an action that is first asked about counts as understood
 
 
@@ -115,9 +113,7 @@ def _way(story: Story, narrators: Sequence[str]) -> Understand:
     if "paraphrase" not in narrators:
         return lambda request: (rules.understand(request)[0], [])
     embedder = load_embedder()[1]
-    from narratoria.narrator.paraphrase.paraphrase_narrator import (
-        ParaphraseNarrator,  # needs the extra `local`
-    )
+    from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator  # needs `local`
 
     paraphrase = ParaphraseNarrator(rules, embedder, refusal=story.refusal)
 

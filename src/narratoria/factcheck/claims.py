@@ -8,141 +8,43 @@ cellar"). Speech, questions, wishes, abilities and denials are not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from narratoria.narrator.english.words import PARTICLES, PREPOSITIONS, split_name, word_set
+from narratoria.narrator.english.lexicon import entry, pattern, words
+from narratoria.narrator.english.words import split_name
 
 MAX_CLAIMS: Final = 24
 _MAX_TEXT: Final = 8_000
 
-_SPEECH: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|«[^»]*»|‘[^’]{2,}’(?!\w)")
-_SENTENCE: Final = re.compile(r"[^.!?…;:\n]+[.!?…;:\n]?")
-_HEDGE: Final = re.compile(
-    r"\b(if|whether|unless|until|would|could|might|may|must|should|will|as though|like|seems?|perhaps|maybe|imagine|"
-    r"wish|want|need|remember|dream|once|used to|almost|nearly|try|tries|before|when|so that)\b",
-    re.IGNORECASE,
-)
-_DENIAL: Final = re.compile(r"\b(no|nobody|none|neither|never|nothing|no one)\b", re.IGNORECASE)
-# "You can go back and light the lamp" does not light it.
-_NOT_DONE: Final = re.compile(
-    r"\b(can|cannot|can['’]t|to|not|don['’]t|doesn['’]t|never|nobody|let|lets)\b", re.IGNORECASE
-)
-_STOPS: Final = "|".join(
-    sorted(PREPOSITIONS | PARTICLES | word_set("and or but that which while now again any ready"))
-)
-_THING: Final = rf"(?P<thing>(?:[\w'’-]+\s+){{0,3}}?[\w'’-]+)(?=\s+(?:{_STOPS})\b|\s*[,.!?…;:—–)]|\s*$)"
-# From the beginning of a word only: tried from every letter of a long one, it would take the square of its length.
-_BEFORE: Final = r"(?<![\w'’-])(?P<before>(?:[\w'’-]+\s+){0,4}[\w'’-]+)\s+"
-_ADVERB: Final = r"(?:(?:now|then|still|already|again|\w+ly)\s+)?"
+_MADE: Final[Mapping[str, str]] = entry("claims.made")
+_BY_ITSELF: Final[Mapping[str, str]] = entry("claims.by_itself")
+_SPEECH: Final = pattern("claims.speech")
+_SENTENCE: Final = pattern("claims.sentence")
+_HEDGE: Final = pattern("claims.hedge")
+_DENIAL: Final = pattern("claims.denial")
+_NOT_DONE: Final = pattern("claims.not_done")
 
-# --- having ------------------------------------------------------------------------------------------------
+# Having: "you take the stairs", "you have a visitor" need not speak of possessions; what is firm does.
+_HAS: Final = pattern("claims.has")
+_IN_HAND: Final = pattern("claims.in_hand")
+_HELD_TO: Final = pattern("claims.held_to")
+_LET_GO: Final = pattern("claims.let_go")
+_FIRM: Final = words("claims.firm")
+_ABSTRACT: Final = words("claims.abstract")
+_GETS: Final = words("claims.gets")
 
-_HAS: Final = re.compile(
-    rf"\byou(?:['’]re| are)?\s+(?P<not>do not |don['’]t |not |no longer )?{_ADVERB}"
-    r"(?P<verb>have|own|hold|holding|carry|carrying|wield|wielding|take|grab|pocket|pick up)\s+"
-    r"(?:the|a|an|your|any|(?P<no>no))\s+(?P<part>\w+\s+of\s+(?:the\s+)?)?" + _THING,
-    re.IGNORECASE,
-)
-_IN_HAND: Final = re.compile(
-    r"\b(?:your|with\s+(?:the|a|an))\s+(?P<thing>(?:[\w'’-]+\s+){0,2}?[\w'’-]+)\s+"
-    r"in\s+(?:your\s+|one\s+|both\s+)?hands?\b(?!['’])",
-    re.IGNORECASE,
-)
-# "You take the stairs", "you have a visitor" need not speak of possessions; these do,
-_FIRM: Final = word_set("hold holding carry carrying wield wielding pocket pick")
-# but for what no bag holds: "you carry the blame", "you hold your breath", "you pick up the pace",
-_ABSTRACT: Final = word_set(
-    "weight burden blame secret message news word words memory memories hope fear guilt grief name pace trail scent "
-    "thread path road conversation story signal sound habit child voice duty task breath hand hands gaze eye eyes "
-    "tongue ground position line place attention moment view look arm arms head finger fingers balance grip heart mind"
-)
-# and "you hold the flame to the wood", "you hold the door open".
-_HELD_TO: Final = re.compile(
-    r"hold(?:ing)?\s+(?:[\w'’-]+\s+){1,4}?"
-    r"(?:to|towards?|against|up|out|over|under|near|before|back|off|down|open|shut|closed|still|steady)\b",
-    re.IGNORECASE,
-)
-_GETS: Final = word_set("take grab pocket pick")
-# What is taken is not kept: "you take the book down, read a page and put it back".
-_LET_GO: Final = re.compile(
-    r"\b(?:(?:put|set|lay|hang|place|drop|give|hand|throw|toss|return|replace|lower|pour)\s+(?:it|them|the|down|back)"
-    r"|leave\s+(?:it|them)|let\s+(?:it|them)?\s*(?:go|fall))\b",
-    re.IGNORECASE,
-)
+# Being.
+_IS: Final = pattern("claims.is")
+_TERSE: Final = pattern("claims.terse")
+_DOES: Final = pattern("claims.does")
 
-# --- being -------------------------------------------------------------------------------------------------
-
-# What a thing does by itself, and what it is then: "the lantern glows", but not "the door opens onto the yard".
-_BY_ITSELF: Final[Mapping[str, str]] = {
-    "glows": "lit",
-    "burns": "lit",
-    "opens": "open",
-    "closes": "closed",
-    "shuts": "closed",
-}
-_IS: Final = re.compile(
-    _BEFORE
-    + rf"(?:(?P<turns>{'|'.join(_BY_ITSELF)})\b(?=\s*[,.!…;:—–]|\s*$|\s+(?:and|again|at|in|low|bright|with)\b)|"
-    r"(?:is|are|stands|hangs|remains?|stays?|lies|sits|(?:has|have) (?:been|gone|swung|fallen)|swings|slams|creaks|"
-    r"flies|bursts|falls|goes|burns|gutters|dies|(?P<isnt>isn['’]t|aren['’]t))\s+"
-    r"(?:(?:now|still|already|again|half|wide|quite|\w+ly)\s+)?"
-    r"(?P<not>not\s+|no longer\s+)?(?P<trait>[a-z]+(?:-[a-z]+)?)\b(?!\s+of\b))",
-    re.IGNORECASE,
-)
-# "Torch lit.": how tools report. With an article it would be a tale of what happened once: "The door shut."
-_TERSE: Final = re.compile(
-    r"(?<![\w'’-])(?P<before>(?:(?!(?:the|a|an|you|it|he|she|they|we|i|this|that|every|each|all|both|most|half|one|other)\s)"
-    r"[\w'’-]+\s+){1,3})(?:now\s+)?(?P<trait>lit|unlit|extinguished|open|opened|closed|shut|locked|unlocked|bolted|"
-    r"unbolted|barred|broken|smashed|filled)(?:\s+(?:now|again))?\s*[.!…;:]?$",
-    re.IGNORECASE,
-)
-_MADE: Final[Mapping[str, str]] = {
-    "open": "open",
-    "close": "closed",
-    "shut": "closed",
-    "lock": "locked",
-    "bolt": "locked",
-    "unlock": "unlocked",
-    "light": "lit",
-    "extinguish": "unlit",
-    "snuff out": "unlit",
-    "blow out": "unlit",
-    "put out": "unlit",
-    "smash": "broken",
-}
-_DOES: Final = re.compile(
-    rf"\b(?:you|and|then)\s+{_ADVERB}(?:(?P<verb>{'|'.join(_MADE)})\s+(?:the|your)\s+{_THING}"
-    r"|(?:push|pull|swing|shove|force|throw|kick|pry|slide|slam)\s+(?:the|your)\s+(?P<made>(?:[\w'’-]+\s+){0,3}?[\w'’-]+)\s+(?:wide\s+)?(?P<trait>open|shut|closed)\b)",
-    re.IGNORECASE,
-)
-
-# --- being somewhere -----------------------------------------------------------------------------------------
-
-_SET: Final = r"(?:the|a|an|your|his|her|their)\s+"
-_AT: Final = re.compile(
-    r"\byou(?:['’]re|\s+are|\s+find yourself|\s+(?:now\s+|still\s+)?(?:stand|sit|wait|kneel|lie|remain|linger))\s+"
-    r"(?P<not>not |no longer )?(?:(?:now|still|alone|back|again|standing|sitting|waiting|kneeling|lying)\s+){0,2}"
-    r"(?:in|inside|within|on)\s+" + _SET + _THING,
-    re.IGNORECASE,
-)
-_MOVES: Final = re.compile(
-    rf"\b(?:you|and|then)\s+{_ADVERB}"
-    r"(?:leave|enter|go|walk|climb|run|head|ascend|descend|follow|step|move|hurry|cross|return|come|arrive|emerge|reach|"
-    r"make your way)\b",
-    re.IGNORECASE,
-)
-_WHITHER: Final = re.compile(
-    r"(?:(?<=enter)|\s+(?:back\s+)?(?:(?:up|down|out)\s+)?(?:into|onto)|(?<=arrive)\s+(?:in|on)|(?<=return)\s+to)\s+"
-    + _SET
-    + _THING,
-    re.IGNORECASE,
-)
-_NOT_HERE: Final = re.compile(
-    r"\b(picture|painting|photograph|portrait|mirror|mind|memory|map|thought|eye)s?\b", re.IGNORECASE
-)
+# Being somewhere.
+_AT: Final = pattern("claims.at")
+_MOVES: Final = pattern("claims.moves")
+_WHITHER: Final = pattern("claims.whither")
+_NOT_HERE: Final = pattern("claims.not_here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +57,7 @@ class Claim:
     expected: bool = True
     trait: str = ""
     firm: bool = False  # that the player has it is wrong, too, where the state knows of no such thing
-    part: bool = (
-        False  # a part or a measure of it, such as "a can of oil": a rope elsewhere denies no length of rope
-    )
+    part: bool = False  # a part or a measure of it: a rope elsewhere denies no length of rope
 
 
 def claims(narration: str) -> list[Claim]:

@@ -98,9 +98,8 @@ class FactChecked:
         if checked.retold or checked.dropped:
             acted = any(result.ok for trace in traces for result in trace.tool_results)
             plain = dataclasses.replace(request, parent_plan=None, last_trace=None)
-            narrative = checked.narrative or (
-                "" if acted else (await self._last_resort.plan(plain)).narrative
-            )
+            told = "" if acted or checked.narrative else (await self._last_resort.plan(plain)).narrative
+            narrative = checked.narrative or told
         return Review(narrative, [*checked.receipts, *of_tools], problems, notices)
 
     async def _hold_to_state(self, request: NarratorRequest, narrative: str, seconds: float) -> _Checked:
@@ -120,9 +119,7 @@ class FactChecked:
             except TimeoutError:
                 failures.append(f"not told again within {seconds:g} s")
                 break
-            except (
-                Exception
-            ) as error:  # a narrator is foreign code: what it raises costs its words, not the turn
+            except Exception as error:  # foreign code: what it raises costs its words, not the turn
                 failures.append(f"not told again: {error or type(error).__name__}")
                 if not isinstance(error, PlanRejected) and not self.learns_from(error):
                     break
@@ -148,9 +145,8 @@ class _Checked:
 
     @property
     def ending(self) -> str:
-        return (
-            "it was told again" if self.retold else "it was dropped" if self.dropped else "it stands as it is"
-        )
+        dropped = "it was dropped" if self.dropped else "it stands as it is"
+        return "it was told again" if self.retold else dropped
 
 
 def _notice(level: Literal["info", "warn"], message: str) -> Notice:

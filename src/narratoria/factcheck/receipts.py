@@ -17,7 +17,8 @@ from narratoria.events import JsonObject, StatePatch
 from narratoria.factcheck.claims import Claim as Claim
 from narratoria.factcheck.claims import claims as claims
 from narratoria.factcheck.patch_ledger import Ledger, Path, Source
-from narratoria.narrator.english.words import STOPWORDS, split_name, stem, word_set
+from narratoria.narrator.english.lexicon import entry, words
+from narratoria.narrator.english.words import STOPWORDS, split_name, stem
 from narratoria.run.plan import ExecutionResult
 from narratoria.state import plain
 
@@ -28,37 +29,21 @@ MAX_NODES: Final = 20_000  # of state that are looked at
 
 # --- words ---------------------------------------------------------------------------------------------
 
-# Each line: words of one meaning, and those of its opposite.
-_OPPOSITES: Final = [
-    ("open opened ajar unbarred", "closed shut"),
-    ("locked bolted barred", "unlocked unbolted"),
-    ("lit burning alight ablaze glowing shining", "unlit dark out extinguished dead cold"),
-    ("on running working active", "off stopped idle inactive"),
-    ("broken smashed shattered", "intact whole unbroken"),
-    ("alive living", "dead"),
-    ("full filled", "empty"),
-    ("awake", "asleep sleeping"),
-    ("hidden concealed", "visible revealed"),
-    ("raised up", "lowered down"),
-    ("wet soaked", "dry"),
-]
 _SAME: Final[dict[str, list[frozenset[str]]]] = {}
 _OPPOSED: Final[dict[str, list[frozenset[str]]]] = {}
-for _one, _other in _OPPOSITES:
+for _one, _other in entry("facts.opposites"):
     for _words, _against in ((_one, _other), (_other, _one)):
         for _word in _words.split():
             _SAME.setdefault(_word, []).append(frozenset(_words.split()))
             _OPPOSED.setdefault(_word, []).append(frozenset(_against.split()))
 
-_HOLDERS: Final = word_set(
-    "inventory items bag pack backpack satchel pockets possessions belongings carrying equipment hands held"
-)
-_HELD: Final = word_set("held carried taken owned equipped worn")
-_WHERE: Final = word_set("location place at in holder owner where")
-_PLAYER: Final = word_set("you player me inventory hero self")
-_PLACE: Final = word_set("place location room where area")
-_PLACES: Final = word_set("rooms places locations areas map visited")
-_SHUT_BY: Final = word_set("locked bolted barred")  # a locked door is a shut one
+_HOLDERS: Final = words("facts.holders")
+_HELD: Final = words("facts.held")
+_WHERE: Final = words("facts.where")
+_PLAYER: Final = words("facts.player")
+_PLACE: Final = words("facts.place")
+_PLACES: Final = words("facts.places")
+_SHUT_BY: Final = words("facts.shut_by")
 
 
 # --- the state, by name --------------------------------------------------------------------------------
@@ -78,16 +63,10 @@ class Facts:
         for node, path in queue:
             if len(queue) > MAX_NODES:
                 break
-            children: Iterable[tuple[str, Any]]
-            if isinstance(node, Mapping):
-                children = ((str(key), value) for key, value in node.items())
-            else:
-                children = ((str(index), value) for index, value in enumerate(node))
-            for key, value in children:
-                here = (*path, key)
-                words = tuple(split_name(key))
-                if not isinstance(node, Mapping):
-                    words = tuple(split_name(_name_of(value)))
+            listed = not isinstance(node, Mapping)
+            for key, value in enumerate(node) if listed else node.items():
+                here = (*path, str(key))
+                words = tuple(split_name(_name_of(value) if listed else str(key)))
                 if words and words[-1] in _HOLDERS:
                     self.keeps_inventory = self.keeps_inventory or not isinstance(value, str | int | float)
                 self._note(words, here, value)
@@ -183,14 +162,12 @@ def judge(claim: Claim, facts: Facts) -> CheckedClaim:
     return CheckedClaim(claim, "contradicted" if claim.expected else "held")
 
 
-_Evidence: TypeAlias = Iterator[
-    tuple[Path, bool, Any]
-]  # a path of the state, what it says of a claim, its value
+_Evidence: TypeAlias = Iterator[tuple[Path, bool, Any]]  # a path of the state, what it says, its value
 
 
 def _having(claim: Claim, facts: Facts) -> _Evidence:
     said = [claim.thing[:length] for length in range(len(claim.thing), 0, -1)]  # "the rope coiled about you"
-    for _, path, value in next((found for words in said if (found := facts.find(words))), ()):
+    for _, path, value in next((found for named in said if (found := facts.find(named))), ()):
         yield from (one for one in _held(path, value, facts) if one[1] or not claim.part)
 
 

@@ -53,12 +53,8 @@ class LoreEntry:
         if not self.also:
             return True
         found = [self._any_in((word,), text) for word in self.also]
-        return {
-            "any": any(found),
-            "all": all(found),
-            "not_any": not any(found),
-            "not_all": not all(found),
-        }[self.logic]
+        passed = any(found) if self.logic in ("any", "not_any") else all(found)
+        return passed != self.logic.startswith("not")
 
     def _any_in(self, keywords: tuple[str, ...], text: str) -> bool:
         pattern = _pattern(keywords, self.case_sensitive)

@@ -101,11 +101,8 @@ def import_data(data: Any, name: str, where: str = "data") -> ImportedLore:
     if spec is None and isinstance(data.get("entries"), Mapping | list):
         return _book(data, _text(data.get("name")) or name, _OF_NOBODY)
     # V1: the fields stand at the root. Half of all JSON has a name and a description; a card says how somebody speaks.
-    if (
-        spec is None
-        and _text(data.get("name"))
-        and any(isinstance(data.get(key), str) for key in _ONLY_IN_CARDS)
-    ):
+    speaks = any(isinstance(data.get(key), str) for key in _ONLY_IN_CARDS)
+    if spec is None and speaks and _text(data.get("name")):
         return _card(data, name)
     raise ImportRejected(f"{where}: no world info (no 'entries') and no character card (no known 'spec')")
 
@@ -147,11 +144,8 @@ def _card(data: Mapping[str, Any], fallback: str) -> ImportedLore:
     name = _text(data.get("name")) or fallback
     called = _text(data.get("nickname")) or name
     macros = {"char": called, "user": "you"}
-    sheet = "\n\n".join(
-        _expand(_text(data.get(key)), macros)
-        for key in ("description", "personality", "scenario")
-        if _text(data.get(key))
-    )
+    texts = [_text(data.get(key)) for key in ("description", "personality", "scenario")]
+    sheet = "\n\n".join(_expand(text, macros) for text in texts if text)
     book = data.get("character_book")
     lore = _book(book, name, macros) if isinstance(book, Mapping) else ImportedLore(name)
     lore.name = name
@@ -197,16 +191,17 @@ def _read_entry(item: Mapping[str, Any], number: int, macros: Mapping[str, str],
     always = item.get("constant") is True
     keys, bad = _keywords(item.get("keys", item.get("key")), item.get("use_regex") is True, macros)
     also, bad_also = _keywords(item.get("secondary_keys", item.get("keysecondary")), False, macros)
-    lore.skipped += [f"{name}: the keyword {key!r} is {_unfit(key)}" for key in (*bad, *bad_also)]
+    for key in (*bad, *bad_also):
+        unfit = "a regular expression" if isinstance(key, str) else "no text"
+        lore.skipped.append(f"{name}: the keyword {key!r} is {unfit}")
     if not keys and not always:
         if not bad:
             lore.skipped.append(f"{name}: no keyword, and not constant")
         return
     selective = item.get("selective", "key" in item) is True  # world info tests both unless told otherwise
     extensions = item.get("extensions")
-    logic = item.get(
-        "selectiveLogic", extensions.get("selectiveLogic") if isinstance(extensions, dict) else None
-    )
+    extended = extensions if isinstance(extensions, dict) else {}
+    logic = item.get("selectiveLogic", extended.get("selectiveLogic"))
     order = item.get("order", item.get("insertion_order"))
     lore.entries.append(
         LoreEntry(
@@ -242,10 +237,6 @@ def _keywords(value: Any, use_regex: bool, macros: Mapping[str, str]) -> tuple[l
         else:
             bad.append(key)
     return good, bad
-
-
-def _unfit(key: Any) -> str:
-    return "a regular expression" if isinstance(key, str) else "no text"
 
 
 def _expand(text: str, macros: Mapping[str, str]) -> str:

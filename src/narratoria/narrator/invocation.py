@@ -34,9 +34,8 @@ def as_written(plan: PlanDocument) -> PlanDocument:
     try:
         plan.check()  # first, since what is nested too deeply cannot be written
         told = readable(plan.narrative) if isinstance(plan.narrative, str) else plan.narrative
-        return PlanDocument.from_json(
-            msgspec.structs.replace(plan, narrative=told, metadata=PlanMetadata()).to_json()
-        )
+        plain = msgspec.structs.replace(plan, narrative=told, metadata=PlanMetadata())
+        return PlanDocument.from_json(plain.to_json())
     except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise PlanRejected([f"$: not JSON data: {describe(error)}"], plan_id=named) from None
 

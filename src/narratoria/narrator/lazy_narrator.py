@@ -13,9 +13,7 @@ from typing import Final, Generic, TypeVar
 from narratoria.narrator.protocol import Declaration, Narrator, NarratorRequest
 from narratoria.run.plan import PlanDocument
 
-_GRACE: Final = (
-    0.5  # seconds before a warm-up begins: a game that has just started needs the processor itself
-)
+_GRACE: Final = 0.5  # seconds before a warm-up begins: a game that has just started needs the processor
 _LATE: Final = 2  # generations that are waited for a narrator still being made
 # A hundred games that begin at once load one model, and embed their phrases one after the other, the first for all.
 _one_at_a_time = Lock()

@@ -74,9 +74,8 @@ class NarratorRequest:
     say: Callable[[str], None] = lambda text: None  # a piece of narration, as it is being written
     unsay: Callable[[], None] = lambda: None  # what was said in this attempt does not stand
     note: Callable[[str], None] = lambda text: None  # for the trace: what was done to this answer
-    check: Callable[[PlanDocument], Sequence[str]] = (
-        lambda plan: ()
-    )  # objections, for one that can plan again
+    # Objections, for one that can plan again.
+    check: Callable[[PlanDocument], Sequence[str]] = lambda plan: ()
 
     def answer(
         self,
@@ -118,9 +117,8 @@ class Declaration:
     lists_calls: Literal["if_silent", "never", "always"] = "if_silent"
     narrated_calls: frozenset[str] = frozenset()  # ids of calls that are told of, and so never listed
     choices: Sequence[str] = ()  # offered to the player for this moment
-    passed_over: Mapping[str, str] = field(
-        default_factory=dict
-    )  # narrators asked before the speaker, and why not they
+    # Narrators asked before the speaker, and why not they.
+    passed_over: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)  # those of them that failed
 
 

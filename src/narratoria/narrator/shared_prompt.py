@@ -7,14 +7,16 @@ order word, a list, speech) goes to one narrator as a whole.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.second_thoughts import corrected
-from narratoria.narrator.english.words import NOUNISH, VERBS, split_name, word_set
+from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
 from narratoria.narrator.protocol import (
     Declaration,
     Narrator,
@@ -25,14 +27,12 @@ from narratoria.narrator.protocol import (
 )
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import bare, clauses, meaningful
-from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
+from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged, unused
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.state import plain
 from narratoria.tools.contract.conditions import Condition
 
-_TIES: Final = word_set(
-    "or either neither nor else otherwise until till while when whenever after once first but except rather unless"
-)
+_TIES: Final = words("story_rules.ties")
 _QUOTES: Final = frozenset('"“”«»')
 
 
@@ -121,10 +121,9 @@ def _is_told_anyhow(action: Action) -> bool:
 
 def _cut(prompt: str, pieces: list[str], count: int) -> tuple[str, str]:
     """The prompt up to the end of so many pieces, and from the beginning of the next."""
-    at = 0
-    for piece in pieces[:count]:
-        at = prompt.index(piece, at) + len(piece)
-    return prompt[:at].strip(), prompt[prompt.index(pieces[count], at) :].strip()
+    spelled = [r"\s+".join(map(re.escape, piece.split())) for piece in pieces[: count + 1]]
+    found = re.search(rf"({'.*?'.join(spelled[:-1])}).*?({spelled[-1]})", prompt, re.DOTALL)
+    return (prompt[: found.end(1)].strip(), prompt[found.start(2) :].strip()) if found else ("", prompt)
 
 
 def _joined(first: PlanDocument, second: PlanDocument) -> PlanDocument:
@@ -132,10 +131,7 @@ def _joined(first: PlanDocument, second: PlanDocument) -> PlanDocument:
     before = [call.tool_id for call in first.tools]
     names: dict[str, str] = {}
     for call in second.tools:
-        name, number = call.tool_id, 2
-        while name in before or name in names.values():
-            name, number = f"{call.tool_id}-{number}", number + 1
-        names[call.tool_id] = name
+        names[call.tool_id] = unused(call.tool_id, [*before, *names.values()])
 
     def later(call: PlannedCall) -> PlannedCall:
         needs = [*before, *(names[one] for one in call.dependencies)]

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from narratoria.narrator.english.lexicon import entry
 from narratoria.narrator.protocol import Narrator, NarratorRequest
 from narratoria.run.plan import PlanDocument
 from narratoria.run.records import failure_summary
@@ -25,38 +26,12 @@ _LOOKED_AT: Final = 2_000
 _QUOTED: Final = 60
 _TOLD: Final = 200
 
-# Each line must read well after any prompt, in any story, and say nothing that could be untrue of the world.
-_UNSURE: Final = (
-    "You turn the thought over, and it will not settle into anything your hands can do.",
-    "The moment passes. Whatever you meant, the world has not taken it up.",
-    "You begin, hesitate, and find you are standing exactly where you were.",
-    "It is a good thought. Just now there is no way into it.",
-    "You stay as you are and listen. Nothing answers, but nothing has been lost either.",
-    "For a breath or two nothing moves. Something simpler, perhaps, and nearer to hand.",
-)
-_SILENT: Final = (
-    "You say nothing, and the silence goes on around you.",
-    "You wait. Time goes by, as it does.",
-    "You hold still. Whatever comes next will have to come from you.",
-)
-_THWARTED: Final = (
-    "You cannot manage that just now. You let it be, for the moment, and look about you for another way.",
-    "It does not come off. You get your breath back; the rest of it is as you left it.",
-    "Something gives at the wrong moment and the attempt comes to nothing. Nothing is the worse for it.",
-    "You try, and then try differently, and then stop. There will be another way.",
-)
-_HALF_DONE: Final = (
-    "Part of it you manage; the rest will not be done today.",
-    "You get some way with it, and no further.",
-)
-_QUESTION: Final = (
-    "There is no one here to say. You will have to find out by trying.",
-    "The question stays in the air a while and goes out like breath.",
-)
-_OFFER: Final = (
-    "“{words}”: you have the words for it, but not the way. Not yet.",
-    "“{words}.” You say it half aloud, to hear whether it sounds possible. Not from here.",
-)
+_UNSURE: Final[Sequence[str]] = entry("template.unsure")
+_SILENT: Final[Sequence[str]] = entry("template.silent")
+_THWARTED: Final[Sequence[str]] = entry("template.thwarted")
+_HALF_DONE: Final[Sequence[str]] = entry("template.half_done")
+_QUESTION: Final[Sequence[str]] = entry("template.question")
+_OFFER: Final[Sequence[str]] = entry("template.offer")
 
 
 class TemplateNarrator:

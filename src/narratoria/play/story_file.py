@@ -15,11 +15,10 @@ from narratoria.events import JsonObject
 from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_server_file, servers_from_data
 from narratoria.kinds.openapi.api_file import ApiFile, ApisInvalid, apis_from_data
 from narratoria.narrator.roster import NARRATORS, USUAL
-from narratoria.narrator.rules.rule_file import read_toml
 from narratoria.play.story_approvals import DEFAULT, ApprovalRules
 from narratoria.play.story_keys import KEYS
 from narratoria.story_check.rule_book import did_you_mean
-from narratoria.toml_lines import toml_problem
+from narratoria.toml_lines import read_toml, toml_problem
 from narratoria.tools.schema.tables import unknown_key
 from narratoria.tools.tool import Approval
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from narratoria.errors import StoryInvalid, StoryProblem
-from narratoria.narrator.rules.rule_file import read_toml
 from narratoria.play.story import Story
 from narratoria.store.store import data_home
 from narratoria.story_check.rule_book import did_you_mean
+from narratoria.toml_lines import read_toml
 
 
 @dataclass(frozen=True, slots=True)

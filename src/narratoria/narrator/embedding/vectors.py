@@ -9,28 +9,18 @@ threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 _VARIABLE: Final = "OPENBLAS_NUM_THREADS"
+_unset: Final = _VARIABLE not in os.environ
 
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    if _VARIABLE in os.environ:
-        yield
-        return
-    os.environ[_VARIABLE] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[_VARIABLE]
-
-
-with _one_thread():
+os.environ.setdefault(_VARIABLE, "1")
+try:
     import numpy as np
     from numpy.typing import NDArray
+finally:
+    if _unset:
+        del os.environ[_VARIABLE]
 
 Vectors: TypeAlias = NDArray[np.float32]
 

@@ -4,40 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
+from narratoria.narrator.english import words as en
 from narratoria.narrator.english.dictation import folded
 from narratoria.narrator.english.lexicon import phrases, words
 from narratoria.narrator.english.mood import Mood, mood, reports, tells_how_things_are
-from narratoria.narrator.english.passives import active, based, is_gerund
-from narratoria.narrator.english.tokens import Token, join, mender, tokenize
-from narratoria.narrator.english.words import (
-    AUXILIARIES,
-    DETERMINERS,
-    FILLERS,
-    LEAD_INS,
-    NOUNISH,
-    NUMBERS,
-    PARTICLES,
-    PREPOSITIONS,
-    PRONOUNS,
-    QUESTION_WORDS,
-    SUBJECTS,
-    VERBS,
-    stem,
-    word_set,
-)
-
-__all__ = [
-    "MAX_CLAUSES",
-    "Clause",
-    "Token",
-    "has_more_clauses",
-    "join",
-    "mender",
-    "split_clauses",
-    "tokenize",
-]
+from narratoria.narrator.english.tokens import Token, join
 
 IsVerb: TypeAlias = Callable[[str], bool]
 Kind: TypeAlias = Literal["sequence", "preceding", "before", "after", "join"]
@@ -53,7 +27,6 @@ class Clause:
     negated: bool = False
     after: tuple[int, ...] = ()  # indices of the clauses that order words put before this one
     mood: Mood = Mood.ORDER
-    continues: bool = False  # "…; also the cellar": it may go on with the verb before it
     either: bool = False  # "… or ring the bell": this or the one before it is asked for, not both
     excepts: int = 0  # "all but the cellar": it names what the clause before (-1) or behind it (1) leaves out
 
@@ -72,15 +45,15 @@ _INSTEAD: Final = frozenset(map(" ".join, phrases("clauses.instead")))
 _NOT_THESE: Final = _INSTEAD - {"instead of", "rather than", "without", "than"}
 _JOIN: Final = words("clauses.joints")
 _ENDS: Final = frozenset({".", "!", "?", ";", "\n"})
-_EVERY: Final = word_set("all every each everything everyone everybody anything")
-_EMPTY: Final = word_set("anything everything all whatever something no yes")
-_NOT_LEFT_OUT: Final = FILLERS | PREPOSITIONS | AUXILIARIES | SUBJECTS | {"not", "no", "before"}
+_EVERY: Final = words("clauses.every")
+_EMPTY: Final = words("clauses.empty")
+_NOT_LEFT_OUT: Final = en.FILLERS | en.PREPOSITIONS | en.AUXILIARIES | en.SUBJECTS | {"not", "no", "before"}
 _LONGEST: Final = 4  # words of a connector
 
 
 @dataclass(slots=True)
-class _Piece:
-    """The tokens of a clause, and the words that join it to the one before."""
+class Piece:
+    """A clause as it is written, and the words that join it to the one before."""
 
     connector: str
     tokens: list[Token] = field(default_factory=list)
@@ -96,6 +69,10 @@ class _Piece:
         return self.kind in ("before", "after")
 
 
+# The number of tokens that join a clause to the next at a place, and by what; (0, "") where none do.
+JointAt: TypeAlias = Callable[[Sequence[Token], int, Piece], tuple[int, str]]
+
+
 def split_clauses(
     tokens: Sequence[Token], is_verb: IsVerb = lambda word: False, *, dictates: bool = True
 ) -> list[Clause]:
@@ -104,7 +81,7 @@ def split_clauses(
     Where nothing can be dictated, "note that Luna weighs 4 kilos" is read as if Luna were weighed.
     """
     splitter = _Splitter(is_verb)
-    for piece in _pieces(tokens, is_verb)[:MAX_CLAUSES]:
+    for piece in split(tokens, partial(_connector_at, is_verb))[:MAX_CLAUSES]:
         piece.tokens = folded(piece.tokens) if dictates else piece.tokens
         splitter.add(piece)
     return splitter.clauses
@@ -112,7 +89,7 @@ def split_clauses(
 
 def has_more_clauses(tokens: Sequence[Token], is_verb: IsVerb) -> bool:
     """Tells if there are more clauses than are read."""
-    return len(tokens) > MAX_CLAUSES and len(_pieces(tokens, is_verb)) > MAX_CLAUSES
+    return len(split(tokens, partial(_connector_at, is_verb))) > MAX_CLAUSES
 
 
 class _Splitter:
@@ -125,11 +102,10 @@ class _Splitter:
         self.before: tuple[Kind, int] | None = None  # the relation of the last clause, for one joined to it
         self.sequenced = False  # the last clause waits for those before it: "…, then …"
 
-    def add(self, piece: _Piece) -> None:
+    def add(self, piece: Piece) -> None:
         stripped = _without_lead_in(piece.tokens)
         if piece.is_subordinate and stripped:
             stripped = active(stripped, self.is_verb) or [based(stripped[0], self.is_verb), *stripped[1:]]
-        stripped = _looked_up(stripped) or stripped
         if all(token.low in _EMPTY and not token.quoted for token in stripped):
             return
         joined = piece.kind == "join" and not piece.opens_sentence
@@ -143,7 +119,7 @@ class _Splitter:
             self.pending.clear()
             self.before = shared
 
-    def _order(self, piece: _Piece, shared: tuple[Kind, int] | None, joined: bool) -> None:
+    def _order(self, piece: Piece, shared: tuple[Kind, int] | None, joined: bool) -> None:
         """Puts the last clause before or after the others, as its connector says."""
         last = len(self.clauses) - 1
         if piece.is_subordinate and piece.opens_sentence:
@@ -168,23 +144,16 @@ class _Splitter:
 # --- one clause ---------------------------------------------------------------------------------------------
 
 
-def _clause(piece: _Piece, stripped: Sequence[Token], earlier: Sequence[Clause], is_verb: IsVerb) -> Clause:
+def _clause(piece: Piece, stripped: Sequence[Token], earlier: Sequence[Clause], is_verb: IsVerb) -> Clause:
     last = earlier[-1] if earlier and not piece.opens_sentence else None
     said = _mood(piece, stripped, last, is_verb)
     if said is Mood.RULED_OUT and (left := _left_out(piece, stripped, is_verb)):
         return Clause(left, True, mood=said, excepts=-1 if last else 1)
-    spoken = [token.low for token in piece.tokens]
-    more = spoken[0] in _MORE or spoken[-1] in ("too", "also") or spoken[-2:] == ["as", "well"]
     either = piece.connector == "or" and said is Mood.ORDER and bool(earlier) and not earlier[-1].negated
-    return Clause(
-        tuple(stripped), said is Mood.RULED_OUT, mood=said, continues=bool(earlier) and more, either=either
-    )
+    return Clause(tuple(stripped), said is Mood.RULED_OUT, mood=said, either=either)
 
 
-_MORE: Final = word_set("also plus likewise and same")
-
-
-def _mood(piece: _Piece, stripped: Sequence[Token], last: Clause | None, is_verb: IsVerb) -> Mood:
+def _mood(piece: Piece, stripped: Sequence[Token], last: Clause | None, is_verb: IsVerb) -> Mood:
     """The mood of a clause by its own words, by its connector, or by the clause it is joined to."""
     if piece.connector in _INSTEAD:
         return Mood.RULED_OUT
@@ -197,7 +166,7 @@ def _mood(piece: _Piece, stripped: Sequence[Token], last: Clause | None, is_verb
     return last.mood if asked and last.mood is not Mood.RULED_OUT else said
 
 
-def _own_mood(piece: _Piece, stripped: Sequence[Token], is_verb: IsVerb) -> Mood:
+def _own_mood(piece: Piece, stripped: Sequence[Token], is_verb: IsVerb) -> Mood:
     spoken = [token.low for token in piece.tokens if not token.quoted]
     said = mood(spoken, asks=piece.asks)
     if said is not Mood.ORDER:
@@ -211,22 +180,13 @@ def _own_mood(piece: _Piece, stripped: Sequence[Token], is_verb: IsVerb) -> Mood
     return Mood.STATEMENT if tells_how_things_are(spoken, is_verb) else said
 
 
-def _left_out(piece: _Piece, stripped: Sequence[Token], is_verb: IsVerb) -> tuple[Token, ...] | None:
+def _left_out(piece: Piece, stripped: Sequence[Token], is_verb: IsVerb) -> tuple[Token, ...] | None:
     """The things of an exception, "except Bolt", "just not Bolt"; None where an action is ruled out."""
     negated = bool(stripped) and stripped[0].low == "not" and not piece.opens_sentence
     if piece.connector not in _NOT_THESE and not negated:
         return None
     rest = tuple(stripped[1:] if negated else stripped)
-    return rest if rest and not is_gerund(rest[0]) and not _starts_clause(rest, "", is_verb) else None
-
-
-def _looked_up(tokens: Sequence[Token]) -> list[Token] | None:
-    """ "check how dry it is" as the question that is put: "how dry it is"."""
-    said = [token.low for token in tokens[:4]]
-    width = 2 if said[:2] == ["find", "out"] else 1 if said and stem(said[0]) in ("check", "see") else 0
-    if not width or said[width : width + 1] != ["how"] or said[width + 1 : width + 2] in ([], ["to"]):
-        return None
-    return list(tokens[width:])
+    return rest if rest and not is_gerund(rest[0]) and not starts_clause(rest, "", is_verb) else None
 
 
 def _without_lead_in(tokens: Sequence[Token]) -> list[Token]:
@@ -234,14 +194,14 @@ def _without_lead_in(tokens: Sequence[Token]) -> list[Token]:
     rest = [token for token in tokens if token.quoted or token.low not in _ENDS]
     while rest and not rest[0].quoted and rest[0].low in _JOIN:
         rest = rest[1:]
-    while width := next((len(phrase) for phrase in LEAD_INS if _leads_in(rest, phrase)), 0):
+    while width := next((len(phrase) for phrase in en.LEAD_INS if _leads_in(rest, phrase)), 0):
         rest = rest[width:]
     while rest and not rest[-1].quoted and (rest[-1].low in _JOIN or rest[-1].low in _TRAILING):
         rest = rest[:-1]
     return rest
 
 
-_TRAILING: Final = word_set("please too also first beforehand")
+_TRAILING: Final = words("clauses.trailing")
 
 
 def _leads_in(tokens: Sequence[Token], phrase: tuple[str, ...]) -> bool:
@@ -253,24 +213,25 @@ def _leads_in(tokens: Sequence[Token], phrase: tuple[str, ...]) -> bool:
 # --- where one clause ends and the next begins --------------------------------------------------------------
 
 
-def _pieces(tokens: Sequence[Token], is_verb: IsVerb) -> list[_Piece]:
-    pieces = [_Piece("", opens_sentence=True)]
+def split(tokens: Sequence[Token], joint_at: JointAt) -> list[Piece]:
+    """The tokens between the ends of sentences and the joints that `joint_at` finds."""
+    pieces = [Piece("", opens_sentence=True)]
     sentence = 0  # the first piece of this sentence
     index = 0
     while index < len(tokens):
-        width, connector = _connector_at(tokens, index, pieces[-1], is_verb)
+        width, connector = joint_at(tokens, index, pieces[-1])
         if width:
             opens = not pieces[-1].tokens and pieces[-1].opens_sentence
             if not pieces[-1].tokens:
                 connector = connector if connector not in _JOIN else pieces[-1].connector
                 pieces.pop()
-            pieces.append(_Piece(connector, opens_sentence=opens))
+            pieces.append(Piece(connector, opens_sentence=opens))
         elif tokens[index].low in _ENDS and not tokens[index].quoted:
             if tokens[index].low == "?":
                 for piece in pieces[sentence:]:
                     piece.asks = True
             if pieces[-1].tokens:
-                pieces.append(_Piece("", opens_sentence=True))
+                pieces.append(Piece("", opens_sentence=True))
                 sentence = len(pieces) - 1
         else:
             pieces[-1].tokens.append(tokens[index])
@@ -278,8 +239,8 @@ def _pieces(tokens: Sequence[Token], is_verb: IsVerb) -> list[_Piece]:
     return [piece for piece in pieces if piece.tokens]
 
 
-def _connector_at(tokens: Sequence[Token], start: int, piece: _Piece, is_verb: IsVerb) -> tuple[int, str]:
-    """The number of tokens that join the clause before `start` to the next, and by what; (0, "") if none."""
+def _connector_at(is_verb: IsVerb, tokens: Sequence[Token], start: int, piece: Piece) -> tuple[int, str]:
+    """A joint of English: an order word, an exception, or "and" and a comma where a clause of its own follows."""
     index = start
     while index < len(tokens) and tokens[index].low in (",", "and") and index - start < 2:
         index += 1
@@ -291,24 +252,24 @@ def _connector_at(tokens: Sequence[Token], start: int, piece: _Piece, is_verb: I
     first = tokens[start].low
     if piece.is_subordinate and piece.opens_sentence and len(piece.tokens) > 1:
         # "Before opening the chest I ask …": the main clause starts at its subject.
-        subject = first in ("i", "we", "you") and piece.tokens[-1].low not in AUXILIARIES
+        subject = first in ("i", "we", "you") and piece.tokens[-1].low not in en.AUXILIARIES
         if subject or first == ",":
             return 1, ""
     width = 0
     while start + width < len(tokens) and tokens[start + width].low in _JOIN:
         width += 1
-    if width and piece.tokens and _starts_clause(tokens[start + width :], first, is_verb):
+    if width and piece.tokens and starts_clause(tokens[start + width :], first, is_verb):
         return width, first
     return 0, ""
 
 
-def _opens_relation(said: str, rest: Sequence[Token], piece: _Piece, is_verb: IsVerb) -> bool:
+def _opens_relation(said: str, rest: Sequence[Token], piece: Piece, is_verb: IsVerb) -> bool:
     """Tells if words join what comes before them to `rest` by more than "and"."""
     kind = _KINDS.get(said)
     if kind in ("sequence", "preceding"):
         return bool(piece.tokens) or said != "beforehand"
     if kind in ("before", "after"):
-        return is_gerund(rest[0]) or rest[0].low in SUBJECTS or _is_passive(rest, is_verb)
+        return is_gerund(rest[0]) or rest[0].low in en.SUBJECTS or _is_passive(rest, is_verb)
     if said == "than":
         return any(token.low in ("rather", "sooner") for token in piece.tokens)
     if said == "but":
@@ -318,10 +279,10 @@ def _opens_relation(said: str, rest: Sequence[Token], piece: _Piece, is_verb: Is
     return said in _INSTEAD and (said != "without" or is_gerund(rest[0]))
 
 
-def _opens_exception(rest: Sequence[Token], piece: _Piece, is_verb: IsVerb) -> bool:
+def _opens_exception(rest: Sequence[Token], piece: Piece, is_verb: IsVerb) -> bool:
     """ "everything but the bell", "ring every bell but the last"."""
     whole = any(token.low in _EVERY and not token.quoted for token in piece.tokens)
-    plain = not _starts_clause(rest, "but", is_verb) and rest[0].low not in _NOT_LEFT_OUT
+    plain = not starts_clause(rest, "but", is_verb) and rest[0].low not in _NOT_LEFT_OUT
     return whole and (plain or all(token.low in _EMPTY for token in piece.tokens))
 
 
@@ -331,31 +292,70 @@ def _is_passive(rest: Sequence[Token], is_verb: IsVerb) -> bool:
     return active(rest[:end], is_verb) is not None
 
 
-_VERB_STEMS: Final = frozenset(stem(verb) for verb in VERBS - NOUNISH)
-_OPENERS: Final = QUESTION_WORDS | AUXILIARIES | word_set("not never do let i we you please")
-_OBJECTS: Final = DETERMINERS | PRONOUNS | {"me", "us", "something"}
-_BEHIND_A_VERB: Final = _OBJECTS | PREPOSITIONS | PARTICLES | _JOIN | {""}
+_VERB_STEMS: Final = frozenset(en.stem(verb) for verb in en.VERBS - en.NOUNISH)
+_OPENERS: Final = en.QUESTION_WORDS | en.AUXILIARIES | words("clauses.openers")
+_OBJECTS: Final = en.DETERMINERS | en.PRONOUNS | {"me", "us", "something"}
+_BEHIND_A_VERB: Final = _OBJECTS | en.PREPOSITIONS | en.PARTICLES | _JOIN | {""}
 
 
-def _starts_clause(rest: Sequence[Token], connector: str, is_verb: IsVerb) -> bool:
+def starts_clause(rest: Sequence[Token], connector: str, is_verb: IsVerb) -> bool:
     """Tells if a clause of its own follows, and no other member of a list."""
-    said = [token.low for token in rest if token.low not in FILLERS or token.quoted]
+    said = [token.low for token in rest if token.low not in en.FILLERS or token.quoted]
     if not said:
         return False
     head, following = said[0], said[1] if len(said) > 1 else ""
-    if rest[0].quoted or head in DETERMINERS or head in NUMBERS or not head[0].isalpha():
+    if rest[0].quoted or head in en.DETERMINERS or head in en.NUMBERS or not head[0].isalpha():
         return head == "no" and following == "need"
     if head in _OPENERS or connector == ":":
         return True
-    if head in ("it", "they", "he", "she", "there") and following in AUXILIARIES:
+    if head in ("it", "they", "he", "she", "there") and following in en.AUXILIARIES:
         return True
     return _acts(head, following, is_verb)
 
 
 def _acts(head: str, following: str, is_verb: IsVerb) -> bool:
     """Tells if a word is a verb here, by itself or by the word behind it."""
-    if head in NOUNISH:
+    if head in en.NOUNISH:
         return following in _BEHIND_A_VERB or (is_verb(head) and following not in ("to", "and"))
-    if head in VERBS or stem(head) in _VERB_STEMS or is_verb(head):
+    if head in en.VERBS or en.stem(head) in _VERB_STEMS or is_verb(head):
         return True
-    return following in _OBJECTS and head not in PREPOSITIONS and head not in PRONOUNS
+    return following in _OBJECTS and head not in en.PREPOSITIONS and head not in en.PRONOUNS
+
+
+# --- passives and gerunds as the plain order: "the kettle is scrubbed" is "scrub the kettle" -------------------
+
+_BE: Final = words("clauses.be")
+_PARTICIPLES: Final = words("irregular.not_past") | words("irregular.participles")
+_BASES: Final = {en.stem(verb): verb for verb in sorted((en.VERBS | en.NOUNISH) - words("irregular.no_base"))}
+
+
+def active(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token] | None:
+    """ "the kettle is scrubbed" as "scrub the kettle"; None where the clause is not passive."""
+    be = next((at for at in range(1, len(tokens) - 1) if tokens[at].low in _BE and not tokens[at].quoted), 0)
+    if not be:
+        return None
+    done = be + 1
+    while done < len(tokens) - 1 and tokens[done].low in _BE | en.FILLERS:
+        done += 1
+    if not _is_participle(tokens[done], is_verb):
+        return None
+    end = be - 1 if be > 1 and tokens[be - 1].low in ("has", "have", "had", "will") else be
+    return [based(tokens[done], is_verb), *tokens[:end], *tokens[done + 1 :]]
+
+
+def _is_participle(token: Token, is_verb: IsVerb) -> bool:
+    shaped = en.is_past(token.low) or token.low in _PARTICIPLES
+    return shaped and not token.quoted and (en.stem(token.low) in _BASES or is_verb(token.low))
+
+
+def based(token: Token, is_verb: IsVerb) -> Token:
+    """ "scanning" and "scanned" as "scan"; anything else as it is."""
+    if token.quoted or not (is_gerund(token) or _is_participle(token, is_verb)):
+        return token
+    base = _BASES.get(en.stem(token.low), token.low)
+    return Token(base, base)
+
+
+def is_gerund(token: Token) -> bool:
+    """Tells if a token has the form of "scanning"."""
+    return token.low.endswith("ing") and len(token.low) > 4

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from narratoria.narrator.english import lexicon
-from narratoria.narrator.english.tokens import Token
-from narratoria.narrator.english.words import (
-    AUXILIARIES,
-    DETERMINERS,
-    FILLERS,
-    NOUNISH,
-    NUMBERS,
-    PARTICLES,
-    PREPOSITIONS,
-    QUESTION_WORDS,
-    SUBJECTS,
-    VERB_STEMS,
-    is_past,
-    stem,
-    word_set,
-)
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.tokens import Token, as_typed, closed_up
 
 # Verbs that take a whole clause: to somebody, or to nobody in particular.
 TO_SOMEBODY: Final = lexicon.words("dictation.to_somebody")
 _PLAINLY: Final = lexicon.words("dictation.plainly")
-_RECORDING: Final = word_set("note log record enter register")
-_TELLING: Final = frozenset(map(stem, TO_SOMEBODY | _PLAINLY))
-_TELLING_SOMEBODY: Final = frozenset(map(stem, TO_SOMEBODY))
+_TELLING: Final = frozenset(map(en.stem, TO_SOMEBODY | _PLAINLY))
+_TELLING_SOMEBODY: Final = frozenset(map(en.stem, TO_SOMEBODY))
 _WRITTEN: Final = lexicon.words("dictation.written")
-_NO_STATEMENT: Final = word_set("so such now sure certain given provided except but in")
-_FINITE: Final = AUXILIARIES - word_set("be been do")
-_BEFORE_THE_VERB: Final = FILLERS | SUBJECTS | AUXILIARIES | word_set("to not want like need let and me us")
-_NOT_A_SUBJECT: Final = QUESTION_WORDS | word_set("that to if whether about")
+_NO_STATEMENT: Final = lexicon.words("dictation.no_statement")
+_FINITE: Final = en.AUXILIARIES - lexicon.words("dictation.not_finite")
+_BEFORE_THE_VERB: Final = lexicon.words("dictation.before_the_verb").union(
+    en.FILLERS, en.SUBJECTS, en.AUXILIARIES
+)
+_NOT_A_SUBJECT: Final = en.QUESTION_WORDS | lexicon.words("dictation.not_a_subject")
 
 
 def folded(tokens: Sequence[Token]) -> list[Token]:
@@ -47,22 +33,11 @@ def folded(tokens: Sequence[Token]) -> list[Token]:
         told.pop()
     if len(told) < 2 or any(token.quoted for token in told):
         return list(tokens)
-    return [*tokens[:start], Token(_as_written(told), "something", quoted=True)]
+    return [*tokens[:start], Token(closed_up(as_typed(told)), "something", quoted=True)]
 
 
 def is_telling(verb: str) -> bool:
-    return stem(verb) in _TELLING
-
-
-def records(verb: str) -> bool:
-    """Tells if a verb puts down facts: a weight as well as a remark."""
-    return verb in _RECORDING
-
-
-def _as_written(tokens: Sequence[Token]) -> str:
-    """The player's own spelling and capitals, except where a typo was mended."""
-    words = [t.text if t.text.casefold() == t.low else t.low for t in tokens]
-    return re.sub(r" (?=[,.!?;:%])", "", " ".join(words))
+    return en.stem(verb) in _TELLING
 
 
 def _statement(tokens: Sequence[Token]) -> tuple[int, int]:
@@ -83,7 +58,7 @@ def _statement(tokens: Sequence[Token]) -> tuple[int, int]:
 
 def _head(tokens: Sequence[Token]) -> int | None:
     for at, token in enumerate(tokens[:6]):
-        if not token.quoted and stem(token.low) in _TELLING:
+        if not token.quoted and en.stem(token.low) in _TELLING:
             return at
         if token.quoted or token.low not in _BEFORE_THE_VERB:
             return None
@@ -95,7 +70,10 @@ def _opens_a_clause(tokens: Sequence[Token], at: int) -> bool:
     following = tokens[at + 1]
     if following.quoted or following.low in _FINITE:
         return False
-    if following.low in DETERMINERS | SUBJECTS | NUMBERS.keys() | {"there"} or following.text[:1].isupper():
+    if (
+        following.low in en.DETERMINERS | en.SUBJECTS | en.NUMBERS.keys() | {"there"}
+        or following.text[:1].isupper()
+    ):
         return True
     plural = following.low.endswith("s") and not following.low.endswith("ss")
     return plural or any(_is_finite(tokens, verb) for verb in range(at + 2, min(at + 7, len(tokens))))
@@ -104,7 +82,7 @@ def _opens_a_clause(tokens: Sequence[Token], at: int) -> bool:
 def _bare(tokens: Sequence[Token], head: int) -> int:
     """The start of a statement without "that": its subject, behind whoever is addressed; 0 where there is none."""
     first = head + 1
-    if first < len(tokens) and tokens[first].low in PARTICLES:
+    if first < len(tokens) and tokens[first].low in en.PARTICLES:
         first += 1
     for at in range(first + 1, len(tokens)):
         word = tokens[at].low
@@ -112,18 +90,18 @@ def _bare(tokens: Sequence[Token], head: int) -> int:
             return 0
         if _is_finite(tokens, at):
             start = _subject(tokens, first, at)
-            told_whom = start > first or stem(tokens[head].low) not in _TELLING_SOMEBODY
+            told_whom = start > first or en.stem(tokens[head].low) not in _TELLING_SOMEBODY
             return start if told_whom else 0
     return 0
 
 
 def _is_finite(tokens: Sequence[Token], at: int) -> bool:
     word, before = tokens[at].low, tokens[at - 1]
-    if before.low in DETERMINERS - {"this", "that"} or before.low in PREPOSITIONS | {"and", ",", "or"}:
+    if before.low in en.DETERMINERS - {"this", "that"} or before.low in en.PREPOSITIONS | {"and", ",", "or"}:
         return False  # "the agreed price"
-    if word in _FINITE or is_past(word):
+    if word in _FINITE or en.is_past(word):
         return True
-    inflected = word.endswith("s") and word not in NOUNISH and stem(word) in VERB_STEMS
+    inflected = word.endswith("s") and word not in en.NOUNISH and en.stem(word) in en.VERB_STEMS
     return inflected and at + 1 < len(tokens) and tokens[at + 1].low not in ("and", ",")
 
 
@@ -131,10 +109,8 @@ def _subject(tokens: Sequence[Token], first: int, verb: int) -> int:
     """The start of the subject of the verb at `verb`: its article, pronoun or name, else `first`."""
     for at in range(verb - 1, first - 1, -1):
         word = tokens[at].low
-        if word in DETERMINERS or word in SUBJECTS or word == "there":
+        if word in en.DETERMINERS or word in en.SUBJECTS or word == "there":
             return at
-        if word in PREPOSITIONS or not word[0].isalnum():
-            return first
     name = verb - 1
     alone = tokens[name].text[:1].isupper() and name == first + 1
     return name if alone and tokens[first].text[:1].isupper() else first

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 Phrases: TypeAlias = frozenset[tuple[str, ...]]
 
 _CHOICE: Final = re.compile(r"\(([^)]*)\)")
+_PART: Final = re.compile(r"<<([\w.]+)>>")
 
 
 @cache
@@ -51,6 +52,24 @@ def _expanded(phrase: str) -> Iterator[str]:
     parts = _CHOICE.split(phrase)  # plain text and choices in turn
     ways = [part.split("|") if at % 2 else [part] for at, part in enumerate(parts)]
     return map("".join, product(*ways))
+
+
+def pattern(name: str) -> re.Pattern[str]:
+    """An expression of the lexicon, compiled; its case does not count."""
+    return re.compile(_expression(name), re.IGNORECASE)
+
+
+def _expression(name: str) -> str:
+    found = entry(name)
+    if not isinstance(found, str):
+        return "|".join(found)
+    section = name.rpartition(".")[0]
+
+    def part(match: re.Match[str]) -> str:
+        beside = "." not in match[1]
+        return _expression(f"{section}.{match[1]}") if beside else "|".join(sorted(words(match[1])))
+
+    return _PART.sub(part, "".join(line.strip() for line in found.strip().splitlines()))
 
 
 def rows(name: str) -> list[list[str]]:

@@ -6,27 +6,13 @@ of the clause: "should I light the lamp" without "should I" is an order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import Enum
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from narratoria.narrator.english.lexicon import phrases, phrases_in, starts, words
-from narratoria.narrator.english.words import (
-    AUXILIARIES,
-    DETERMINERS,
-    FILLERS,
-    NOUNISH,
-    NUMBERS,
-    PARTICLES,
-    PREPOSITIONS,
-    QUESTION_WORDS,
-    STOPWORDS,
-    SUBJECTS,
-    VERBS,
-    is_past,
-    word_set,
-)
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.lexicon import phrases, starts, words
 
 IsVerb: TypeAlias = Callable[[str], bool]
 
@@ -41,18 +27,16 @@ class Mood(Enum):
     STATEMENT = "statement"  # about things: meant for a tool that takes such things down, if any
 
 
-_OPENINGS: Final = (FILLERS - {"only", "once", "all", "more"}) | word_set(
-    "and but or plus sir madam captain dear yes whatever"
-)
+_OPENINGS: Final = (en.FILLERS - {"only", "once", "all", "more"}) | words("mood.openings")
 _POLITE: Final = phrases("mood.polite")
 _NOT_POLITE: Final = phrases("mood.not_polite")
 _MUSING: Final = phrases("mood.musing")
-_PEOPLE: Final = SUBJECTS - {"it"}
-_OPEN: Final = word_set("what who whom whose where which")
-_ABOUT_THE_ACTION: Final = word_set("did has had should must shall ought")
-_ABOUT_THINGS: Final = word_set("is are was were am does")
-_MODALS: Final = word_set("will would can could may might")
-_STATES: Final = word_set("have need know see")
+_PEOPLE: Final = en.SUBJECTS - {"it"}
+_OPEN: Final = words("mood.open_questions")
+_ABOUT_THE_ACTION: Final = words("mood.about_the_action")
+_ABOUT_THINGS: Final = words("mood.about_things")
+_MODALS: Final = words("mood.modals")
+_STATES: Final = words("mood.states")
 
 
 def mood(clause: Sequence[str], *, asks: bool = False) -> Mood:
@@ -60,16 +44,16 @@ def mood(clause: Sequence[str], *, asks: bool = False) -> Mood:
     said = without_opening(clause)
     if not said or _is_polite(said):
         return Mood.ORDER
-    if said[0] in AUXILIARIES and said[1:2] != ["not"] and said[2:3] == ["not"]:
+    if said[0] in en.AUXILIARIES and said[1:2] != ["not"] and said[2:3] == ["not"]:
         return Mood.RULED_OUT  # "can you not light it"
     asked = _mused(said) or _opened(said, asks) or _inverted(said, asks)
     return asked or (Mood.RULED_OUT if is_ruled_out(said) else Mood.ORDER)
 
 
-def without_opening(clause: Sequence[str]) -> list[str]:
+def without_opening(clause: Sequence[str], openings: Collection[str] = _OPENINGS) -> list[str]:
     """The words without courtesies, joints and exclamations in front: "well, and please …"."""
     rest = [word for word in clause if word[:1].isalnum()]
-    while rest and (rest[0] in _OPENINGS or (rest[0] in ("no", "yes") and _stands_apart(clause, rest[0]))):
+    while rest and (rest[0] in openings or (rest[0] in ("no", "yes") and _stands_apart(clause, rest[0]))):
         rest = rest[1:]
     return rest
 
@@ -85,7 +69,7 @@ def _is_polite(said: Sequence[str]) -> bool:
         return not starts(said, _NOT_POLITE)
     # "could Ruiz fix the antenna": somebody by name is asked to, a thing is asked about.
     named = len(said) > 2 and said[0] in ("can", "could", "would", "will")
-    return named and said[1] not in SUBJECTS | DETERMINERS | AUXILIARIES | {"there", "not"}
+    return named and said[1] not in en.SUBJECTS | en.DETERMINERS | en.AUXILIARIES | {"there", "not"}
 
 
 def _mused(said: Sequence[str]) -> Mood | None:
@@ -100,12 +84,12 @@ def _mused(said: Sequence[str]) -> Mood | None:
 def _opened(said: Sequence[str], asks: bool) -> Mood | None:
     """The mood of a question that begins with what, how, why …"""
     head, following = said[0], said[1] if len(said) > 1 else ""
-    if head not in QUESTION_WORDS:
+    if head not in en.QUESTION_WORDS:
         return None
-    about_us = bool(said[2:3]) and said[2] in ("i", "we", "you")
-    if head == "why" or (head in ("how", "when") and following in AUXILIARIES - _ABOUT_THINGS and about_us):
+    about_us = following in en.AUXILIARIES - _ABOUT_THINGS and said[2:3] in (["i"], ["we"], ["you"])
+    if head == "why" or (head in ("how", "when") and about_us):
         return Mood.MUSING
-    if head == "when" and not asks and following and following not in AUXILIARIES:
+    if head == "when" and not asks and following and following not in en.AUXILIARIES:
         return None  # "when the bell rings, open the door" sets a time
     return Mood.MUSING if "should" in said[1:4] else Mood.QUESTION
 
@@ -115,13 +99,13 @@ def _inverted(said: Sequence[str], asks: bool) -> Mood | None:
     head, following = said[0], said[1] if len(said) > 1 else ""
     if head in _ABOUT_THE_ACTION and following:
         return Mood.MUSING
-    if head == "have" and (following in _PEOPLE or (asks and following in DETERMINERS - {"a", "an"})):
+    if head == "have" and (following in _PEOPLE or (asks and following in en.DETERMINERS - {"a", "an"})):
         return Mood.MUSING
     if head in _MODALS:
         return Mood.QUESTION if following not in ("not", "") else None
     if head in _ABOUT_THINGS:
         return Mood.QUESTION
-    if head == "do" and (following in SUBJECTS or (asks and following in DETERMINERS)):
+    if head == "do" and (following in en.SUBJECTS or (asks and following in en.DETERMINERS)):
         about_me = following in ("i", "we") and _STATES.isdisjoint(said[2:3])
         return Mood.MUSING if about_me else Mood.QUESTION
     stated = asks and not _ABOUT_THINGS.isdisjoint(said[1:5])  # "the lamp is lit?"
@@ -147,9 +131,9 @@ def is_conditional(prompt: Sequence[str]) -> bool:
 # --- reports ----------------------------------------------------------------------------------------------
 
 _DATES: Final = phrases("mood.dates")
-_TIMES: Final = word_set("yesterday earlier already today")
+_TIMES: Final = words("mood.times")
 _REPORTING: Final = words("mood.reporting")
-_NO_SUBJECT: Final = DETERMINERS | PREPOSITIONS | QUESTION_WORDS | AUXILIARIES
+_NO_SUBJECT: Final = en.DETERMINERS | en.PREPOSITIONS | en.QUESTION_WORDS | en.AUXILIARIES
 
 
 def reports(clause: Sequence[str]) -> bool:
@@ -157,12 +141,12 @@ def reports(clause: Sequence[str]) -> bool:
     said = without_opening(clause)
     dated = any(starts(said[at:], _DATES) for at in range(len(said)))
     said = _without_date(said)
-    if any(is_past(after) and word in ("was", "were", "been") for word, after in pairwise(said)):
+    if any(en.is_past(after) and word in ("was", "were", "been") for word, after in pairwise(said)):
         return True
-    at = 1 if said and said[0] not in VERBS and said[0] not in NOUNISH else 0
+    at = 1 if said and said[0] not in en.VERBS and said[0] not in en.NOUNISH else 0
     while at < len(said) and said[at] in _REPORTING:
         at += 1
-    if not at or at >= len(said) or not is_past(said[at]):
+    if not at or at >= len(said) or not en.is_past(said[at]):
         return False
     subject = said[0]
     if subject in _NO_SUBJECT or not subject[0].isalpha():
@@ -182,15 +166,15 @@ def _without_date(said: list[str]) -> list[str]:
 # --- prohibitions: "don't light it", "leave it as it is" -----------------------------------------------------
 
 _REFUSALS: Final = phrases("prohibitions.refusals")
-_BEFORE_NOT: Final = SUBJECTS | AUXILIARIES | FILLERS | words("prohibitions.before_not")
-_MERELY: Final = word_set("only just merely off")
-_INSIDE: Final = word_set("without except nothing")  # they rule out only where they open a clause
-_NOTHING: Final = word_set("nothing none nobody")
-_AFTER_NO: Final = word_set("matter doubt problem longer wonder idea one mistake less")  # "no matter what"
+_BEFORE_NOT: Final = en.SUBJECTS | en.AUXILIARIES | en.FILLERS | words("prohibitions.before_not")
+_MERELY: Final = words("prohibitions.merely")
+_INSIDE: Final = words("prohibitions.opening")  # they rule out only where they open a clause
+_NOTHING: Final = words("prohibitions.nothing")
+_AFTER_NO: Final = words("prohibitions.after_no")  # "no matter what"
 _UNTOUCHED: Final = words("prohibitions.untouched")
 _AS_IT_STANDS: Final = words("prohibitions.as_it_stands")
-_STAYS: Final = word_set("stay stays remain remains leave keep")
-_AS_IT_IS: Final = phrases_in("(as|where|how|like) (it|he|she|that) is / (as|where|how|like) they are")
+_STAYS: Final = words("prohibitions.stays")
+_AS_IT_IS: Final = phrases("prohibitions.as_it_is")
 
 
 def is_ruled_out(clause: Sequence[str]) -> bool:
@@ -210,7 +194,7 @@ def _is_negated(clause: Sequence[str]) -> bool:
         if opening and at and word not in _INSIDE and starts(clause[at:], _REFUSALS):
             return True
         opening &= word in _BEFORE_NOT or tuple(clause[at : at + 2]) in _REFUSALS
-        if not opening and word in VERBS - AUXILIARIES and (word not in NOUNISH or not at):
+        if not opening and word in en.VERBS - en.AUXILIARIES and (word not in en.NOUNISH or not at):
             return False  # "check that it is not too salty"
     return False
 
@@ -222,15 +206,13 @@ def _has_empty_object(clause: Sequence[str]) -> bool:
         following = said[at + 1] if at + 1 < len(said) else ""
         if word == "neither" or (word in _NOTHING and at <= 2 and following != "to"):
             return True
-        if word == "no" and at <= 1 and following and following not in STOPWORDS | _AFTER_NO:
+        if word == "no" and at <= 1 and following and following not in en.STOPWORDS | _AFTER_NO:
             return True
     return False
 
 
 def _is_left_as_it_is(clause: Sequence[str]) -> bool:
-    """ "leave the hound alone", "let it be", "leave it on", "the vents stay as they are", "that can wait"."""
-    if tuple(clause[-2:]) == ("can", "wait"):
-        return True
+    """ "leave the hound alone", "let it be", "leave it on", "the vents stay as they are"."""
     kept = len(clause) > 2 and clause[0] in ("leave", "let", "keep")
     if kept and (clause[-1] in _UNTOUCHED or tuple(clause[-2:]) == ("as", "is")):
         return True
@@ -242,31 +224,24 @@ def _is_left_as_it_is(clause: Sequence[str]) -> bool:
 
 # --- how things are: "the bell is broken" may be meant for a tool that takes such things down ----------------
 
-_JOINTS: Final = words("statements.joints")
-_NEEDS: Final = word_set("should must need needs ought better wants want")
+_JOINTS: Final = en.FILLERS | words("statements.joints")
+_NEEDS: Final = words("statements.needs")
 
 
-def _without_joints(clause: Sequence[str]) -> list[str]:
-    said = [word for word in clause if word[:1].isalnum()]
-    while said and (said[0] in FILLERS or said[0] in _JOINTS):
-        said = said[1:]
-    return said
-
-
-_SEEMS: Final = word_set("looks seems appears sounds feels smells tastes")
+_SEEMS: Final = words("statements.seems")
 _DUE: Final = words("statements.due")
-_FALLING: Final = FILLERS | words("statements.falling")
-_NO_THING: Final = PREPOSITIONS | QUESTION_WORDS | word_set("i you we my our all what")
+_FALLING: Final = en.FILLERS | words("statements.falling")
+_NO_THING: Final = en.PREPOSITIONS | en.QUESTION_WORDS | words("statements.no_thing")
 _LONGEST_THING: Final = 7
 
 
 def tells_how_things_are(clause: Sequence[str], is_verb: IsVerb) -> bool:
     """ "the bell is broken", "there is fog", "I think it is too dark in here"."""
-    said = _without_joints(clause)
+    said = without_opening(clause, _JOINTS)
     if "please" in said:
         return False
     while said[:1] == ["that"]:
-        said = _without_joints(said[1:])
+        said = without_opening(said[1:], _JOINTS)
     at = next((at for at in range(len(said)) if said[at] in ("is", "are") or _seems(said[at:])), 0)
     return _is_thing(said[:at], is_verb) and _is_state(said[at + 1 :])
 
@@ -277,15 +252,15 @@ def _is_thing(subject: Sequence[str], is_verb: IsVerb) -> bool:
         return False
     if any(is_verb(word) or word in _NEEDS for word in subject):
         return False
-    alone = len(subject) == 1 or subject[0] in DETERMINERS
-    return alone or not (subject[0] in NOUNISH or any(word in VERBS - NOUNISH for word in subject))
+    alone = len(subject) == 1 or subject[0] in en.DETERMINERS
+    return alone or not (subject[0] in en.NOUNISH or any(word in en.VERBS - en.NOUNISH for word in subject))
 
 
 def _is_state(said: Sequence[str]) -> bool:
     """Tells if the words after "is" say how a thing is, and not what is due or how much it shall be."""
     if not said or said[0] in _DUE or "to" in said[:2] or not _NEEDS.isdisjoint(said):
         return False
-    if any(word[0].isdecimal() or word in NUMBERS for word in said[:3]):
+    if any(word[0].isdecimal() or word in en.NUMBERS for word in said[:3]):
         return False
     acting = said[0].endswith("ing") and said[0] != "being"
     return not acting or all(word in _FALLING for word in said[1:])
@@ -294,7 +269,8 @@ def _is_state(said: Sequence[str]) -> bool:
 def _seems(said: Sequence[str]) -> bool:
     """ "looks tired", "lives in the attic"; not "looks at the clock", "sounds the horn"."""
     follows = said[1] if len(said) > 1 else ""
-    return said[0] == "lives" or (said[0] in _SEEMS and follows not in PREPOSITIONS | DETERMINERS | PARTICLES)
+    object_follows = follows in en.PREPOSITIONS | en.DETERMINERS | en.PARTICLES
+    return said[0] == "lives" or (said[0] in _SEEMS and not object_follows)
 
 
 # --- small talk -----------------------------------------------------------------------------------------------
@@ -304,5 +280,5 @@ _SMALL_TALK: Final = phrases("statements.small_talk")
 
 def is_small_talk(clause: Sequence[str]) -> bool:
     """Tells if a whole clause is an answer, a greeting or an oath, and asks for nothing."""
-    rest = tuple(word for word in clause if word not in FILLERS)
+    rest = tuple(word for word in clause if word not in en.FILLERS)
     return not rest or rest in _SMALL_TALK or tuple(clause) in _SMALL_TALK

@@ -7,30 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from narratoria.narrator.english import lexicon
+from narratoria.narrator.english import words as en
 from narratoria.narrator.english.tokens import Token
-from narratoria.narrator.english.words import (
-    DETERMINERS,
-    PREPOSITIONS,
-    STOPWORDS,
-    distance,
-    split_name,
-    stem,
-    stems_of,
-)
 
 MAX_ENTITIES: Final = 2000  # a world larger than this is searched only in part
 _NAME_KEYS: Final = ("name", "title", "label")
 _KIND_KEYS: Final = ("kind", "type", "species", "breed", "role", "job")  # "the toad" is whoever is one
 _LONGEST_NAME: Final = 40
 _LONGEST_TITLE: Final = 12  # words
-_FUNCTION: Final = DETERMINERS | PREPOSITIONS | {"and", "or"}
-_PEOPLE: Final = stems_of("state.people")
-_THINGS: Final = stems_of("state.things")
+_FUNCTION: Final = en.DETERMINERS | en.PREPOSITIONS | {"and", "or"}
+_PEOPLE: Final = en.stems_of("state.people")
+_THINGS: Final = en.stems_of("state.things")
 _LIVING: Final = lexicon.words("state.living")
 _LIFELESS: Final = lexicon.words("state.lifeless")
-PEOPLE: Final = stems_of("beings.people")
-ANIMALS: Final = stems_of("beings.animals")
-SHIPS: Final = stems_of("beings.ships")  # "she"
+PEOPLE: Final = en.stems_of("beings.people")
+ANIMALS: Final = en.stems_of("beings.animals")
+SHIPS: Final = en.stems_of("beings.ships")  # "she"
 
 
 def names_somebody(words: Sequence[str]) -> bool:
@@ -63,7 +55,7 @@ class Entity:
 
     @property
     def stems(self) -> tuple[str, ...]:
-        return tuple(stem(word) for word in self.words)
+        return tuple(en.stem(word) for word in self.words)
 
     @property
     def label(self) -> str:
@@ -117,8 +109,8 @@ def _children(
     node: Any, path: tuple[str, ...], inside_thing: bool
 ) -> Iterator[tuple[Entity | None, str, Any, bool]]:
     """Per child: the entity it is, if any; its key; itself; and True where its own children are mere traits."""
-    holders = frozenset(stem(word) for key in path for word in split_name(key))
-    above = stem(split_name(path[-1])[-1]) if path and split_name(path[-1]) else ""
+    holders = frozenset(en.stem(word) for key in path for word in en.split_name(key))
+    above = en.stem(en.split_name(path[-1])[-1]) if path and en.split_name(path[-1]) else ""
     if isinstance(node, Mapping):
         named = any(isinstance(node.get(key), str) for key in _NAME_KEYS)  # {"ship": {"name": …, "guns": 12}}
         for key, child in node.items():
@@ -133,25 +125,25 @@ def _children(
 def _item(child: Any, holders: frozenset[str], above: str) -> Iterator[tuple[Entity | None, str, Any, bool]]:
     """A member of a list: a name, or a thing with one."""
     if isinstance(child, str) and len(child) <= _LONGEST_NAME:
-        yield Entity(child, tuple(split_name(child)), holders, holder=above), child, None, False
+        yield Entity(child, tuple(en.split_name(child)), holders, holder=above), child, None, False
     elif isinstance(child, Mapping):
         name = next((child[key] for key in ("id", "name", "title") if isinstance(child.get(key), str)), None)
         if name:
             shown = str(child.get("name") or child.get("title") or name)
-            yield Entity(name, tuple(split_name(shown)), holders, holder=above), name, child, True
+            yield Entity(name, tuple(en.split_name(shown)), holders, holder=above), name, child, True
 
 
 def _member(
     key: str, child: Any, path: tuple[str, ...], holders: frozenset[str], inside_thing: bool
 ) -> Iterator[tuple[Entity | None, str, Any, bool]]:
-    words = tuple(split_name(key))
+    words = tuple(en.split_name(key))
     if not isinstance(child, Mapping):
         # {"inventory": {"gold": 5}} names a thing; {"day": 3} and the traits of a thing do not.
         named = len(path) == 1 and not inside_thing
         yield (Entity(key, words, holders) if named else None), key, child, False
         if isinstance(child, str) and not inside_thing and len(child) <= _LONGEST_NAME:
-            above = holders | {stem(word) for word in words}
-            yield Entity(child, tuple(split_name(child)), above, False), key, None, False
+            above = holders | {en.stem(word) for word in words}
+            yield Entity(child, tuple(en.split_name(child)), above, False), key, None, False
         return
     holds_things = any(isinstance(value, Mapping | list) for value in child.values())
     if holds_things or inside_thing:
@@ -163,7 +155,7 @@ def _member(
     for name_key in (*_NAME_KEYS, *_KIND_KEYS):
         if isinstance(child.get(name_key), str):
             named = name_key in _NAME_KEYS
-            words = tuple(split_name(child[name_key]))
+            words = tuple(en.split_name(child[name_key]))
             yield Entity(key, words, holders, firm=named, kind=not named, traits=traits), key, None, False
 
 
@@ -187,7 +179,7 @@ class EntityFinder:
                 self._titles.setdefault(entity.words[0], []).append(entity.words)
         for entity in entities:
             for word in set(entity.stems):
-                if (word not in STOPWORDS and len(word) > 1) or _is_code(entity):
+                if (word not in en.STOPWORDS and len(word) > 1) or _is_code(entity):
                     self._by_stem.setdefault(word, []).append(entity)
 
     def kinds(self) -> dict[str, tuple[str, ...]]:
@@ -224,12 +216,12 @@ class EntityFinder:
 
     def find(self, tokens: Sequence[Token], start: int, end: int) -> Mention | None:
         """The best mention among `tokens[start:end]`, a noun phrase."""
-        parts = [(part, at) for at in range(start, end) for part in split_name(tokens[at].low)]
-        stems = [stem(part) for part, _ in parts]  # "INV-204" is one token and two words of a name
+        parts = [(part, at) for at in range(start, end) for part in en.split_name(tokens[at].low)]
+        stems = [en.stem(part) for part, _ in parts]  # "INV-204" is one token and two words of a name
         candidates = {id(e): e for word in stems for e in self._by_stem.get(word, ())}
         best: Mention | None = None
         for entity in candidates.values():
-            mention = self._match(entity, stems, 0)
+            mention = self._match(entity, stems)
             if mention and (best is None or mention.strength > best.strength):
                 best = mention
         if best is None or (best.entity.kind and self._is_one_of_several(best.entity)):
@@ -238,30 +230,27 @@ class EntityFinder:
 
     def _is_one_of_several(self, entity: Entity) -> bool:
         """ "the dog" where there are two: which, cannot be told."""
-        return (
-            len({other.value for other in self._by_stem[entity.stems[-1]] if other.stems == entity.stems}) > 1
-        )
+        same = (other for other in self._by_stem[entity.stems[-1]] if other.stems == entity.stems)
+        return len({other.value for other in same}) > 1
 
-    def _match(self, entity: Entity, stems: list[str], start: int) -> Mention | None:
+    def _match(self, entity: Entity, stems: list[str]) -> Mention | None:
         words = entity.stems
         faded = 0.0 if entity.firm else 0.15
         for at in range(len(stems) - len(words) + 1):
             if tuple(stems[at : at + len(words)]) == words:
                 strength = 1.0 + 0.05 * (len(words) - 1) - faded
-                return Mention(entity, strength, start + at, start + at + len(words))
+                return Mention(entity, strength, at, at + len(words))
         if not entity.firm or _is_code(entity):
             return None
         if words[-1] in stems:  # "the hound" for grey_hound; "the brass key" is not rusty_key
             at = stems.index(words[-1])
-            others = [word for word in stems[:at] if word not in STOPWORDS and word not in words]
+            others = [word for word in stems[:at] if word not in en.STOPWORDS and word not in words]
             if not others:
-                return Mention(
-                    entity, 0.8 + 0.05 * sum(word in stems for word in words), start + at, start + at + 1
-                )
+                return Mention(entity, 0.8 + 0.05 * sum(word in stems for word in words), at, at + 1)
             return None
         if stems and stems[0] in words and len(self._by_stem[stems[0]]) == 1:
             alone = len(stems) == 1  # "the blood" for blood_sample
-            near = len(stems) == 2 and distance(stems[1], words[-1], 2) <= 2 and len(stems[1]) > 3
+            near = len(stems) == 2 and en.distance(stems[1], words[-1], 2) <= 2 and len(stems[1]) > 3
             if alone or near:
-                return Mention(entity, 0.6, start, start + len(stems))
+                return Mention(entity, 0.6, 0, len(stems))
         return None

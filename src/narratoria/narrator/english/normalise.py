@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Final
 
-from narratoria.narrator.english.lexicon import entry
+from narratoria.narrator.english.lexicon import entry, pattern
 
 # Keyboards and phones have many apostrophes, and players leave them out: "dont" must not be read as "do".
 _APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
-_LEFT_OUT: Final = re.compile(
-    r"\b(?:(?:do|does|did|is|are|was|were|could|would|should|have|has|had|must|need|might|ca|wo|sha|ai)n(?=t\b)"
-    r"|i(?=(?:m|ve)\b)|(?:you|they)(?=(?:re|ve)\b)|(?:that|what|there|where|who|how)(?=s\b))",
-    re.IGNORECASE,
-)
+_LEFT_OUT: Final = pattern("rewriting.left_out")
 
 
 def visible(text: str) -> str:
@@ -48,11 +44,11 @@ def in_plain_verbs(text: str) -> str:
 def _rewriter(name: str) -> Callable[[str], str]:
     """Applies the patterns of an entry of the lexicon, one after the other."""
     rules: Iterable[tuple[str, str]] = entry(f"rewriting.{name}")
-    compiled = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in rules]
+    compiled = [(re.compile(expression, re.IGNORECASE), plain) for expression, plain in rules]
 
     def rewrite(text: str) -> str:
-        for pattern, plain in compiled:
-            text = pattern.sub(plain, text)
+        for expression, plain in compiled:
+            text = expression.sub(plain, text)
         return text
 
     return rewrite

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from narratoria.narrator.english.named_things import EntityFinder, Mention, is_being
-from narratoria.narrator.english.tokens import Token
+from narratoria.narrator.english.tokens import Token, as_typed
 from narratoria.narrator.english.words import FILLERS, PARTICLES
 
 EVERYTHING: Final = "everything"
@@ -49,12 +49,11 @@ class Span:
             return []
         mention = span._find(span.start, span.end)
         if not mention and span.end - span.start > 1:
-            if _is_name_before_a_noun(self.tokens, span.start):  # "Priya's card"
+            first, second = (token.text[:1] for token in self.tokens[span.start : span.start + 2])
+            if first.isupper() and second.islower():  # "Priya's card"
                 mention = span._find(span.start, span.start + 1)
-            if asks and not mention and (mention := span._find(span.start, span.end - 1)):
-                span = replace(
-                    span, end=span.end - 1
-                )  # "does the blood match …": the verb follows its subject
+            elif asks and (mention := span._find(span.start, span.end - 1)):
+                span = replace(span, end=span.end - 1)  # "does the blood *match* …"
         if mention and mention.end < span.end - 1 and (extra := span._find(mention.end, span.end)):
             return span._two(mention.end, mention, extra.start, extra)
         if gives and (two := span._gift(mention)):
@@ -62,25 +61,26 @@ class Span:
         return [span._phrase(mention, every=_quantifier(self.tokens, span.start))]
 
     def _gift(self, mention: Mention | None) -> list[Phrase]:
-        """Two phrases, who gets it and what: "tell Mara hermit secrets", "feed everybody krill"; or none."""
+        """Two phrases, who gets it and what: "tell Mara hermit secrets"; or none."""
         tokens, start, end = self.tokens, self.start, self.end
         if mention and mention.start > start and (whom := self._opens_with(mention.start)):
             return self._two(whom.end, whom, mention.start, mention)
-        every = _quantifier(tokens, start)
-        if tokens[start].low == EVERYTHING and end > start + 1:
-            whole = Phrase(self.prep, start, start + 1, EVERYTHING, joined=self.joined, every=every)
-            return [whole, Phrase("", start + 1, end, written(tokens, start + 1, end), mention)]
         named = tokens[start].text[:1].isupper()
-        if mention and not self.prep and not every and _names_whom(mention, start, end, named):
+        if (
+            mention
+            and not self.prep
+            and not _quantifier(tokens, start)
+            and _names_whom(mention, start, end, named)
+        ):
             return self._two(mention.end, mention, mention.end, None)
         return []
 
     def _two(self, end: int, first: Mention, start: int, second: Mention | None) -> list[Phrase]:
-        rest = Phrase("", start, self.end, written(self.tokens, start, self.end), second)
+        rest = Phrase("", start, self.end, " ".join(as_typed(self.tokens[start : self.end])), second)
         return [replace(self, end=end)._phrase(first), rest]
 
     def _phrase(self, mention: Mention | None, every: str = "") -> Phrase:
-        text = written(self.tokens, self.start, self.end)
+        text = " ".join(as_typed(self.tokens[self.start : self.end]))
         return Phrase(self.prep, self.start, self.end, text, mention, joined=self.joined, every=every)
 
     def _trimmed(self) -> Span:
@@ -100,10 +100,6 @@ class Span:
         return mention if mention and mention.end == end else None
 
 
-def _is_name_before_a_noun(tokens: Sequence[Token], start: int) -> bool:
-    return tokens[start].text[:1].isupper() and tokens[start + 1].text[:1].islower()
-
-
 def _names_whom(mention: Mention, start: int, end: int, named: bool) -> bool:
     whole = mention.start == start and mention.end < end and mention.strength >= 1.0
     return whole and (named or bool(is_being(mention.entity)))
@@ -117,9 +113,3 @@ def _quantifier(tokens: Sequence[Token], start: int) -> str:
     while at >= 0 and tokens[at].low in ("the", "my", "our", "your", "of", "these", "those"):
         at -= 1
     return tokens[at].low if at >= 0 and tokens[at].low in ("both", "all", "every", "each") else ""
-
-
-def written(tokens: Sequence[Token], start: int, end: int) -> str:
-    """The player's own spelling and capitals, except where a typo was mended."""
-    words = [t.text if t.quoted or t.text.casefold() == t.low else t.low for t in tokens[start:end]]
-    return " ".join(words)

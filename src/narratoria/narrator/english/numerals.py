@@ -11,38 +11,16 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.lexicon import entry
 from narratoria.narrator.english.tokens import Token
-from narratoria.narrator.english.words import (
-    AUXILIARIES,
-    DETERMINERS,
-    NUMBERS,
-    PREPOSITIONS,
-    stem,
-    stem_set,
-)
 
-SECONDS: Final = {
-    "second": 1, "sec": 1, "s": 1, "minut": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600, "day": 86400,
-    "week": 604800,
-}  # fmt: skip
-_SCALES: Final = {
-    "k": 1e3, "thousand": 1e3, "grand": 1e3, "million": 1e6, "millions": 1e6, "mio": 1e6, "mn": 1e6,
-    "billion": 1e9, "bn": 1e9,
-}  # fmt: skip
-_CURRENCIES: Final = {
-    "$": "dollar",
-    "€": "euro",
-    "£": "pound",
-    "¥": "yen",
-    "eur": "euro",
-    "usd": "dollar",
-    "gbp": "pound",
-}
+SECONDS: Final[dict[str, int]] = entry("numbers.seconds")  # by the stem of a unit of time
+MEASURES: Final = en.stems_of("numbers.measures")
+_SCALES: Final[dict[str, float]] = entry("numbers.scales")
+_CURRENCIES: Final[dict[str, str]] = entry("numbers.currencies")
 _PARTS: Final = {"half": 0.5, "quarter": 0.25, "third": 1 / 3}
-MEASURES: Final = stem_set(
-    "milligram gram kilogram kilo mg g kg litre liter millilitre metre meter mile kilometre km cup ounce pint"
-)
-_DIGITS: Final = {word: value for word, value in NUMBERS.items() if value < 10} | {"oh": 0}
+_DIGITS: Final = {word: value for word, value in en.NUMBERS.items() if value < 10} | {"oh": 0}
 _LONGEST: Final = 18  # digits; what is longer is no amount
 _VAGUE: Final = frozenset({"few", "several", "many"})
 
@@ -117,14 +95,12 @@ def _digits(words: Sequence[str], index: int) -> _Number:
     end = index + 1
     clear = value is not None
     following = words[end] if end < len(words) else ""
-    if following == ":" and words[end + 1 : end + 2] == ["00"]:
-        return _Number(value or 0.0, end + 2, clear)  # 15:00 is the hour 15
     if following in ("/", ":") and end + 1 < len(words) and words[end + 1][:1].isdecimal():
         return _Number(value or 0.0, end + 2, clear=False)
     if following in _SCALES:
         value, end = (value or 0.0) * _SCALES[following], end + 1
     elif following in ("hundred", "dozen"):
-        value, end = (value or 0.0) * NUMBERS[following], end + 1
+        value, end = (value or 0.0) * en.NUMBERS[following], end + 1
     extra, end = _and_a_part(words, end)
     return _Number((value or 0.0) + extra, end, clear)
 
@@ -134,8 +110,8 @@ def _fraction(words: Sequence[str], index: int) -> _Number | None:
     at, count = index, 1.0
     if words[at] in ("a", "one"):
         at += 1
-    elif words[at] in NUMBERS:
-        count, at = float(NUMBERS[words[at]]), at + 1
+    elif words[at] in en.NUMBERS:
+        count, at = float(en.NUMBERS[words[at]]), at + 1
     part = words[at] if at < len(words) else ""
     share = _PARTS.get(part) or _PARTS.get(part.removesuffix("s") if count > 1 else "")
     if share is None:
@@ -146,25 +122,23 @@ def _fraction(words: Sequence[str], index: int) -> _Number | None:
     if words[at : at + 1] in (["a"], ["an"], ["the"]):
         at += 1
     what = words[at] if at < len(words) else ""
-    scale = _SCALES.get(what) or NUMBERS.get(what if what in ("hundred", "dozen") else "")
+    scale = _SCALES.get(what) or en.NUMBERS.get(what if what in ("hundred", "dozen") else "")
     if scale:
         return _Number(count * share * scale, at + 1)
-    return _Number(count * share, at) if stem(what) in SECONDS or stem(what) in MEASURES else None
+    return _Number(count * share, at) if en.stem(what) in SECONDS or en.stem(what) in MEASURES else None
 
 
 def _spelled(words: Sequence[str], index: int) -> _Number | None:
     following = words[index + 1] if index + 1 < len(words) else ""
     if words[index] in ("a", "an"):
-        if stem(following) in SECONDS and len(following) > 2:
+        if en.stem(following) in SECONDS and len(following) > 2:
             return _Number(1.0, index + 1)
         if following in _SCALES or following in ("hundred", "dozen", "couple"):
             return _spelled(words, index + 1)
         return _Number(0.0, index + 2, clear=False) if following in _VAGUE else None
     if words[index] == "one" and not _counts(words, index):
         return None
-    parts = [
-        part for word in words[index : index + 12] for part in (word.split("-") if "-" in word else [word])
-    ]
+    parts = [part for word in words[index : index + 12] for part in word.split("-")]
     value, used = _spoken_value(parts)
     if not used:
         return None
@@ -179,8 +153,8 @@ def _spelled(words: Sequence[str], index: int) -> _Number | None:
 def _counts(words: Sequence[str], index: int) -> bool:
     """Tells if "one" is a number here and no pronoun: "this one", "one for Ada"."""
     following = words[index + 1] if index + 1 < len(words) else ""
-    stands_for = index > 0 and words[index - 1] in (DETERMINERS | {"no", "which"}) - {"a", "an"}
-    plain = following and following not in PREPOSITIONS | AUXILIARIES and following[0].isalnum()
+    stands_for = index > 0 and words[index - 1] in (en.DETERMINERS | {"no", "which"}) - {"a", "an"}
+    plain = following and following not in en.PREPOSITIONS | en.AUXILIARIES and following[0].isalnum()
     return bool(plain) and not stands_for
 
 
@@ -194,16 +168,16 @@ def _spoken_value(parts: Sequence[str]) -> tuple[float, int]:
     last = 0.0  # the word before, as a value
     for at, part in enumerate(parts):
         if part in ("hundred", "dozen"):
-            current, last = (current or 1.0) * NUMBERS[part], 100.0
+            current, last = (current or 1.0) * en.NUMBERS[part], 100.0
         elif part in _SCALES and (used or part not in ("k", "grand", "mn", "bn")):
             total, current, last = total + (current or 1.0) * _SCALES[part], 0.0, 1000.0
-        elif part in NUMBERS:
-            if 0 < last < 10 and NUMBERS[part] >= 10 and used == 1:
+        elif part in en.NUMBERS:
+            if 0 < last < 10 and en.NUMBERS[part] >= 10 and used == 1:
                 current *= 100  # "two twenty"
-            elif used and not _follows(last, NUMBERS[part]):
+            elif used and not _follows(last, en.NUMBERS[part]):
                 break
-            current, last = current + NUMBERS[part], float(NUMBERS[part])
-        elif part == "and" and last >= 100 and not NUMBERS.keys().isdisjoint(parts[at + 1 : at + 2]):
+            current, last = current + en.NUMBERS[part], float(en.NUMBERS[part])
+        elif part == "and" and last >= 100 and not en.NUMBERS.keys().isdisjoint(parts[at + 1 : at + 2]):
             continue
         else:
             break
@@ -239,7 +213,7 @@ def _measured(words: Sequence[str], index: int, number: _Number) -> Quantity:
     elif unit == "%":
         unit = "percent"
     before = words[index - 1] if index else ""
-    return Quantity(number.value, index, end, stem(unit) if unit else "", before, number.clear)
+    return Quantity(number.value, index, end, en.stem(unit) if unit else "", before, number.clear)
 
 
 def _compound(quantity: Quantity, words: Sequence[str]) -> Quantity:
@@ -257,7 +231,7 @@ def _compound(quantity: Quantity, words: Sequence[str]) -> Quantity:
     number = _number_at(words, joint) if joint < len(words) else None
     if number is None:
         return quantity
-    unit = stem(words[number.end]) if number.end < len(words) and words[number.end] else ""
+    unit = en.stem(words[number.end]) if number.end < len(words) and words[number.end] else ""
     unit = "min" if unit == "m" else unit
     small = SECONDS.get(unit)
     if joint == at and small is None and quantity.unit == "h" and number.value < 60:
@@ -265,10 +239,8 @@ def _compound(quantity: Quantity, words: Sequence[str]) -> Quantity:
     if small is None or small >= large:
         return quantity
     whole = quantity.value * large / small + number.value
-    grown = Quantity(
-        whole, quantity.start, number.end, unit, quantity.before, quantity.clear and number.clear
-    )
-    return _compound(grown, words)
+    clear = quantity.clear and number.clear
+    return _compound(replace(quantity, value=whole, end=number.end, unit=unit, clear=clear), words)
 
 
 def _with_shared_units(found: list[Quantity], words: Sequence[str]) -> list[Quantity]:

@@ -8,53 +8,39 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from narratoria.narrator.english.lexicon import phrases, starts
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.lexicon import phrases, words
 from narratoria.narrator.english.mood import without_opening
-from narratoria.narrator.english.words import (
-    AUXILIARIES,
-    DETERMINERS,
-    FILLERS,
-    OPPOSITES,
-    QUESTION_WORDS,
-    SUBJECTS,
-    VERB_STEMS,
-    stem,
-    stems_of,
-    word_set,
-)
 
 _NONE: Final[frozenset[str]] = frozenset()
-_CANCELS: Final = stems_of("undoing.cancels")
+_CANCELS: Final = en.stems_of("undoing.cancels")
 _CALLS_BACK: Final = phrases("undoing.calls_back")
-_TURNS: Final = stems_of("undoing.turns")
-_ENDS: Final = stems_of("undoing.ends")
-_KINDLES: Final = stems_of("undoing.kindles")
-_QUENCHES: Final = word_set("put blow stamp snuff pinch")
-_OFF: Final = word_set("off out")
-_PARTICLES: Final = word_set("off out on up down back in away")
+_TURNS: Final = en.stems_of("undoing.turns")
+_ENDS: Final = en.stems_of("undoing.ends")
+_KINDLES: Final = en.stems_of("undoing.kindles")
+_QUENCHES: Final = words("undoing.quenches")
+_OFF: Final = words("undoing.off")
+_PARTICLES: Final = words("undoing.particles")
 _BEFORE_VERB: Final = (
-    SUBJECTS | FILLERS | (AUXILIARIES - {"do", "have"}) | word_set("mind want to like let us need try going")
+    en.SUBJECTS | en.FILLERS | (en.AUXILIARIES - {"do", "have"}) | words("undoing.before_verb")
 )
 
 
 def undoes(clause: Sequence[str], actions: Collection[str]) -> bool:
     """Tells if a clause takes back what `actions` name, or is its opposite.
 
-    "put the lamp out" undoes {"light"}, "cancel the alarm" undoes {"sound"}, and neither undoes an action that is
-    itself named for stopping: {"turn", "off"}, {"cancel"}.
+    "put the lamp out" undoes {"light"}; it does not undo an action that is itself named for stopping: {"turn", "off"}.
     """
     said = without_opening(clause)
-    known = {stem(action) for action in actions} | set(actions)  # stems are not their own stems
+    known = {en.stem(action) for action in actions} | set(actions)  # stems are not their own stems
     at, particle = _head(said)
     if at is None:
         return False
     said = said[at:]
-    verb = stem(said[0])
+    verb = en.stem(said[0])
     if _is_reverse(verb, known):
         return True
-    turned = _calls_off(verb, particle, known)
-    if turned is None:
-        turned = _turns(said, verb, particle, known)
+    turned = _turns(said, verb, particle, known)
     return _is_opposite(verb, known) if turned is None else turned
 
 
@@ -63,7 +49,7 @@ def _head(said: Sequence[str]) -> tuple[int | None, str]:
     at = 0
     while at < len(said) - 1 and said[at] in _BEFORE_VERB:
         at += 1
-    if at >= len(said) or said[at] in DETERMINERS or said[at] in QUESTION_WORDS:
+    if at >= len(said) or said[at] in en.DETERMINERS or said[at] in en.QUESTION_WORDS:
         return None, ""
     rest = said[at + 1 :]
     beside = [word for word in (*rest[:1], *rest[-1:]) if word in _PARTICLES]
@@ -71,23 +57,16 @@ def _head(said: Sequence[str]) -> tuple[int | None, str]:
     return at, next(iter([*beside, *inside]), "")
 
 
-def _calls_off(verb: str, particle: str, known: Collection[str]) -> bool | None:
-    """ "cancel", "call off", "stop sounding"; None where the verb is of another kind."""
-    if starts((verb, particle), _CALLS_BACK):
-        return _CANCELS.isdisjoint(known)
-    if verb in _CANCELS:
-        return verb not in known and _CANCELS.isdisjoint(known)
-    return None
-
-
 def _turns(said: Sequence[str], verb: str, particle: str, known: Collection[str]) -> bool | None:
-    """ "turn it off", "blow it out", "stop ringing"; None where the verb is of another kind."""
+    """ "cancel it", "turn it off", "blow it out", "stop ringing"; None where the verb is of another kind."""
+    if verb in _CANCELS or (verb, particle) in _CALLS_BACK:
+        return _CANCELS.isdisjoint(known)
     if particle in _OFF and (verb in _TURNS or said[0] in _QUENCHES):
         return _takes_off(said[0], verb, particle, known)
     if particle == "on" and verb in _TURNS:
         return "off" in known and "on" not in known
     if verb in ("stop", "quit", "ceas") and len(said) > 1 and said[1].endswith("ing"):
-        return stem(said[1]) in known and verb not in known
+        return en.stem(said[1]) in known and verb not in known
     return None
 
 
@@ -103,10 +82,9 @@ def _takes_off(written: str, verb: str, particle: str, known: Collection[str]) -
 
 
 def _is_opposite(verb: str, known: Collection[str]) -> bool:
-    against = OPPOSITES.get(verb, _NONE)
-    both = any(
-        against & OPPOSITES.get(word, _NONE) for word in known
-    )  # what opens and shuts a hatch also unseals it
+    against = en.OPPOSITES.get(verb, _NONE)
+    # What opens and shuts a hatch also unseals it.
+    both = any(against & en.OPPOSITES.get(word, _NONE) for word in known)
     return verb not in known and not both and not against.isdisjoint(known)
 
 
@@ -114,4 +92,5 @@ def _is_reverse(verb: str, known: Collection[str]) -> bool:
     """ "unload" of {"load"}, "defuel" of {"refuel"}."""
     plain = {*known, *(one.removeprefix("re") for one in known if len(one) > 5)}
     rests = [verb.removeprefix(prefix).removeprefix("-") for prefix in ("un", "de", "dis")]
-    return verb not in VERB_STEMS and any(rest != verb and len(rest) > 2 and rest in plain for rest in rests)
+    reverse = any(rest != verb and len(rest) > 2 and rest in plain for rest in rests)
+    return reverse and verb not in en.VERB_STEMS

@@ -11,32 +11,22 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from narratoria.narrator.english.lexicon import phrases, words
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.clauses import starts_clause
+from narratoria.narrator.english.lexicon import pattern, phrases, words
 from narratoria.narrator.english.normalise import visible, with_apostrophes
 from narratoria.narrator.english.tokens import Token, join, tokenize
-from narratoria.narrator.english.words import (
-    DETERMINERS,
-    NOUNISH,
-    NUMBERS,
-    PREPOSITIONS,
-    PRONOUNS,
-    VERBS,
-    word_set,
-)
 
 IsVerb: TypeAlias = Callable[[str], bool]
 
 _CORRECTS: Final = phrases("second_thoughts.corrects")
 _CANCELS: Final = phrases("second_thoughts.cancels")
-_DECLINES: Final = phrases("second_thoughts.declines")
 _JESTS: Final = phrases("second_thoughts.jests")
+_DECLINES: Final = phrases("second_thoughts.declines")
 _BETWEEN: Final = words("second_thoughts.between")
-_BEFORE_DECLINING: Final = words("second_thoughts.before_declining")
-_DECLINING: Final = words("second_thoughts.declining_verbs")
 _MARKS: Final = frozenset(",.!;:-—–…?")
 _SENTENCE_ENDS: Final = frozenset(".!?")
 _CLAUSE_ENDS: Final = frozenset({".", "!", "?", ";", "then"})
-_TURNS: Final = word_set("but though yet then and")
 _LONGEST: Final = max(map(len, _CORRECTS))
 _MOST: Final = 4  # corrections in one prompt
 
@@ -59,7 +49,7 @@ def amended(tokens: Sequence[Token], is_verb: IsVerb) -> list[Token]:
         before, after = rest[:at], rest[end:]
         start, stop = _clause_start(before, is_verb), _clause_end(after, is_verb)
         wrong, right = before[start:], after[:stop]
-        if right and not _opens_clause(right, is_verb):
+        if right and not starts_clause(right, "", is_verb):
             right = _replaced(wrong, right, is_verb)
         rest = [*before[:start], *right, *after[stop:]]
     return _without_cancelled(rest)
@@ -69,32 +59,17 @@ def _without_cancelled(tokens: Sequence[Token]) -> list[Token]:
     """Leaves out a sentence that is called off: "Light the lamp. Oh, never mind."; all of it where it was a jest."""
     start = 0  # of the last sentence that says anything
     for at, token in enumerate(tokens):
-        turns = token.low in _TURNS
-        if not at or token.quoted or token.low == ":" or (token.low not in _MARKS and not turns):
+        turns = token.low in ("but", "then")
+        if not at or token.quoted or token.low == ":" or not (turns or token.low in _MARKS):
             continue
-        end = _next_mark(tokens, at + 1)
-        clause = _plain_words(tokens[at + 1 : end])
+        end = next((end for end in range(at + 1, len(tokens)) if tokens[end].low in _MARKS), len(tokens))
+        clause = ["" if token.quoted else token.low for token in tokens[at + 1 : end]]
         jests = not turns and tuple(clause) in _JESTS
-        if jests or _declines(clause) or (not turns and takes_back(clause)):
+        if jests or tuple(clause) in _DECLINES or (not turns and takes_back(clause)):
             return _without_cancelled([*tokens[: 0 if jests else start], *tokens[end:]])
         if token.low in _SENTENCE_ENDS and not _BETWEEN.issuperset(clause):
             start = at + 1
     return list(tokens)
-
-
-def _declines(clause: Sequence[str]) -> bool:
-    """Tells if a clause declines what was spoken of: "but I'm not going to", "then I changed my mind"."""
-    at = next((at for at, word in enumerate(clause) if word not in _BEFORE_DECLINING), len(clause))
-    own = not {"i", "we"}.isdisjoint(clause[:at]) or not _DECLINING.isdisjoint(clause[at : at + 1])
-    return own and tuple(clause[at:]) in _DECLINES
-
-
-def _plain_words(tokens: Sequence[Token]) -> list[str]:
-    return [] if any(token.quoted for token in tokens) else [token.low for token in tokens]
-
-
-def _next_mark(tokens: Sequence[Token], at: int) -> int:
-    return next((end for end in range(at, len(tokens)) if tokens[end].low in _MARKS), len(tokens))
 
 
 def _correction(tokens: Sequence[Token]) -> tuple[int, int]:
@@ -143,17 +118,7 @@ def _ends_clause(tokens: Sequence[Token], at: int, is_verb: IsVerb) -> bool:
     if tokens[at].quoted:
         return False
     joins = tokens[at].low in ("and", ",") and at + 1 < len(tokens)
-    return tokens[at].low in _CLAUSE_ENDS or (joins and _opens_clause(tokens[at + 1 :], is_verb))
-
-
-def _opens_clause(tokens: Sequence[Token], is_verb: IsVerb) -> bool:
-    word = tokens[0].low
-    if tokens[0].quoted or word in NUMBERS or word in PREPOSITIONS:
-        return False
-    follows = tokens[1].low if len(tokens) > 1 else ""
-    if word in NOUNISH or is_verb(word):
-        return follows in DETERMINERS | PRONOUNS | PREPOSITIONS or (word in VERBS and bool(follows))
-    return word in VERBS or word in ("do", "let", "please", "i", "we", "just")
+    return tokens[at].low in _CLAUSE_ENDS or (joins and starts_clause(tokens[at + 1 :], "", is_verb))
 
 
 def _replaced(wrong: list[Token], right: list[Token], is_verb: IsVerb) -> list[Token]:
@@ -162,7 +127,7 @@ def _replaced(wrong: list[Token], right: list[Token], is_verb: IsVerb) -> list[T
     if len(wrong) == 1 and len(right) == 1:
         return right  # "down, no, up"
     places = range(len(wrong) - 1, 0, -1)
-    if first in PREPOSITIONS and len(right) > 1:
+    if first in en.PREPOSITIONS and len(right) > 1:
         at = next((at for at in places if wrong[at].low == first), len(wrong))
         return [*wrong[:at], *right]
     if _is_number(first):
@@ -170,27 +135,24 @@ def _replaced(wrong: list[Token], right: list[Token], is_verb: IsVerb) -> list[T
         return [*wrong[:at], *right, *(wrong[at + 1 :] if len(right) == 1 else [])]
     at = len(wrong)
     while (
-        at > 1 and wrong[at - 1].low not in PREPOSITIONS | PRONOUNS and (at > 2 or wrong[1].low not in VERBS)
+        at > 1
+        and wrong[at - 1].low not in en.PREPOSITIONS | en.PRONOUNS
+        and (at > 2 or wrong[1].low not in en.VERBS)
     ):
         at -= 1
-        if wrong[at].low in DETERMINERS:
+        if wrong[at].low in en.DETERMINERS:
             break
     thing = wrong[-1:] if right[-1].low in ("one", "ones") and len(right) > 1 else []
     return [*wrong[:at], *(right[:-1] if thing else right), *thing]
 
 
 def _is_number(word: str) -> bool:
-    return word[:1].isdecimal() or word in NUMBERS
+    return word[:1].isdecimal() or word in en.NUMBERS
 
 
 # --- in the text as typed -----------------------------------------------------------------------------------
 
-# "Can't I go up?" asks what "can I go up?" asks; nothing is ruled out by it.
-_DOUBTING: Final = re.compile(
-    r"^(\s*(?:(?:but|and|so|oh|well|hey)\s*,?\s+)?)"
-    r"(can|could|would|should|did|do|does|is|are|was|were|have|has|had|wo)n?'t\s+(?=(?:i|we|you|he|she|it|they|there|the|that|this)\b.*\?)",
-    re.IGNORECASE,
-)
+_DOUBTING: Final = pattern("second_thoughts.doubting")
 _WAIT: Final = "wait"  # "take the oil, no wait": nothing is to be done yet
 _LONGEST_REQUEST: Final = 1_000  # characters; what is longer is a text
 

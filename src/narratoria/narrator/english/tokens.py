@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.normalise import in_plain_verbs, spelled_out, with_apostrophes
 from narratoria.narrator.english.verbs import families
-from narratoria.narrator.english.words import (
-    DETERMINERS,
-    NOUNISH,
-    NUMBERS,
-    PARTICLES,
-    PREPOSITIONS,
-    STOPWORDS,
-    VERBS,
-    nearest,
-    stem,
-    word_set,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +21,17 @@ class Token:
 
 
 def join(tokens: Iterable[Token]) -> str:
-    text = " ".join(token.text if token.quoted else token.low for token in tokens)
-    return re.sub(r" (?=[,.!?;:])", "", text)
+    return closed_up(token.text if token.quoted else token.low for token in tokens)
+
+
+def closed_up(words: Iterable[str]) -> str:
+    """The words as a text, marks right behind them."""
+    return re.sub(r" (?=[,.!?;:%])", "", " ".join(words))
+
+
+def as_typed(tokens: Iterable[Token]) -> list[str]:
+    """The words in the player's own spelling and capitals, except where a typo was mended."""
+    return [t.text if t.quoted or t.text.casefold() == t.low else t.low for t in tokens]
 
 
 _QUOTES: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)')
@@ -77,50 +76,38 @@ def _lines_as_sentences(text: str) -> str:
         return text
     whole = _BULLET.sub("", lines[0])
     for line in lines[1:]:
-        words, listed = whole.casefold().split(), _BULLET.match(line) is not None
-        goes_on = words[-1:] and (words[-1] in _GOES_ON or line.casefold().split()[0] in _GOES_ON)
-        ended = whole[-1:] in ".!?;" or (not listed and (goes_on or whole[-1:] in ",:&-–—"))
-        whole += (" " if ended else ". ") + _BULLET.sub("", line)
+        around = {*whole.casefold().split()[-1:], *line.casefold().split()[:1]}
+        goes_on = not _BULLET.match(line) and (around & _GOES_ON or whole[-1:] in ",:&-–—")
+        whole += (" " if goes_on or whole[-1:] in ".!?;" else ". ") + _BULLET.sub("", line)
     return whole
 
 
 _BULLET: Final = re.compile(r"^(?:[-*•–—]|\(?\d{1,2}[.)])\s+")
-_GOES_ON: Final = (PREPOSITIONS - PARTICLES) | word_set(
-    "the a an my your our its their every and or but nor then"
-)
+_GOES_ON: Final = (en.PREPOSITIONS - en.PARTICLES) | words("clauses.goes_on")
 
 
 def mender(story_words: Iterable[str], known: Callable[[str], bool]) -> Callable[[str], str]:
     """Mends typos: a word that is no English word and lies near one of the story's, or near a common verb."""
     story = frozenset(word for word in story_words if len(word) > 2)
-    stems = frozenset(map(stem, story))
-    verbs = VERBS | NOUNISH
-    small = frozenset(word for word in DETERMINERS | PREPOSITIONS | NUMBERS.keys() if len(word) > 2)
+    stems = frozenset(map(en.stem, story))
+    verbs = en.VERBS | en.NOUNISH
+    small = frozenset(word for word in en.DETERMINERS | en.PREPOSITIONS | en.NUMBERS.keys() if len(word) > 2)
 
     def mend(word: str) -> str:
         if (
             word in story
             or families(word)
-            or stem(word) in stems
+            or en.stem(word) in stems
             or word in verbs
-            or word in STOPWORDS
-            or word in NUMBERS
+            or word in en.STOPWORDS
+            or word in en.NUMBERS
             or any(known(form) for form in _forms(word))
         ):
             return word
-        plain = (
-            nearest(word, small, 1) or nearest(word, verbs, 1)
-            if len(word) > 4 or _swapped(word, verbs)
-            else None
-        )
-        return nearest(word, story) or plain or word
+        plain = en.nearest(word, small, 1) or en.nearest(word, verbs, 1) if len(word) > 4 else None
+        return en.nearest(word, story) or plain or word
 
     return mend
-
-
-def _swapped(word: str, words: Collection[str]) -> bool:
-    """ "opne": two letters of a known word have changed places."""
-    return any(word[:at] + word[at + 1] + word[at] + word[at + 2 :] in words for at in range(len(word) - 1))
 
 
 def _forms(word: str) -> Iterator[str]:

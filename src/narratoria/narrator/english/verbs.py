@@ -1,51 +1,47 @@
 """The families of verbs: which may be said for one another, and which are different actions.
 
 Sentence vectors do not tell: they put *sell* beside *buy*, and *drink* nearer to *pour* than *decant*. A verb in no
-family speaks neither for nor against. The lexicon holds the families and says why the tools of a catalogue (`families`,
-`says_enough`) and the rules of a story (`akin`, `kin_of`, `tells`) read them differently.
+family speaks neither for nor against.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from typing import Final, TypeAlias
 
 from narratoria.narrator.english.lexicon import entry, words
-from narratoria.narrator.english.words import AUXILIARIES, QUESTION_WORDS, stem, stem_set, word_set
+from narratoria.narrator.english.words import AUXILIARIES, QUESTION_WORDS, stem, stem_set
 
 Families: TypeAlias = frozenset[int]
 
 _NONE: Final[Families] = frozenset()
 
 
-def _table(reader: str) -> dict[str, Families]:
-    """The families of each stem, for `reader`: "tools" or "rules"."""
-    shared = [f"{one.get('both', '')} {one.get(reader, '')}" for one in entry("families.shared")]
+def _table() -> dict[str, Families]:
+    """The families of each stem."""
     table: dict[str, Families] = {}
-    for number, family in enumerate([*shared, *entry(f"families.{reader}")]):
+    for number, family in enumerate(entry("families.verbs")):
         table |= {verb: table.get(verb, _NONE) | {number} for verb in stem_set(family)}
     return table
 
 
-# --- for the tools of a catalogue ---------------------------------------------------------------------------
-
-_OF_TOOLS: Final = _table("tools")
+_FAMILIES: Final = _table()
 _WITH_PARTICLE: Final[dict[str, str]] = entry("particle_verbs")  # "pick up" is "take"
 _LIGHT: Final = words("verbs.light")
+LIGHT_VERBS: Final = words("verbs.light_in_rules")  # the action stands beside them: "give it a push"
 
 
 def families(verb: str, particle: str = "") -> Families:
     """The families of a verb, with its particle if it has one; none where it is unknown."""
     whole = stem(_WITH_PARTICLE.get(f"{verb} {particle}") or verb)
-    if whole not in _OF_TOOLS and whole.startswith("re"):
+    if whole not in _FAMILIES and whole.startswith("re"):
         whole = whole.removeprefix("re").removeprefix("-")  # to reopen is to open
-    return _OF_TOOLS.get(whole, _NONE)
+    return _FAMILIES.get(whole, _NONE)
 
 
 def families_of(verbs: Iterable[str]) -> Families:
-    """The families of any of these verbs."""
-    return _NONE.union(*(_OF_TOOLS.get(stem(verb), _NONE) for verb in verbs))
+    """The families of any of these verbs, or stems of verbs."""
+    return _NONE.union(*(_FAMILIES.get(verb) or _FAMILIES.get(stem(verb), _NONE) for verb in verbs))
 
 
 def says_enough(verb: str, particle: str = "") -> bool:
@@ -53,44 +49,24 @@ def says_enough(verb: str, particle: str = "") -> bool:
     return f"{verb} {particle}" in _WITH_PARTICLE or verb not in _LIGHT
 
 
-# --- for the rules of a story -------------------------------------------------------------------------------
-
-_OF_RULES: Final = _table("rules")
-LIGHT_VERBS: Final = words("verbs.light_in_rules")  # the action stands beside them: "give it a push"
-_FINDING_OUT: Final = _NONE.union(*(_OF_RULES[stem(verb)] for verb in ("examine", "listen", "smell")))
-_ASKING: Final = QUESTION_WORDS | AUXILIARIES | word_set("tell help hint inventory items exits touch feel")
-_INTO_A_POCKET: Final = re.compile(
-    r"(?:put|place|stuff|stick|slip|tuck|stow|shove|pack) (.+) (?:in|into|inside|under) (?:(?:my|the|your) )?"
-    r"(?:pockets?|bag|mailbag|backpack|rucksack|pack|coat|jacket|shirt|belt|inventory)"
-)
-
-
-def _rule_families(verb: str) -> Families:
-    return _OF_RULES.get(verb) or _OF_RULES.get(stem(verb)) or _NONE
-
-
 def is_known(verb: str) -> bool:
-    """Tells if a verb is in a family that decides about rules."""
-    return bool(_rule_families(verb))
+    """Tells if a verb is in a family, and so plainly another action than those of other families."""
+    return bool(families_of([verb]))
 
 
 def kin_of(verb: str, others: Collection[str]) -> list[str]:
     """Those of the other verbs that may stand in its place."""
-    own = _rule_families(verb)
-    return [other for other in others if other != verb and own & _rule_families(other)]
+    own = families_of([verb])
+    return [other for other in others if other != verb and own & families_of([other])]
 
 
 def akin(verbs: Collection[str], others: Collection[str]) -> bool:
     """Tells if one of the stems is among the others, or of a family with one of them."""
-    if set(verbs) & set(others):
-        return True
-    return bool(_NONE.union(*map(_rule_families, verbs)) & _NONE.union(*map(_rule_families, others)))
+    return bool(set(verbs) & set(others) or families_of(verbs) & families_of(others))
 
 
-def pocketed(text: str) -> str:
-    """The thing that is put into a pocket, which is to take it: "rope" of "put rope in my bag"; else nothing."""
-    match = _INTO_A_POCKET.fullmatch(text)
-    return match[1] if match else ""
+_FINDING_OUT: Final = families_of(("examine", "listen", "smell"))
+_ASKING: Final = QUESTION_WORDS | AUXILIARIES | words("verbs.asking")
 
 
 def tells(phrase: str) -> bool:
@@ -99,4 +75,4 @@ def tells(phrase: str) -> bool:
     "Is the torch warm?" is no wish to hit it, though the answer would change nothing.
     """
     head = phrase.split()[0].casefold()
-    return head in _ASKING or bool(_rule_families(head) & _FINDING_OUT)
+    return head in _ASKING or bool(families_of([head]) & _FINDING_OUT)

@@ -12,12 +12,6 @@ from typing import Final
 
 from narratoria.narrator.english.lexicon import entry, phrases, rows, words
 
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text, separated by spaces."""
-    return frozenset(text.split())
-
-
 DETERMINERS: Final = words("classes.determiners")
 SUBJECTS: Final = words("classes.subjects")
 PRONOUNS: Final = words("classes.pronouns")
@@ -27,29 +21,16 @@ AUXILIARIES: Final = words("classes.auxiliaries")
 PREPOSITIONS: Final = words("classes.prepositions")
 PARTICLES: Final = words("classes.particles")
 FILLERS: Final = words("classes.fillers")
-STOPWORDS: Final = frozenset().union(
-    DETERMINERS,
-    SUBJECTS,
-    PRONOUNS,
-    QUESTION_WORDS,
-    AUXILIARIES,
-    PREPOSITIONS,
-    FILLERS,
-    words("classes.stopwords"),
-)
+_SMALL: Final = (DETERMINERS, SUBJECTS, PRONOUNS, QUESTION_WORDS, AUXILIARIES, PREPOSITIONS, FILLERS)
+STOPWORDS: Final = words("classes.stopwords").union(*_SMALL)
 LEAD_INS: Final = tuple(sorted(phrases("lead_ins.plain"), key=len, reverse=True))  # the longest first
 VERBS: Final = words("verbs.plain") | words("verbs.nouns_too")
 NOUNISH: Final = words("verbs.nouns_too") | words("verbs.rather_nouns")  # as often nouns as verbs
 
-_NUMBERS: Final = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-)
-_TENS: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
 NUMBERS: Final[Mapping[str, int]] = (
-    {word: value for value, word in enumerate(_NUMBERS.split())}
-    | {word: value * 10 for value, word in enumerate(_TENS.split(), 2)}
-    | {"dozen": 12, "hundred": 100, "couple": 2}
+    {word: value for value, word in enumerate(entry("numbers.below_twenty").split())}
+    | {word: value * 10 for value, word in enumerate(entry("numbers.tens").split(), 2)}
+    | entry("numbers.others")
 )
 
 _VERB_FORMS: Final = {form: base for base, *forms in rows("irregular.verbs") for form in forms}
@@ -59,6 +40,7 @@ _BASES: Final = _VERB_FORMS | {
     for base, *forms in rows(f"irregular.{name}")
     for form in forms
 }
+_SUFFIXES: Final[Mapping[str, int]] = entry("irregular.suffixes")
 _PAST: Final = (_VERB_FORMS.keys() | words("irregular.past_only")) - words("irregular.not_past")
 
 
@@ -68,26 +50,13 @@ def stem(word: str) -> str:
     word = word.casefold()
     regular = word not in _BASES
     word = _BASES.get(word, word)
-    for suffix, least in (
-        ("ings", 3),
-        ("ing", 3),
-        ("edly", 3),
-        ("ed", 3),
-        ("ern", 3),
-        ("ies", 2),
-        ("es", 3),
-        ("s", 3),
-    ):
+    for suffix, least in _SUFFIXES.items():
         sounds = suffix not in ("ing", "ed") or any(letter in "aeiouy" for letter in word[: -len(suffix)])
         long_enough = len(word) - len(suffix) >= least and sounds  # "shred" is no participle
         if regular and word.endswith(suffix) and long_enough and not word.endswith("ss"):
             word = word[: -len(suffix)] + ("y" if suffix == "ies" else "")
-            if (
-                suffix in ("ings", "ing", "ed")
-                and len(word) > 3
-                and word[-1] == word[-2]
-                and word[-1] not in "ls"
-            ):
+            doubled = len(word) > 3 and word[-1] == word[-2] and word[-1] not in "ls"
+            if doubled and suffix in ("ings", "ing", "ed"):
                 word = word[:-1]
             break
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
@@ -95,7 +64,7 @@ def stem(word: str) -> str:
 
 def stem_set(text: str) -> frozenset[str]:
     """The stems of the words in `text`."""
-    return frozenset(map(stem, word_set(text)))
+    return frozenset(map(stem, text.split()))
 
 
 def stems_of(name: str) -> frozenset[str]:
@@ -108,7 +77,7 @@ def is_past(word: str) -> bool:
     return word in _PAST or (word.endswith("ed") and len(word) > 4 and word not in _NO_VERB)
 
 
-_NO_VERB: Final = word_set("indeed speed breed bleed hundred naked wicked sacred")
+_NO_VERB: Final = words("irregular.no_verb")
 
 
 def _opposites() -> dict[str, frozenset[str]]:

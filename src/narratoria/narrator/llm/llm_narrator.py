@@ -13,32 +13,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from narratoria.agent.adapters.adapter import (
-    Adapter,
-    ContextOverflow,
-    FormatRefused,
-    ModelBusy,
-    ModelFailed,
-    ModelRefused,
-    ModelReply,
-    ModelRequest,
-    ModelTimedOut,
-    ModelUnreachable,
-    ReplyTooLarge,
-    complete,
-)
+from narratoria.agent.adapters import adapter as model
 from narratoria.agent.adapters.answers import TextOf
 from narratoria.agent.adapters.settings import number_in
 from narratoria.errors import NarratoriaError, PlanRejected
 from narratoria.narrator.llm.plan_reply import (
     MAX_NARRATIVE,
+    Shortening,
     narrative_of,
     narrative_schema,
     plan_of,
     reply_schema,
 )
 from narratoria.narrator.llm.prompting import Prompting
-from narratoria.narrator.llm.shortening import Shortening
 from narratoria.narrator.llm.skill_guidance import MOST_READ, READINGS, asked_to_read, told
 from narratoria.narrator.protocol import Declaration, NarratorRequest
 from narratoria.narrator.withheld_tools import Withheld
@@ -50,12 +37,10 @@ MAX_TOKENS: Final = 700
 _SMALLEST: Final = 4
 _WORTHWHILE: Final = 0.8  # a prompt that is not this much shorter is not worth an attempt
 _FORMS: Final = ("typed", "loose", "json", "text")  # what is asked of the server, ever less
-_PATIENCE: Final = (
-    2.0  # seconds a player waits for a busy server; a longer pause is the next narrator's chance
-)
+_PATIENCE: Final = 2.0  # seconds a player waits for a busy server; after that it is the next narrator's turn
 _BUSY: Final = 1.0  # seconds a busy server is left alone when it does not say how many
 _STUMBLES: Final = 2  # failures of the server in one turn, after which it is left alone
-_FOR_GOOD: Final = (ModelTimedOut, ModelUnreachable, ModelRefused, ReplyTooLarge)
+_FOR_GOOD: Final = (model.ModelTimedOut, model.ModelUnreachable, model.ModelRefused, model.ReplyTooLarge)
 
 
 class LLMNarrator:
@@ -63,7 +48,7 @@ class LLMNarrator:
 
     def __init__(
         self,
-        adapter: Adapter,
+        adapter: model.Adapter,
         *,
         name: str = "llm",
         prompting: Prompting | None = None,
@@ -83,10 +68,7 @@ class LLMNarrator:
         self.withheld = withheld
         self.last_choices: tuple[str, ...] = ()
         self._name = name
-        self._problems: tuple[str, Sequence[str]] = (
-            "",
-            (),
-        )  # the last prompt, and what was wrong with the answer
+        self._problems: tuple[str, Sequence[str]] = ("", ())  # the last prompt, and what the answer did wrong
         self._read: list[str] = []  # skills, and pages of them, that the model asked for
         self._form = 0
         self._smaller = 0
@@ -108,7 +90,7 @@ class LLMNarrator:
         env = os.environ if environment is None else environment
         tokens = number_in(env, "NARRATORIA_LLM_MAX_TOKENS", above_zero=True)
         cost = number_in(env, "NARRATORIA_LLM_MAX_COST", above_zero=True)
-        bounded = tokens is not None or cost is not None
+        budget = Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
         if cost is not None and not env.get("NARRATORIA_LLM_PRICE"):
             raise NarratoriaError(
                 "NARRATORIA_LLM_MAX_COST bounds nothing without NARRATORIA_LLM_PRICE, what a million tokens cost; "
@@ -117,9 +99,7 @@ class LLMNarrator:
         return cls(
             OpenAIAdapter.from_environment(env),
             prompting=prompting,
-            budget=Budget(max_tokens=None if tokens is None else int(tokens), max_cost=cost)
-            if bounded
-            else None,
+            budget=None if tokens is None and cost is None else budget,
             time_limit=number_in(env, "NARRATORIA_LLM_TIMEOUT", above_zero=True) or GENERATION_TIMEOUT,
             withheld=withheld,
         )
@@ -156,7 +136,7 @@ class LLMNarrator:
         self.last_choices = choices
         return plan
 
-    async def _reply(self, request: NarratorRequest) -> ModelReply:
+    async def _reply(self, request: NarratorRequest) -> model.ModelReply:
         """Ask for a plan. A model that wants to read of a skill first is given it, and asked again."""
         for reading in range(READINGS + 1):
             closed = told(request, request.tools, self._read).closed if reading < READINGS else ()
@@ -184,23 +164,22 @@ class LLMNarrator:
         """
         if isinstance(error, PlanRejected):
             return True
-        if isinstance(error, ContextOverflow):
+        if isinstance(error, model.ContextOverflow):
             return self._shrunk
-        if isinstance(error, FormatRefused):
+        if isinstance(error, model.FormatRefused):
             return True  # without a form there is none to refuse
-        if isinstance(error, ModelBusy):
+        if isinstance(error, model.ModelBusy):
             return self._free_at - time.monotonic() <= _PATIENCE and self._stumbles < _STUMBLES
         return (
-            isinstance(error, ModelFailed) and not isinstance(error, _FOR_GOOD) and self._stumbles < _STUMBLES
+            isinstance(error, model.ModelFailed)
+            and not isinstance(error, _FOR_GOOD)
+            and self._stumbles < _STUMBLES
         )
 
     async def retell(self, request: NarratorRequest, narrative: str, objections: Sequence[str]) -> str:
         """The narrative again, which should be true to the state in `request`: the one after the calls."""
-        said = [
-            f"You wrote: {narrative}",
-            *objections,
-            "Tell it again, true to the state. The calls are done.",
-        ]
+        again = "Tell it again, true to the state. The calls are done."
+        said = [f"You wrote: {narrative}", *objections, again]
         schema = narrative_schema(self.max_narrative) if self._form < 2 else None
         request = self.withheld.free(request)
         reply = await self._ask(request, self._messages(request, said), schema)
@@ -217,11 +196,11 @@ class LLMNarrator:
 
     async def _ask(
         self, request: NarratorRequest, messages: list[dict[str, Any]], schema: dict[str, Any] | None
-    ) -> ModelReply:
+    ) -> model.ModelReply:
         if self.tracker is not None:
             self.tracker.check()
         await self._wait_until_free()
-        question = ModelRequest(
+        question = model.ModelRequest(
             messages,
             schema=schema,
             any_json=_FORMS[self._form] == "json",
@@ -229,8 +208,8 @@ class LLMNarrator:
             timeout=self.time_limit,
         )
         try:
-            reply = await complete(self.adapter, question, self._listener(request))
-        except ModelFailed as error:
+            reply = await model.complete(self.adapter, question, self._listener(request))
+        except model.ModelFailed as error:
             self._note(error, request, messages)
             raise
         if self.tracker is not None:
@@ -253,21 +232,25 @@ class LLMNarrator:
 
         return hear
 
-    def _note(self, error: ModelFailed, request: NarratorRequest, messages: list[dict[str, Any]]) -> None:
+    def _note(
+        self, error: model.ModelFailed, request: NarratorRequest, messages: list[dict[str, Any]]
+    ) -> None:
         """Adapts the next attempt to a failure of the server."""
-        if isinstance(error, ContextOverflow):
+        if isinstance(error, model.ContextOverflow):
             self._shrink(request, messages)
-        elif isinstance(error, FormatRefused):
+        elif isinstance(error, model.FormatRefused):
             self._form = min(self._form + 1, len(_FORMS) - 1)
         else:
             self._stumbles += 1
-        if isinstance(error, ModelBusy):
+        if isinstance(error, model.ModelBusy):
             self._free_at = time.monotonic() + (_BUSY if error.retry_after is None else error.retry_after)
 
     async def _wait_until_free(self) -> None:
         left = self._free_at - time.monotonic()
         if left > _PATIENCE:
-            raise ModelBusy(f"{self.adapter.name} asked to be left alone for another {left:.0f} s", left)
+            raise model.ModelBusy(
+                f"{self.adapter.name} asked to be left alone for another {left:.0f} s", left
+            )
         if left > 0:
             await asyncio.sleep(left)
 
@@ -281,7 +264,7 @@ class LLMNarrator:
         self._form = max(self._form, 1)
         self._shrunk = before != (self._smaller, self._form)
 
-    def _cut_off(self, reply: ModelReply, request: NarratorRequest) -> list[str]:
+    def _cut_off(self, reply: model.ModelReply, request: NarratorRequest) -> list[str]:
         """The problem to tell a model whose answer was cut off; where the context was full, the prompt shrinks."""
         if reply.finish != "length":
             return []

@@ -16,7 +16,6 @@ import msgspec
 from narratoria.agent.adapters.answers import json_in
 from narratoria.errors import ArgumentsInvalid, PlanRejected, ToolValidationError
 from narratoria.events import JsonObject
-from narratoria.narrator.llm.shortening import shortened
 from narratoria.narrator.llm.skill_guidance import CONSULT
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.run.plan import PlanDocument, PlannedCall
@@ -70,31 +69,21 @@ def reply_schema(
     if readable:
         names: JsonObject = {"type": "string", "enum": list(readable)}
         properties = {CONSULT: {"type": "array", "maxItems": 2, "items": names}, **properties}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": ["narrative", "calls", "order"],
-        "additionalProperties": False,
-    }
+    return _object(properties, "narrative", "calls", "order")
 
 
 def narrative_schema(longest: int = MAX_NARRATIVE) -> JsonObject:
     """The form of a narration alone, for when the calls are made already."""
-    return {
-        "type": "object",
-        "properties": {"narrative": {"type": "string", "minLength": 1, "maxLength": longest}},
-        "required": ["narrative"],
-        "additionalProperties": False,
-    }
+    return _object({"narrative": {"type": "string", "minLength": 1, "maxLength": longest}}, "narrative")
+
+
+def _object(properties: JsonObject, *required: str) -> JsonObject:
+    closed = {"required": list(required), "additionalProperties": False}
+    return {"type": "object", "properties": properties, **closed}
 
 
 def _call_schema(names: Sequence[str], arguments: JsonObject) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": {"tool": {"type": "string", "enum": list(names)}, "input": arguments},
-        "required": ["tool", "input"],
-        "additionalProperties": False,
-    }
+    return _object({"tool": {"type": "string", "enum": list(names)}, "input": arguments}, "tool", "input")
 
 
 def _input_schema(card: ToolCard) -> JsonObject:
@@ -102,9 +91,8 @@ def _input_schema(card: ToolCard) -> JsonObject:
     if not card.parameters or b'"$ref"' in msgspec.json.encode(card.parameters):
         return {"type": "object"}
     parameters = with_bounds(card.parameters, longest_text=_MAX_STRING, most_items=_MAX_ITEMS)
-    return {
-        key: value for key, value in parameters.items() if key not in ("$schema", "$id", "title", "examples")
-    }
+    aside = ("$schema", "$id", "title", "examples")
+    return {key: value for key, value in parameters.items() if key not in aside}
 
 
 # --- from the form to a plan -------------------------------------------------------------------------------
@@ -191,9 +179,64 @@ def _parser(parameters: bytes, name: str) -> Callable[[Any], Any]:
 
 
 def _choices(offered: Any) -> tuple[str, ...]:
-    kept = (
-        [one.strip()[:_MAX_CHOICE] for one in offered if isinstance(one, str)]
-        if isinstance(offered, list)
-        else []
-    )
+    listed = offered if isinstance(offered, list) else []
+    kept = [one.strip()[:_MAX_CHOICE] for one in listed if isinstance(one, str)]
     return tuple(dict.fromkeys(one for one in kept if one))[:MAX_CHOICES]
+
+
+# --- a narration that is too long ends with a sentence, else with a word ------------------------------------------
+
+_TAIL: Final = 400  # characters below the bound in which the last sentence is looked for
+_ELLIPSIS: Final = "…"
+# Each end is seen only with what follows it: a piece of a text has no ends that the whole has not.
+_SENTENCE_END: Final = re.compile(
+    r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？]+[」』”]*(?=[^。！？」』”])"
+)
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text` without the space around it, in at most `limit` characters; what is cut ends where a reader can stop."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    free, end = _free(limit), _last_end(text, limit)
+    if end > free:
+        return text[:end]
+    tail = text[free : limit - len(_ELLIPSIS)]
+    if not text[free + len(tail)].isspace() and (word := re.search(r"\s\S*$", tail)):
+        tail = tail[: word.start()]
+    return text[:free] + tail.rstrip(" \t\n,;:—–-") + _ELLIPSIS
+
+
+class Shortening:
+    """`shortened` for a text that comes in pieces: what `feed` and `end` give back makes up the same."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._text = ""
+        self._shown = 0
+
+    def feed(self, piece: str) -> str:
+        if len(self._text) <= 2 * self._limit:  # the rest is not shown in any case
+            self._text = (self._text + piece).lstrip()
+        free = min(len(self._text), _free(self._limit))
+        return self._up_to(self._text, max(free, _last_end(self._text, self._limit)))
+
+    def end(self) -> str:
+        """The text that was held back and stands after all."""
+        whole = shortened(self._text, self._limit)
+        return self._up_to(whole, len(whole))
+
+    def _up_to(self, text: str, end: int) -> str:
+        fresh, self._shown = text[self._shown : end], max(self._shown, end)
+        return fresh
+
+
+def _free(limit: int) -> int:
+    """Characters that are shown at once, before the end is known."""
+    return limit - min(_TAIL, limit // 2)
+
+
+def _last_end(text: str, limit: int) -> int:
+    ends = [found.end() for found in _SENTENCE_END.finditer(text, _free(limit), limit + 8)]
+    return max((end for end in ends if end <= limit), default=0)

@@ -50,9 +50,7 @@ class Bounds:
     listed_characters: int = 300
 
     def halved(self, times: int) -> Bounds:
-        return Bounds(
-            *(max(1, getattr(self, name) >> times) for name in self.__dataclass_fields__)  # in their order
-        )
+        return Bounds(*(max(1, getattr(self, name) >> times) for name in self.__dataclass_fields__))
 
 
 # --- fences ----------------------------------------------------------------------------------------------
@@ -85,9 +83,8 @@ def outline(state: Mapping[str, Any], nodes: int, characters: int) -> str:
         source, target = queue.popleft()
         listed = isinstance(target, list)
         total = len(source)
-        room = min(
-            left, _LONG_LIST if listed else max(_LONG_LIST, nodes // 4)
-        )  # one branch must not take all
+        most = _LONG_LIST if listed else max(_LONG_LIST, nodes // 4)  # one branch must not take all
+        room = min(left, most)
         for position, key in enumerate(source):
             if position >= room:
                 more = f"… {total - position} more"
@@ -151,11 +148,8 @@ def _input(parameters: Mapping[str, Any]) -> str:
 
 def _guidance(parts: Iterable[tuple[str, str]], limit: int) -> str:
     """Guidance for skills: their author's orders, so between no fences, but harmless."""
-    return "\n\n".join(
-        f"{neutral(name, 2 * _MAX_NAME)}: {neutral(text.strip(), limit)}"
-        for name, text in parts
-        if text.strip()
-    )
+    said = [(neutral(name, 2 * _MAX_NAME), neutral(text.strip(), limit)) for name, text in parts]
+    return "\n\n".join(f"{name}: {text}" for name, text in said if text)
 
 
 def _skills(closed: Sequence[tuple[str, str]], bounds: Bounds) -> str:
@@ -231,9 +225,7 @@ class Prompting:
     ) -> None:
         self.guidance = guidance
         self.bounds = bounds
-        self._sections = (
-            Prompt(ns="narratoria", key="narrator", sections=list(sections)) if sections else None
-        )
+        self._sections = Prompt(ns="narratoria", key="narrator", sections=list(sections))
 
     def messages(
         self,
@@ -260,7 +252,7 @@ class Prompting:
             ("Skills", _skills(skills.closed, bounds) if may_read else ""),
             ("Guidance", "\n\n".join(part for part in guidance if part)),
         )
-        if self._sections is not None:
+        if self._sections.sections:
             setting = f"{setting}\n\n{self._sections.render().text}"
         return [
             {"role": "system", "content": setting},

@@ -1,8 +1,8 @@
-"""The local narrator's memory from one prompt to the next: catalogues, vectors of names, choices that work."""
+"""The local narrator's memory from one prompt to the next: catalogues and vectors of names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
@@ -23,14 +23,13 @@ class Knowledge:
         self.bar = NONE + threshold  # what a tool must score to be meant
         self._indexes: dict[bytes, ToolIndex] = {}
         self._names: dict[str, Vectors] = {}
-        self._working: dict[tuple[bytes, frozenset[str], str], bool] = {}
 
     def index(self, tools: Sequence[ToolCard]) -> ToolIndex:
         key = fingerprint(tools)
         if key not in self._indexes:
             if len(self._indexes) >= _MAX_CATALOGUES:
                 self._indexes.pop(next(iter(self._indexes)))
-            self._indexes[key] = ToolIndex.build(tools, self._embedder, self._tuned, key)
+            self._indexes[key] = ToolIndex.build(tools, self._embedder, self._tuned)
         return self._indexes[key]
 
     def outweighs(self, candidate: Candidate) -> bool:
@@ -55,14 +54,3 @@ class Knowledge:
 
     def knows_word(self, word: str) -> bool:
         return self._embedder.knows_word(word)
-
-    def remembers(self, key: tuple[bytes, frozenset[str], str]) -> bool:
-        return key in self._working
-
-    def remember(self, key: tuple[bytes, frozenset[str], str], find: Callable[[], bool]) -> bool:
-        """Tells if a choice works; tried once per catalogue and the things it may speak of."""
-        if key not in self._working:
-            if len(self._working) > _MAX_NAMES:
-                self._working.clear()
-            self._working[key] = find()
-        return self._working[key]

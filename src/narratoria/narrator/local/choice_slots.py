@@ -6,24 +6,18 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.tokens import tokenize
 from narratoria.narrator.english.verbs import families, families_of
-from narratoria.narrator.english.words import (
-    OPPOSITES,
-    PREPOSITIONS,
-    STOPWORDS,
-    split_name,
-    stem,
-    word_set,
-)
 from narratoria.narrator.local.filled_slots import KNOWN, Filling
 from narratoria.narrator.local.tool_profiles import WAYS, Slot
 
-_IN_FORCE: Final = frozenset({"on", *map(stem, word_set("enabled active subscribed running"))})
-_CUTS: Final = word_set("kill cut douse")
+_IN_FORCE: Final = en.stems_of("tools.in_force") | {"on"}
+_CUTS: Final = words("tools.cuts")
 _ENDINGS: Final = families("stop") | families("extinguish")
-_LIST_WORDS: Final = word_set("and , & plus both the a an some in for to of one") | PREPOSITIONS
+_LIST_WORDS: Final = words("tools.list_words") | en.PREPOSITIONS
 
 
 class _Found(NamedTuple):
@@ -53,11 +47,11 @@ def fill_choice(slot: Slot, reading: Reading, filling: Filling) -> None:
 
 def _named(slot: Slot, value: Any, reading: Reading, used: set[int], shared: set[str]) -> _Found:
     """A choice with how firmly the clause names it."""
-    words = [stem(word) for word in split_name(str(value))]
+    words = [en.stem(word) for word in en.split_name(str(value))]
     strength, span = _find_choice(words, reading, used, shared)
     if strength < KNOWN and any(letter.isdecimal() for letter in str(value)):
         # "4k" is written as a number is, and is found before numbers are read
-        spelled = [stem(token.low) for token in tokenize(str(value))]
+        spelled = [en.stem(token.low) for token in tokenize(str(value))]
         strength, span = max((strength, span), _find_choice(spelled, reading, used, shared), key=_first)
     if reading.verb and span and reading.tokens[span[0]].low == reading.verb:
         strength *= 0.6  # "shut the blinds halfway" says half
@@ -93,7 +87,7 @@ def _find_choice(words: list[str], reading: Reading, used: set[int], shared: set
     for word in words:  # one grown from the other: "halfway" for "half", "dish" for "dishwasher"
         for at, other in enumerate(stems):
             short, long = sorted((word, other), key=len)
-            if len(short) >= 4 and long.startswith(short) and short not in STOPWORDS:
+            if len(short) >= 4 and long.startswith(short) and short not in en.STOPWORDS:
                 return 0.7, range(at, at + 1)
             if len(root := _root(word)) >= 4 and root == _root(other):
                 return 0.7, range(at, at + 1)  # "brighten it" for "brightness"
@@ -110,7 +104,7 @@ def _shared_stems(choices: Sequence[Any]) -> set[str]:
     seen: set[str] = set()
     shared: set[str] = set()
     for value in choices:
-        words = {stem(word) for word in split_name(str(value))}
+        words = {en.stem(word) for word in en.split_name(str(value))}
         shared |= seen & words
         seen |= words
     return shared
@@ -120,7 +114,7 @@ def _choice_behind_a_name(slot: Slot, reading: Reading) -> _Found | None:
     """State may say `exits.east = bone_gallery`: then the gallery's name means east."""
     for phrase in reading.phrases:
         for value in slot.choices if phrase.mention else ():
-            if phrase.mention and stem(str(value)) in phrase.mention.entity.holders:
+            if phrase.mention and en.stem(str(value)) in phrase.mention.entity.holders:
                 return _Found(0.8, 1, value, range(phrase.start, phrase.end))
     return None
 
@@ -130,7 +124,7 @@ def _choice_by_verb(slot: Slot, reading: Reading) -> _Found | None:
     if {"on", "off"} <= {str(value).casefold() for value in slot.choices} and _cuts(reading):
         return _Found(0.8, 1, next(v for v in slot.choices if str(v).casefold() == "off"), range(0))
     done = families(reading.verb, reading.particle) if reading.verb else frozenset()
-    akin = [value for value in slot.choices if done & families_of(split_name(str(value)))]
+    akin = [value for value in slot.choices if done & families_of(en.split_name(str(value)))]
     return _Found(0.8, 1, akin[0], range(0)) if len(akin) == 1 else None
 
 
@@ -149,7 +143,7 @@ def fill_flag(slot: Slot, reading: Reading, filling: Filling) -> None:
     if yes != no:
         filling.put(slot, yes, KNOWN, [i for i, s in enumerate(reading.stems) if s in slot.yes | slot.no])
         return
-    against = OPPOSITES.get(stem(reading.verb), frozenset()) if reading.verb and not yes else frozenset()
+    against = frozenset() if yes else en.OPPOSITES.get(en.stem(reading.verb), frozenset())
     if bool(against & slot.yes) != bool(against & slot.no):
         filling.put(slot, bool(against & slot.no), KNOWN)  # to unseal is not to shut
 

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.mood import is_small_talk
 from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.verbs import families, says_enough
-from narratoria.narrator.english.words import (
-    FILLERS,
-    NUMBERS,
-    PARTICLES,
-    STOPWORDS,
-    content_stems,
-    split_name,
-    stem,
-    word_set,
-)
 from narratoria.narrator.local.filled_slots import WORDS, Filling
 from narratoria.narrator.local.tool_profiles import ToolProfile
 
 _AKIN: Final = 0.5  # a thing this near to a tool's sentences is what the tool is about
-LIGHTEST: Final = word_set("take get make do put set go give have let use run")
+LIGHTEST: Final = words("verbs.lightest")
 _NAMED: Final = 0.9  # a slot filled this firmly holds what the story knows
 _SENTENCE: Final = 3  # words that may mean a tool by their meaning alone,
 _NEAR: Final = 0.75  # where they are this near to what it is for, by both models together,
@@ -40,8 +32,12 @@ def surface(
     verbs: set[str],
 ) -> tuple[float, ...]:
     """The features of words, in the order of `tool_matching.FEATURES`."""
-    verb = stem(reading.verb) if reading.verb else ""
-    said = {stem(t.low) for t in reading.tokens if not t.quoted and t.low not in STOPWORDS and len(t.low) > 1}
+    verb = en.stem(reading.verb) if reading.verb else ""
+    said = {
+        en.stem(t.low)
+        for t in reading.tokens
+        if not t.quoted and t.low not in en.STOPWORDS and len(t.low) > 1
+    }
     named = _named(tool, verb, reading)
     required = tool.required
     firm = sum(filling.strength.get(slot.name, 0.0) for slot in required) / len(required) if required else 0.8
@@ -67,7 +63,7 @@ def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
         return 0.5
     if says_enough(reading.verb, reading.particle) and reading.verb not in LIGHTEST:
         return 1.0
-    if reading.verb == split_name(tool.card.name)[0] and reading.verb not in LIGHTEST:
+    if reading.verb == en.split_name(tool.card.name)[0] and reading.verb not in LIGHTEST:
         return 1.0
     said = {particle for word, particle in tool.phrasal if word == verb}
     return 0.5 if not said or reading.particle in said else 0.0
@@ -76,12 +72,12 @@ def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
 def is_its_action(tool: ToolProfile, reading: Reading) -> bool:
     """Tells if the clause's verb is one of the tool's, or of a family with one."""
     shared = families(reading.verb, reading.particle) & tool.families
-    return stem(reading.verb) in tool.verbs or bool(shared)
+    return en.stem(reading.verb) in tool.verbs or bool(shared)
 
 
 def kinship(tool: ToolProfile, reading: Reading, filling: Filling) -> tuple[float, float]:
     """Akin and foreign: the verb shares a family with the tool, or is of others only."""
-    if not reading.verb or stem(reading.verb) in tool.verbs:
+    if not reading.verb or en.stem(reading.verb) in tool.verbs:
         return 0.0, 0.0
     if any(reading.tokens[at].low == reading.verb for at in filling.used):
         return 0.0, 0.0  # "vacuum the floor": the verb is what a slot holds
@@ -110,7 +106,12 @@ def unexplained_words(
     total = stray = 0.0
     for index in range(reading.body, len(reading.tokens)):
         token = reading.tokens[index]
-        if token.quoted or token.low in STOPWORDS or not token.low[0].isalnum() or token.low == reading.verb:
+        if (
+            token.quoted
+            or token.low in en.STOPWORDS
+            or not token.low[0].isalnum()
+            or token.low == reading.verb
+        ):
             continue
         total += 1
         if index not in filling.used and reading.stems[index] not in tool.words:
@@ -132,7 +133,7 @@ def misplaced_object(
     if counted and filling.used & set(range(first.start, first.end)) and is_its_action(tool, reading):
         return 0.0  # "serve nine people" says for how many
     numbers = {index for quantity in reading.quantities for index in range(quantity.start, quantity.end)}
-    own = stem(reading.verb) in tool.verbs
+    own = en.stem(reading.verb) in tool.verbs
     verb = {at for at, token in enumerate(reading.tokens) if own and token.low == reading.verb}
     if filling.used - numbers - verb - set(range(first.start, first.end)):
         return 0.0  # "say hello to the hermit" is about the hermit
@@ -141,59 +142,41 @@ def misplaced_object(
 
 def grounds(tool: ToolProfile, reading: Reading, filling: Filling, near: float) -> bool:
     """Tells if a clause gives a reason for this tool: "ok", "xyzzy" and "1" are near to some tool in any catalogue."""
-    said = [t for t in reading.tokens if t.quoted or (_is_word(t) and t.low not in FILLERS)]
-    own = {stem(token.low) for token in said if token.quoted or token.low not in STOPWORDS}
+    said = [t for t in reading.tokens if t.quoted or (_is_word(t) and t.low not in en.FILLERS)]
+    own = {en.stem(token.low) for token in said if token.quoted or token.low not in en.STOPWORDS}
+    if _is_small_talk(reading):
+        chosen = len(reading.tokens) == 1 and _holds_something_known(tool, reading, filling)
+        return chosen or bool(own & en.content_stems(tool.card.name) - en.PARTICLES)
+    if own & tool.words or (own and filling.refers) or _holds_something_known(tool, reading, filling):
+        return True
+    if _is_akin(tool, reading, said):
+        return True
+    return near > (_NEAR if own and len(said) >= _SENTENCE else _NEARER) and bool(said)
+
+
+def _is_akin(tool: ToolProfile, reading: Reading, said: Sequence[Token]) -> bool:
+    akin = any(families(token.low, reading.particle) & tool.families for token in said)
+    return akin or (bool(reading.verb) and is_its_action(tool, reading))
+
+
+def _is_small_talk(reading: Reading) -> bool:
     plain = [token for token in reading.tokens if token.low[0].isalnum()]
-    if _is_small_talk(plain):
-        chosen = len(plain) == 1 and _holds_something_known(tool, reading, filling, ("choice",))
-        return chosen or bool(own & content_stems(tool.card.name) - PARTICLES)
-    if own & tool.words or _holds_something_known(tool, reading, filling, _NAMING):
-        return True
-    return _has_meaning(said, tool, reading, filling, near)
-
-
-def _has_meaning(
-    said: Sequence[Token], tool: ToolProfile, reading: Reading, filling: Filling, near: float
-) -> bool:
-    """Tells if the words mean the tool: by their families, or because all of them are near to what it is for."""
-    words = [token.low for token in said if token.low not in STOPWORDS]
-    if _names_its_action(tool, reading, filling, words) or (filling.refers and words):
-        return True
-    if words and len({token.low for token in said}) >= _SENTENCE:
-        return near > _NEAR
-    return bool(said) and near > _NEARER and not filling.input
-
-
-def _is_small_talk(tokens: Sequence[Token]) -> bool:
-    return is_small_talk([t.low for t in tokens]) or is_small_talk([t.text.casefold() for t in tokens])
-
-
-_NAMING: Final = ("choice", "flag", "text", "texts")  # kinds of slots that hold more than a number
-
-
-def _names_its_action(tool: ToolProfile, reading: Reading, filling: Filling, words: Collection[str]) -> bool:
-    """Tells if the verb or another word of the clause is akin to one of the tool's."""
-    if reading.verb and (stem(reading.verb) in tool.verbs or kinship(tool, reading, filling)[0]):
-        return True
-    return any(families(word, reading.particle) & tool.families for word in words)
+    return is_small_talk([t.low for t in plain]) or is_small_talk([t.text.casefold() for t in plain])
 
 
 def _is_word(token: Token) -> bool:
     """Tells if a token says something by itself: no number, no letter, no three letters that were mended."""
     letters = sum(letter.isalpha() for letter in token.low)
     mended = len(token.low) <= _SHORT and token.text.casefold() != token.low
-    return letters > 1 and token.low not in NUMBERS and not mended
+    return letters > 1 and token.low not in en.NUMBERS and not mended
 
 
-def _holds_something_known(
-    tool: ToolProfile, reading: Reading, filling: Filling, kinds: Collection[str]
-) -> bool:
-    """Tells if a slot of these kinds holds a choice or a thing that the clause names."""
+def _holds_something_known(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:
+    """Tells if a slot holds a choice or a thing that the clause names; a number is no reason."""
+    firm = {"choice": WORDS, "flag": WORDS, "text": _NAMED, "texts": _NAMED}
     for slot in tool.slots:
         named = [reading.tokens[at] for at in filling.spans.get(slot.name, ())]
-        firm = WORDS if slot.kind in ("choice", "flag") else _NAMED
-        if slot.kind in kinds and filling.strength.get(slot.name, 0.0) >= firm:
-            letter = slot.kind == "choice" and any(len(t.low) == 1 and t.low.isalpha() for t in named)
-            if letter or any(token.quoted or _is_word(token) for token in named):
-                return True
+        says = any(t.quoted or _is_word(t) or (len(t.low) == 1 and t.low.isalpha()) for t in named)
+        if says and slot.kind in firm and filling.strength[slot.name] >= firm[slot.kind]:
+            return True
     return False

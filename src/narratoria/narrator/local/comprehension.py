@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
-from narratoria.narrator.embedding.vectors import Vectors
-from narratoria.narrator.english.clauses import (
-    Clause,
-    Token,
-    has_more_clauses,
-    mender,
-    split_clauses,
-    tokenize,
-)
-from narratoria.narrator.english.dictation import records
+from narratoria.narrator.english.clauses import Clause, has_more_clauses, split_clauses
 from narratoria.narrator.english.mood import Mood, is_conditional
 from narratoria.narrator.english.named_things import EntityFinder, find_entities
 from narratoria.narrator.english.noun_phrases import Phrase
 from narratoria.narrator.english.phrases import Reading, read
 from narratoria.narrator.english.second_thoughts import amended
-from narratoria.narrator.english.words import DETERMINERS, NOUNISH, PREPOSITIONS, VERBS, split_name, stem
+from narratoria.narrator.english.tokens import Token, mender, tokenize
+from narratoria.narrator.english.words import PREPOSITIONS, split_name, stem
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.filled_slots import Recent
-from narratoria.narrator.local.lists import (
-    left_out,
-    pairs,
-    spread,
-    without,
-)
-from narratoria.narrator.local.spoken_of import SpokenOf
+from narratoria.narrator.local.lists import left_out, named_together, pairs, spread, without
 from narratoria.narrator.local.tool_matching import Candidate, Sense
 from narratoria.narrator.local.tool_profiles import ToolProfile
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
@@ -39,6 +26,57 @@ from narratoria.run.plan import PlannedCall
 MAX_PROMPT: Final = 2_000  # characters; what follows is not read
 _MAX_CALLS: Final = 24
 _THE: Final = Token("the", "the")  # what follows it is no verb
+_MEANS: Final = ("with", "using")  # "it" is rather what something is done to than what it is done with
+
+
+class SpokenOf:
+    """Grows clause by clause, the latest last."""
+
+    def __init__(self, finder: EntityFinder, past: Iterable[str]) -> None:
+        """`past` are the player's last prompts."""
+        self.things: list[str] = []
+        self.values: list[str] = []
+        self.groups: list[tuple[str, ...]] = []  # things named together, for "them"
+        for prompt in past:
+            for clause in split_clauses(tokenize(prompt)):
+                reading = read(clause, finder)
+                self.groups += named_together(reading)
+                named = (phrase.mention.entity for phrase in reading.phrases if phrase.mention)
+                self.things += [entity.value for entity in named if entity.firm]
+        self._before = len(self.things)
+
+    @property
+    def said(self) -> list[str]:
+        """The things of this prompt."""
+        return self.things[self._before :]
+
+    def recent(self, kinds: Mapping[str, tuple[str, ...]], people: frozenset[str]) -> Recent:
+        """All of it, as slots are filled from it."""
+        said, groups = tuple(self.said), tuple(self.groups)
+        return Recent(tuple(self.things), tuple(self.values), kinds, said, people, groups)
+
+    def add(self, reading: Reading, chosen: Candidate | None) -> None:
+        """Adds the things of a clause, and the values of the call it became."""
+        if chosen is None:
+            plain = (p for p in reading.phrases if not (p.pronoun or p.quoted or p.clausal or p.mention))
+            self.things += [phrase.text for phrase in plain]
+        phrases = sorted(reading.phrases, key=lambda phrase: phrase.prep not in _MEANS)
+        named = [phrase.mention or phrase.about for phrase in phrases]
+        self.things += [mention.entity.value for mention in named if mention]
+        lists = chosen.filling.lists.values() if chosen else named_together(reading)
+        self.groups += [tuple(map(str, several)) for several in lists]
+        if chosen:
+            means = {at for p in phrases if p.prep in _MEANS for at in range(p.start, p.end)}
+            self._add_values(chosen, means)
+
+    def _add_values(self, chosen: Candidate, means: set[int]) -> None:
+        spans, given = chosen.filling.spans, chosen.filling.input
+        for slot in sorted(chosen.tool.slots, key=lambda slot: means.isdisjoint(spans.get(slot.name, ()))):
+            value = given.get(slot.name)
+            if isinstance(value, str):
+                self.values.append(value)
+                if slot.kind == "text" and not slot.quoted:
+                    self.things.append(value)
 
 
 @dataclass(slots=True)
@@ -58,9 +96,7 @@ class Scene:
         self.finder = EntityFinder(find_entities(request.state))
         self.kinds, self.people = self.finder.kinds(), self.finder.people()
         self.verbs = {verb for tool in self.index.tools for verb in tool.verbs}
-        self.verbs |= {
-            stem("-".join(split_name(tool.card.name))) for tool in self.index.tools
-        }  # "x-ray Luna"
+        self.verbs |= {stem("-".join(split_name(one.card.name))) for one in self.index.tools}  # "x-ray Luna"
         self.writes = any(slot.quoted for tool in self.index.tools for slot in tool.slots)
         self.mend = mender(self.index.words() | self.finder.vocabulary(), knowledge.knows_word)
 
@@ -89,7 +125,9 @@ class Comprehension:
         self.cut = len(request.prompt) > MAX_PROMPT  # there is more in it than was read
         self.clauses = self._listen()
         self.readings = {
-            index: self._read(index) for index, clause in enumerate(self.clauses) if not clause.negated
+            index: read(clause, self.finder)
+            for index, clause in enumerate(self.clauses)
+            if not clause.negated
         }
 
     def _listen(self) -> list[Clause]:
@@ -136,22 +174,6 @@ class Comprehension:
                 exception = read(Clause((_THE, *clause.tokens)), self.finder)
                 self.left_out.setdefault(main, []).extend(left_out(exception))
 
-    def _read(self, index: int) -> Reading:
-        """A clause; where it only goes on with the one before ("also the cellar"), with the verb of that."""
-        clauses = self.clauses
-        reading = read(clauses[index], self.finder)
-        verb = reading.verb
-        acts = verb in VERBS or verb in NOUNISH or self.scene.is_verb(verb)
-        if clauses[index].continues and (verb == "do" or not acts):
-            before = read(clauses[index - 1], self.finder)
-            start = before.phrases[0].start if before.phrases else before.body
-            opening = tuple(token for token in before.tokens[:start] if token.low not in DETERMINERS)
-            if opening:
-                return read(
-                    Clause(opening + clauses[index].tokens[reading.body if acts else 0 :]), self.finder
-                )
-        return reading
-
     def likeliest(self, count: int) -> list[ToolProfile]:
         """The tools nearest to what was asked; of a prompt that asks for nothing, to the prompt."""
         if not self.observed:
@@ -189,6 +211,7 @@ class Comprehension:
 
     def embed(self, readings: Iterable[Reading]) -> Sense:
         """The meaning of the clauses and their phrases, all at once: many texts cost little more than one."""
+        embed_tuned = partial(self.knowledge.embed, tuned=True)
         clauses: dict[str, None] = {}
         texts: dict[str, None] = {}
         for reading in readings:
@@ -196,15 +219,10 @@ class Comprehension:
             texts.update(dict.fromkeys(p.text for p in reading.phrases if not p.pronoun and not p.quoted))
         whole = [*clauses, *(text for text in texts if text not in clauses)]
         if not whole:
-            return Sense({}, {}, self._embed_tuned)
-        tuned = self.knowledge.embed(list(clauses), tuned=True)
-        plain = self.knowledge.embed(whole)
-        return Sense(
-            dict(zip(whole, plain, strict=True)), dict(zip(clauses, tuned, strict=True)), self._embed_tuned
-        )
-
-    def _embed_tuned(self, texts: Sequence[str]) -> Vectors:
-        return self.knowledge.embed(texts, tuned=True)
+            return Sense({}, {}, embed_tuned)
+        plain = dict(zip(whole, self.knowledge.embed(whole), strict=True))
+        tuned = dict(zip(clauses, embed_tuned(list(clauses)), strict=True))
+        return Sense(plain, tuned, embed_tuned)
 
     def _consider(self, index: int, clause: Clause, sense: Sense) -> None:
         reading = self.readings[index]
@@ -217,9 +235,6 @@ class Comprehension:
             self.observed.pop()
             if other and other.names_the_action and (best is None or other.score > best.score):
                 reading, best = shared, other
-        if best is None and (measured := self._measured(reading)):
-            best = self._choose(measured, self.embed([measured]), clause.mood)
-            reading = measured if best else reading
         each = self._choose_each(reading, clause.mood)
         if each:
             for one, chosen in each:
@@ -231,15 +246,6 @@ class Comprehension:
         else:
             self._call(index, clause, best, reading)
         self.spoken_of.add(reading, best)
-
-    def _measured(self, reading: Reading) -> Reading | None:
-        """ "note that Luna weighs 4 kilos": where no tool takes the words, one may take the number."""
-        said = reading.phrases[-1] if reading.phrases else None
-        if said is None or not said.quoted or not records(reading.verb):
-            return None
-        told = tokenize(said.text, self.scene.mend)
-        plain = read(Clause((*reading.tokens[: said.start], *told)), self.finder)
-        return plain if plain.quantities and not any(token.low == "not" for token in told) else None
 
     def _choose_each(self, reading: Reading, mood: Mood) -> list[tuple[Reading, Candidate]]:
         """The calls of a list of pairs, "Pip to the pond and Bolt to the shed"; empty where it is none."""
@@ -290,9 +296,8 @@ class Comprehension:
     def _call(self, index: int, clause: Clause, best: Candidate, reading: Reading) -> None:
         before = len(self.steps)
         calls: list[PlannedCall] = []
-        inputs = without(
-            spread(best.tool.slots, best.filling), self.left_out.get(index, ()), best.filling, reading
-        )
+        every = spread(best.tool.slots, best.filling)
+        inputs = without(every, self.left_out.get(index, ()), best.filling, reading)
         if inputs is None:
             self.unknown.append(clause)
             return

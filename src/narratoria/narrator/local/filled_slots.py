@@ -21,9 +21,7 @@ class Recent:
 
     things: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
-    kinds: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # stem → the things of that kind in state
+    kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # stem → things of that kind in state
     said: tuple[str, ...] = ()  # of `things`, those spoken of in this prompt
     people: frozenset[str] = frozenset()  # of the things in state, those that are somebody
     groups: tuple[tuple[str, ...], ...] = ()  # what was named together
@@ -39,13 +37,9 @@ class Filling:
     missing: list[str] = field(default_factory=list)
     lists: dict[str, list[Any]] = field(default_factory=dict)  # slot → values, where the clause lists several
     used: set[int] = field(default_factory=set)  # indices of the tokens that some slot accounts for
-    spans: dict[str, tuple[int, ...]] = field(
-        default_factory=dict
-    )  # slot → the tokens its value was read from
+    spans: dict[str, tuple[int, ...]] = field(default_factory=dict)  # slot → the tokens of its value
     refers: bool = False  # a pronoun was resolved
-    unfit: list[str] = field(
-        default_factory=list
-    )  # what was said and cannot be taken, in words for the player
+    unfit: list[str] = field(default_factory=list)  # what cannot be taken, in words for the player
 
     def put(self, slot: Slot, value: Any, strength: float, tokens: Sequence[int] = ()) -> None:
         self.input[slot.name] = value

@@ -7,22 +7,16 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
+from narratoria.narrator.english import words as en
 from narratoria.narrator.english.clauses import Clause
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.noun_phrases import Phrase
 from narratoria.narrator.english.phrases import Reading
 from narratoria.narrator.english.tokens import Token
-from narratoria.narrator.english.words import (
-    DETERMINERS,
-    PARTICLES,
-    PREPOSITIONS,
-    content_stems,
-    split_name,
-    word_set,
-)
 from narratoria.narrator.local.filled_slots import Filling
 from narratoria.narrator.local.tool_profiles import Slot
 
-_JOINTS: Final = word_set("and , & plus but")
+_JOINTS: Final = words("tools.joints")
 
 
 def spread(slots: Sequence[Slot], filling: Filling) -> list[dict[str, Any]]:
@@ -40,10 +34,8 @@ def named_together(reading: Reading) -> list[tuple[str, ...]]:
     """The things of each list in a clause, "the cup and the rope", for a "them" that follows."""
     groups: list[list[str]] = [[]]
     for phrase in reading.phrases:
-        if not phrase.joined:
-            groups.append([])
-        if phrase.mention:
-            groups[-1].append(phrase.mention.entity.value)
+        groups += [] if phrase.joined else [[]]
+        groups[-1] += [phrase.mention.entity.value] if phrase.mention else []
     return [tuple(group) for group in groups if len(group) > 1]
 
 
@@ -88,10 +80,10 @@ def without(
 def _names(phrase: Phrase, value: Any) -> bool:
     if phrase.mention and phrase.mention.entity.value == value:
         return True
-    words = content_stems(str(value)) or set(split_name(str(value)))
-    if words <= set(split_name(phrase.text)) and isinstance(value, str) and words:
+    words = en.content_stems(str(value)) or set(en.split_name(str(value)))
+    if words <= set(en.split_name(phrase.text)) and isinstance(value, str) and words:
         return True  # "R-7", whose words are too short to mean anything by themselves
-    return isinstance(value, str) and bool(words) and words <= content_stems(phrase.text)
+    return isinstance(value, str) and bool(words) and words <= en.content_stems(phrase.text)
 
 
 # --- each with its own place ---------------------------------------------------------------------------
@@ -161,29 +153,26 @@ def _is_whole(reading: Reading, span: range) -> bool:
     if not inside or any(phrase.clausal or phrase.pronoun for phrase in inside):
         return False
     opening = [token.low for token in reading.tokens[span.start : inside[0].start]]
-    if any(word in PREPOSITIONS for word in opening):
+    if any(word in en.PREPOSITIONS for word in opening):
         return False
-    if _is_given(inside, reading) or any(p.prep not in ("", "of") and not p.joined for p in inside[1:]):
+    if _says_more(*inside):
         return True
     numbers = [quantity for quantity in reading.quantities if quantity.start in span]
     counted = bool(numbers) or opening[-1:] in (["a"], ["an"])  # "two scones and a loaf"
-    apart = any(quantity.start > inside[0].start for quantity in numbers)
+    apart = bool(numbers) and numbers[-1].start > inside[0].start
     return apart or (counted and bool(reading.quantities))
 
 
-def _is_given(inside: Sequence[Phrase], reading: Reading) -> bool:
-    """ "Otto some squid": somebody, and right behind what he gets."""
-    first = inside[0]
-    behind = len(inside) == 2 and not (inside[1].prep or inside[1].joined)
-    between = reading.tokens[first.end : inside[1].start] if behind else ()
-    near = behind and all(token.low in DETERMINERS for token in between)
-    return not first.prep and bool(first.mention and near)
+def _says_more(first: Phrase, *rest: Phrase) -> bool:
+    """ "Pip to the pond", "Otto some squid": an object, and its place or what it gets."""
+    given = len(rest) == 1 and first.mention and not first.prep
+    return any(not phrase.joined and (given or phrase.prep not in ("", "of")) for phrase in rest)
 
 
 def _particle(reading: Reading, first: range) -> tuple[Token, ...]:
     """ "check R-7 *out* to Marta and R-44 to Oskar"."""
     for at in range(first.start + 1, first.stop - 1):
         token, following = reading.tokens[at], reading.tokens[at + 1]
-        if token.low in PARTICLES and following.low in PREPOSITIONS and not token.quoted:
+        if token.low in en.PARTICLES and following.low in en.PREPOSITIONS and not token.quoted:
             return (token,)
     return ()

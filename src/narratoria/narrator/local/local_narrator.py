@@ -9,43 +9,37 @@ from typing import Final
 
 from narratoria.narrator.embedding.minilm import Embedder
 from narratoria.narrator.english.clauses import Clause
+from narratoria.narrator.english.lexicon import entry, words
 from narratoria.narrator.english.mood import Mood
-from narratoria.narrator.english.words import content_stems, word_set
+from narratoria.narrator.english.tokens import closed_up
+from narratoria.narrator.english.words import NOUNISH, VERBS, split_name
 from narratoria.narrator.local.catalogue_knowledge import Knowledge
 from narratoria.narrator.local.comprehension import MAX_PROMPT, Comprehension, Step
-from narratoria.narrator.local.replies import (
-    CONDITION,
-    CUT,
-    TOO_LONG,
-    UNKNOWN,
-    WHICH,
-    not_understood,
-    quoted_after_colon,
-    what_is_wanting,
-)
 from narratoria.narrator.local.suggestions import Offer, suggest
 from narratoria.narrator.local.tool_matching import Candidate
-from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal, ToolCard
+from narratoria.narrator.protocol import Declaration, NarratorRequest, Refusal
 from narratoria.run.plan import PlanDocument, PlannedCall
 
 _CHOICES: Final = 3
 _ENOUGH: Final = 2  # rather than a third that may be far-fetched
 _WEIGHED: Final = 9  # tools that may be offered
-_TELLS_OF: Final = word_set("am are is was were it he she they there")
+WHICH: Final = "Which of the two do you mean?"
+CONDITION: Final = "I cannot tell whether that is so. Say what is to be done, and I will do it."
+CUT: Final = "That was more than I can take in at once: what comes last is left undone."
+TOO_LONG: Final = "That is more than I can take in at once. Say it in shorter requests, one after the other."
+UNKNOWN: Final = "I don't know how to do that here."
+_BACK: Final[dict[str, str]] = entry("replies.said_back")
+_TELLS_OF: Final = words("replies.tells_of")
 
 
 class LocalNarrator:
     """Splits a prompt into clauses, finds the tool each one means and fills its input."""
 
-    def __init__(self, embedder: Embedder, *, threshold: float = 0.0, name: str = "local") -> None:
+    name = "local"
+
+    def __init__(self, embedder: Embedder, *, threshold: float = 0.0) -> None:
         """`threshold` is added to what a tool must score to be called: above 0 refuses more, below 0 less."""
         self._knowledge = Knowledge(embedder, threshold)
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """The name of the narrator: `local`."""
-        return self._name
 
     def declare(self, speaker: str = "") -> Declaration:
         """Return what the narrator declares of itself."""
@@ -67,17 +61,6 @@ class LocalNarrator:
     def comprehend(self, request: NarratorRequest) -> Comprehension:
         """A prompt that is still to be understood, by what is known here."""
         return Comprehension(self._knowledge, request)
-
-    def warm_up(self, tools: Sequence[ToolCard]) -> None:
-        """Embed a catalogue before the first prompt arrives."""
-        self._knowledge.index(tools)
-
-
-def observe(narrator: LocalNarrator, request: NarratorRequest) -> list[list[Candidate]]:
-    """Per clause that asks for something: all tools, best first."""
-    heard = narrator.comprehend(request)
-    heard.understand()
-    return heard.observed
 
 
 class _Answer:
@@ -189,32 +172,54 @@ class _Trials:
 
     def prepare(self, offers: Iterable[Offer]) -> None:
         """Embeds at once what trying these will need: many texts cost little more than one."""
-        fresh = {offer.text: self._listen(offer.text) for offer in offers if not self._is_known(offer.text)}
-        sense = self._heard.embed(reading for trial in fresh.values() for reading in trial.readings.values())
-        for trial in fresh.values():
+        self._tried = {offer.text: self._listen(offer.text) for offer in offers}
+        readings = [one for trial in self._tried.values() for one in trial.readings.values()]
+        sense = self._heard.embed(readings)
+        for trial in self._tried.values():
             trial.sense = sense
-        self._tried = fresh
 
     def works(self, offer: Offer) -> bool:
-        """Tells if it leads to its tool alone, and to the things it names.
-
-        That is found out once per catalogue and things it may speak of.
-        """
-
-        def find() -> bool:
-            trial = self._tried.get(offer.text) or self._listen(offer.text)
-            return trial.reaches(offer.tool.card, offer.values)
-
-        return self._heard.knowledge.remember(self._key(offer.text), find)
-
-    def _is_known(self, text: str) -> bool:
-        return self._heard.knowledge.remembers(self._key(text))
-
-    def _key(self, text: str) -> tuple[bytes, frozenset[str], str]:
-        words = content_stems(text)
-        meant = (one.value for one in self._heard.scene.finder.entities if words.intersection(one.stems))
-        return self._heard.scene.index.key, frozenset(meant), text
+        """Tells if it leads to its tool alone, and to the things it names."""
+        trial = self._tried.get(offer.text) or self._listen(offer.text)
+        return trial.reaches(offer.tool.card, offer.values)
 
     def _listen(self, text: str) -> Comprehension:
         request = replace(self._heard.request, prompt=text, history=())
         return Comprehension(self._heard.knowledge, request, self._heard.scene)
+
+
+# --- words about what was not understood ----------------------------------------------------------------------
+
+
+def not_understood(clause: Clause) -> str:
+    """Says the clause back to the player: "my" becomes "your" where it is an order, else it is quoted."""
+    first = clause.tokens[0].low
+    if clause.mood is Mood.ORDER and (first in VERBS or first in NOUNISH):
+        words = [first, *(_BACK.get(token.low, token.text) for token in clause.tokens[1:])]
+        return f"I don't know how to {_shortened(words)} here."
+    return f"I don't know what to do about “{_shortened([token.text for token in clause.tokens])}” here."
+
+
+def _shortened(words: Sequence[str]) -> str:
+    text = closed_up(words)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def what_is_wanting(candidate: Candidate) -> str:
+    """The reason why a tool that was meant is not called."""
+    if candidate.filling.unfit:
+        return candidate.filling.unfit[0]
+    slot = next((s for s in candidate.tool.slots if s.name in candidate.filling.missing), None)
+    if slot is None:
+        return UNKNOWN
+    what = str(slot.schema.get("description") or " ".join(split_name(slot.name)))
+    return f"For that, I need to know more: {what.rstrip('.?')}?"
+
+
+def quoted_after_colon(prompt: str) -> tuple[str, str] | None:
+    """ "note on R-12: check the leader" with what follows the colon in quotation marks; None without a colon."""
+    head, colon, tail = prompt.partition(": ")
+    text = tail.strip()
+    if not colon or not head.strip() or not text or '"' in text or "“" in text:
+        return None
+    return f'{head} "{text}"', text

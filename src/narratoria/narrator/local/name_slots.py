@@ -6,15 +6,16 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.noun_phrases import EVERYTHING, Phrase
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.words import AUXILIARIES, STOPWORDS, word_set
+from narratoria.narrator.english.words import AUXILIARIES, STOPWORDS
 from narratoria.narrator.local.filled_slots import GUESS, KNOWN, WORDS, Filling, Likeness, Recent
 from narratoria.narrator.local.pronouns import is_of_its_kind, meant_by, meant_together
 from narratoria.narrator.local.slot_roles import Roles
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
-_INDEFINITE: Final = word_set("something anything nothing somebody someone anybody anyone everything")
+_INDEFINITE: Final = words("classes.indefinite")
 _LEAST: Final = 0.95  # what a phrase must score to fill a slot that is optional
 
 
@@ -98,8 +99,6 @@ class _TextFiller:
         self.taken.append(phrase)
         if slot.quoted and strength == WORDS and not (slot.clausal and phrase.clausal):
             strength = GUESS  # words to be said belong in quotation marks
-        if phrase.mention:
-            self.filling.used.update(_tokens_of(value, self.reading))
         held = [value] if slot.kind == "texts" else value
         self.filling.put(slot, held, strength, _spoken(phrase, self.reading))
         self.filling.refers |= phrase.pronoun is not None
@@ -144,9 +143,9 @@ class _TextFiller:
     def _follow_list(self, slot: Slot, phrase: Phrase) -> None:
         """Adds the other members of the list that `phrase` is in: "the cup, the rope and the bread"."""
         members = self._members(phrase)
-        if len(members) > 1 and any(
-            t.low == "or" for t in self.reading.tokens[phrase.end : members[-1].start]
-        ):
+        between = self.reading.tokens[members[0].end : members[-1].start] if members else ()
+        undecided = any(token.low == "or" for token in between)
+        if undecided and self.reading.body:  # a question is answered for both
             named = " or ".join(member.text for member in members)
             self.filling.unfit.append(f"Which of them do you mean: {named}?")
             return
@@ -185,9 +184,6 @@ class _TextFiller:
         """ "both pans", "every door": all the things of that kind; none where it is not plain which."""
         last = self.reading.stems[phrase.end - 1]
         several = self.recent.of_kind(slot.words if phrase.text == EVERYTHING else [last])
-        if phrase.every == "both" and len(several) != 2 and phrase.mention:
-            value, groups = phrase.mention.entity.value, self.recent.kinds.values()
-            several = next((group for group in groups if len(group) == 2 and value in group), ())
         return several if len(several) == 2 or (len(several) > 2 and phrase.every != "both") else ()
 
     def _value(self, phrase: Phrase, slot: Slot) -> tuple[str | None, float]:
@@ -195,10 +191,8 @@ class _TextFiller:
         reading = self.reading
         if phrase.pronoun:
             several = meant_together(phrase.pronoun, slot, self.recent, self.filling, reading)
-            meant = (
-                several[0] if several else meant_by(phrase.pronoun, slot, self.recent, self.filling, reading)
-            )
-            return meant, 0.9
+            one = meant_by(phrase.pronoun, slot, self.recent, self.filling, reading)
+            return several[0] if several else one, 0.9
         if phrase.quoted:
             return phrase.text, KNOWN
         if phrase.every and (several := self._all_of(phrase, slot)):
@@ -231,11 +225,9 @@ def _is_known(phrase: Phrase) -> bool:
 
 def _without_the_rest(phrase: Phrase, reading: Reading, filling: Filling) -> Phrase:
     """ "feed the cubs milk": where the milk fills a slot, what is left are the cubs."""
-    if phrase.mention or phrase.quoted or phrase.pronoun or phrase.clausal:
-        return phrase
     end = next((at for at in range(phrase.start, phrase.end) if at in filling.used), phrase.end)
-    rest = range(end, phrase.end)
-    if end == phrase.start or not rest or not all(_is_accounted_for(at, reading, filling) for at in rest):
+    named = phrase.mention or phrase.quoted or phrase.pronoun or phrase.clausal or end == phrase.start
+    if named or not all(_is_accounted_for(at, reading, filling) for at in range(end, phrase.end)):
         return phrase
     return replace(phrase, end=end, text=" ".join(phrase.text.split(" ")[: end - phrase.start]))
 
@@ -247,21 +239,10 @@ def _is_accounted_for(at: int, reading: Reading, filling: Filling) -> bool:
 def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
     """The tokens a value accounts for: of "the chest 40 times" all but the number, of "Rex aspirin" Rex."""
     numbers = {at for quantity in reading.quantities for at in range(quantity.start, quantity.end)}
-    named = (
-        range(phrase.mention.start, phrase.mention.end) if phrase.mention else range(phrase.start, phrase.end)
-    )
+    whole = phrase.mention or phrase
+    named = range(whole.start, whole.end)
     end = named.stop if phrase.mention and phrase.mention.strength >= 1.0 else phrase.end
     return [at for at in range(phrase.start, end) if at in named or at not in numbers]
-
-
-def _tokens_of(value: str, reading: Reading) -> set[int]:
-    """Every token that speaks of `value`: "the carving on the wall" names the wall carving twice."""
-    return {
-        index
-        for phrase in reading.phrases
-        if phrase.mention and phrase.mention.entity.value == value
-        for index in _spoken(phrase, reading)
-    }
 
 
 def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:

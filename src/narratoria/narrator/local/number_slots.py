@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
+
+import jsonschema_rs
 
 from narratoria.narrator.english.numerals import MEASURES, SECONDS, Quantity
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.words import split_name, stem, stem_set
+from narratoria.narrator.english.words import split_name, stem, stems_of
 from narratoria.narrator.local.filled_slots import KNOWN, WORDS, Filling
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
 _TIMES_OVER: Final = stem("times")
-_TIMES: Final = stem_set("time hour clock when start")
+_TIMES: Final = stems_of("tools.times")
 
 
 def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
@@ -30,7 +32,7 @@ def fill_numbers(tool: ToolProfile, reading: Reading, filling: Filling) -> None:
     for score, _, slot, quantity, value in sorted(offers, key=lambda offer: offer[:2], reverse=True):
         if slot.name in filling.input or quantity.start in taken or score < 0:
             continue
-        if not quantity.clear or not _fits(slot.schema, value):
+        if not quantity.clear or not jsonschema_rs.is_valid(dict(slot.schema), _plain(slot, value)):
             refused.append((slot, quantity, _complaint(slot, quantity, value, reading)))
             continue
         taken.add(quantity.start)
@@ -61,7 +63,7 @@ def _written(span: range, reading: Reading) -> str:
 
 
 def _plain(slot: Slot, value: float) -> int | float:
-    return int(value) if slot.schema.get("type") == "integer" or value == int(value) else value
+    return int(value) if value == int(value) else value
 
 
 def _use_unit(slot: Slot, quantity: Quantity, reading: Reading, filling: Filling) -> None:
@@ -105,33 +107,13 @@ def _number_score(slot: Slot, quantity: Quantity, reading: Reading) -> float:
 def _converted(slot: Slot, quantity: Quantity) -> float:
     """Half an hour is 30 in a slot that counts minutes; 3 pm is 15 in one that counts hours of the day."""
     spoken = SECONDS.get(quantity.unit)
-    meant = next(
-        (
-            SECONDS[word]
-            for words in (slot.words, slot.described)
-            for word in sorted(words)
-            if word in SECONDS
-        ),
-        None,
-    )
+    units = (SECONDS.get(word) for word in (*sorted(slot.words), *sorted(slot.described)))
+    meant = next((unit for unit in units if unit), None)
     if spoken and meant and spoken != meant and "day" not in slot.words:
         return round(quantity.value * spoken / meant, 9)
     if quantity.unit == "pm" and quantity.value < 12 and meant == 3600:
         return quantity.value + 12
     return quantity.value
-
-
-def _fits(schema: Mapping[str, Any], value: float) -> bool:
-    if schema.get("type") == "integer" and value != int(value):
-        return False
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    return (
-        (low is None or value >= low)
-        and (high is None or value <= high)
-        and (above is None or value > above)
-        and (below is None or value < below)
-    )
 
 
 def fill_times(slots: Sequence[Slot], reading: Reading, filling: Filling) -> None:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from narratoria.narrator.english.dictation import is_telling
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.named_things import Entity, has_a_name, is_being, is_person
 from narratoria.narrator.english.noun_phrases import Phrase
 from narratoria.narrator.english.phrases import GIVES, Reading
-from narratoria.narrator.english.words import content_stems, word_set
+from narratoria.narrator.english.words import content_stems
 from narratoria.narrator.local.filled_slots import Likeness
 from narratoria.narrator.local.tool_profiles import Slot, ToolProfile
 
-_WHITHER: Final = word_set("to into onto from in at on through towards toward")
+_WHITHER: Final = words("classes.whither")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Roles:
     def score(self, slot: Slot, phrase: Phrase) -> float:
         """The sum of all signs that a phrase belongs in a slot; below 0 it does not."""
         stems = content_stems(phrase.text)
-        prep = _role(phrase, self.reading)
+        prep = phrase.prep
         score = self._by_preposition(slot, phrase, prep) + self._by_name(slot, phrase, stems)
         if slot is self.lead:
             score += 0.3 if not prep else 0.1
@@ -42,9 +43,7 @@ class Roles:
         plain = not (phrase.mention or phrase.quoted or phrase.clausal or phrase.every)
         if plain and stems and stems <= self.tool.words:
             score -= 0.9  # "set a timer": the tool's own noun is no value
-        score += _given_to(slot, phrase, self.reading, self.slots)
-        if _is_the_tools_own(phrase, prep, slot, self.tool, self.reading, self.slots):
-            score -= 2.0
+        score += self._by_gift(slot, phrase) - 2.0 * self._is_the_tools_own(slot, phrase)
         return score + 0.8 * self.alike(slot.text, phrase.text)
 
     def _by_preposition(self, slot: Slot, phrase: Phrase, prep: str) -> float:
@@ -81,6 +80,23 @@ class Roles:
             score += 0.8 if slot.clausal else 0.0 if prep == "about" else -0.2
         return score
 
+    def _by_gift(self, slot: Slot, phrase: Phrase) -> float:
+        """ "give A B": A is who, B is what."""
+        objects = self.reading.objects
+        gives = self.reading.verb in GIVES and any(one.person for one in self.slots) and len(self.slots) > 1
+        if not gives or len(objects) != 2 or objects[1].quoted or phrase not in objects:
+            return 0.0
+        if any(one.prep == "to" for one in self.reading.phrases):
+            return 0.0
+        return 0.6 if slot.person == (phrase is objects[0]) else -0.6
+
+    def _is_the_tools_own(self, slot: Slot, phrase: Phrase) -> bool:
+        """ "put the coin in the pot" where the tool puts something into the pot: the slot asks for the coin."""
+        known = slot.preps | (slot.hinted if len(self.slots) > 1 else frozenset()) | {""}
+        if not phrase.mention or phrase.prep in known or not self.reading.objects:
+            return False
+        return phrase.mention.entity.stems[-1] in self.tool.fixed - slot.words
+
 
 def _suits(slot: Slot, entity: Entity, slots: Sequence[Slot]) -> float:
     """The fit of a thing and a slot that asks for somebody, or for something: a pump repairs nothing."""
@@ -90,32 +106,3 @@ def _suits(slot: Slot, entity: Entity, slots: Sequence[Slot]) -> float:
         being = is_being(entity)
         return 0.0 if being else -0.4 if being is None else -2.0
     return -0.6 if is_person(entity) and any(other.person and other.required for other in slots) else 0.0
-
-
-def _given_to(slot: Slot, phrase: Phrase, reading: Reading, slots: Sequence[Slot]) -> float:
-    """ "give A B": A is who, B is what."""
-    if reading.verb not in GIVES or not any(other.person for other in slots) or len(slots) < 2:
-        return 0.0
-    objects = [one for one in reading.phrases if not (one.prep or one.owner or one.joined or one.clausal)]
-    if len(objects) != 2 or objects[1].quoted or any(one.prep == "to" for one in reading.phrases):
-        return 0.0
-    first = phrase is objects[0]
-    return 0.0 if not first and phrase is not objects[1] else 0.6 if slot.person == first else -0.6
-
-
-def _is_the_tools_own(
-    phrase: Phrase, prep: str, slot: Slot, tool: ToolProfile, reading: Reading, slots: Sequence[Slot]
-) -> bool:
-    """ "put the coin in the pot" where the tool puts something into the pot: the slot asks for the coin."""
-    known = slot.preps | (slot.hinted if len(slots) > 1 else frozenset()) | {""}
-    if not phrase.mention or prep in known or phrase.mention.entity.stems[-1] not in tool.fixed - slot.words:
-        return False
-    return any(not one.prep and not one.owner and not one.clausal for one in reading.phrases)
-
-
-def _role(phrase: Phrase, reading: Reading) -> str:
-    """The preposition that counts: in "the lid of the chest" the chest stands where the lid does."""
-    at = reading.phrases.index(phrase)
-    if phrase.prep == "of" and at and not reading.phrases[at - 1].mention:
-        return reading.phrases[at - 1].prep
-    return phrase.prep

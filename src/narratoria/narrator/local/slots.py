@@ -83,8 +83,8 @@ class _Context:
             return
         if self._has_stray_phrase():
             return  # "start the lawnmower" names a thing, and it is none of the choices
-        if pronoun and len(slot.choices) > 1 and not self._says_more():
-            return  # "open it", and nobody knows what: "make it louder" says more
+        if pronoun and len(slot.choices) > 1:
+            return  # "open it", and nobody knows what
         if len(slot.choices) == 1:
             self.filling.put(slot, slot.choices[0], GUESS)
             return
@@ -120,13 +120,6 @@ class _Context:
         ]
         best = max(likes, key=lambda like: like[0], default=(0.0, None))
         return best[1] if best[0] > _SAYS_THE_SAME else None
-
-    def _says_more(self) -> bool:
-        """Tells if the clause has a word of its own beside the verb and its particle."""
-        verb = {self.reading.verb, self.reading.particle}
-        return any(
-            token.low[0].isalnum() and token.low not in STOPWORDS | verb for token in self.reading.tokens
-        )
 
     def _has_stray_phrase(self) -> bool:
         """Tells if a phrase has a word that fills no slot and is not the tool's: "purple" in "purple alert"."""

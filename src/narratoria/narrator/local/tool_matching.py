@@ -12,8 +12,8 @@ from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.english.mood import Mood
 from narratoria.narrator.english.opposites import undoes
 from narratoria.narrator.english.phrases import Reading
-from narratoria.narrator.english.verbs import families, families_of, says_enough
-from narratoria.narrator.english.words import HARMFUL, split_name, stem, stem_set
+from narratoria.narrator.english.verbs import families, says_enough
+from narratoria.narrator.english.words import HARMFUL, split_name, stem, stems_of
 from narratoria.narrator.local.clause_features import (
     grounds,
     kinship,
@@ -26,52 +26,35 @@ from narratoria.narrator.local.slots import fill
 from narratoria.narrator.local.tool_profiles import ToolProfile, profile
 from narratoria.narrator.protocol import ToolCard
 
-FEATURES: Final = (
-    "meant",  # likeness to what the tool is for, as tuned on requests and the tools they mean
-    "typed",  # the same with the names of things as what the slots call them: "switch the machine off"
-    "shown",  # the same, or to the nearest of its examples
-    "likeness",  # of the clause to the nearest sentence of the tool
-    "verb",  # the clause's verb is the tool's
-    "nouns",  # nouns in common with the tool's name and description
-    "required",  # how firmly the required slots are filled
-    "missing",  # required slots that nothing fills
-    "optional",  # optional slots filled from known words
-    "plain",  # it is the tool's verb, everything required is known, and no word is left over
-    "unexplained",  # share of the clause's words that neither the tool nor a slot accounts for
-    "rival",  # another tool has the clause's verb, and this one has not
-    "misplaced",  # the clause is about a thing that no slot takes and the tool does not speak of
-    "akin",  # the clause's verb is of a family with one of the tool's
-    "foreign",  # it is of other families than all of the tool's
-    "told",  # the clause asks how things are, and the tool tells: as far as its words are accounted for
-)
-# Fitted on evals/development.jsonl by evals/fit.py, rounded; `rival`, `akin`, `foreign` and `told` by hand, on
-# both development files. The same for every catalogue.
+# What speaks for a tool, and how much. Fitted on evals/development.jsonl by evals/fit.py, rounded; `rival`, `akin`,
+# `foreign` and `told` by hand, on both development files. The same for every catalogue.
 WEIGHTS: Final[Mapping[str, float]] = {
-    "meant": 6.4,
-    "typed": 2.4,
-    "shown": 1.7,
-    "likeness": 5.8,
-    "verb": 1.5,
-    "nouns": 0.8,
-    "required": 4.2,
-    "missing": 1.3,
-    "optional": 2.4,
-    "plain": 1.0,
-    "unexplained": -2.0,
-    "rival": -0.3,
-    "misplaced": -1.5,
-    "akin": 1.4,
-    "foreign": -1.5,
-    "told": 2.0,
+    "meant": 6.4,  # likeness to what the tool is for, as tuned on requests and the tools they mean
+    "typed": 2.4,  # the same with things called by their slots: "switch the machine off"
+    "shown": 1.7,  # the same, or to the nearest of its examples
+    "likeness": 5.8,  # of the clause to the nearest sentence of the tool
+    "verb": 1.5,  # the clause's verb is the tool's
+    "nouns": 0.8,  # nouns in common with the tool's name and description
+    "required": 4.2,  # how firmly the required slots are filled
+    "missing": 1.3,  # required slots that nothing fills
+    "optional": 2.4,  # optional slots filled from known words
+    "plain": 1.0,  # it is the tool's verb, everything required is known, and no word is left over
+    "unexplained": -2.0,  # share of the clause's words that neither the tool nor a slot accounts for
+    "rival": -0.3,  # another tool has the clause's verb, and this one has not
+    "misplaced": -1.5,  # it is about a thing that no slot takes and the tool does not speak of
+    "akin": 1.4,  # the clause's verb is of a family with one of the tool's
+    "foreign": -1.5,  # it is of other families than all of the tool's
+    "told": 2.0,  # the clause asks how things are, and the tool tells: as far as its words are explained
 }
+FEATURES: Final = tuple(WEIGHTS)
 NONE: Final = 8.35  # what a tool must score for any to be meant
 _OWN_ACTION: Final = 0.2  # a verb of no family, this far from what a tool is for, is another action
 _LEFT_OVER: Final = 0.25
 _CLOSER: Final = 4  # tools that are compared once more,
 _LEAD: Final = 1.2  # unless one is this far ahead of all others
 _ROOM: Final = 1.5  # and over the bar, or all are this far below it: a closer look changes less than that
-_BREAKS: Final = families_of(("destroy",))
-_VAGUE: Final = stem_set("try let point word roll go take like please have start begin")
+_BREAKS: Final = families("destroy")
+_VAGUE: Final = stems_of("tools.vague")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +70,7 @@ class Sense:
 class Candidate:
     tool: ToolProfile
     filling: Filling
-    features: tuple[float, ...]
+    features: Mapping[str, float]
     score: float
     opposite: bool  # the clause's verb undoes what the tool does
     alien: bool = False  # the clause's verb says plainly that something else is to be done
@@ -97,7 +80,7 @@ class Candidate:
     @property
     def names_the_action(self) -> bool:
         """Tells if the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
-        named = self.features[FEATURES.index("verb")] == 1.0 or self.features[FEATURES.index("akin")]
+        named = self.features["verb"] == 1.0 or self.features["akin"]
         return bool(named) and self.plain_action
 
     @property
@@ -108,12 +91,12 @@ class Candidate:
 
     @property
     def leaves_words_over(self) -> bool:
-        return self.features[FEATURES.index("unexplained")] > _LEFT_OVER
+        return self.features["unexplained"] > _LEFT_OVER
 
     @property
     def own_score(self) -> float:
         """The score without the claims of rivals: these say which tool is meant, not whether any is."""
-        return self.score - WEIGHTS["rival"] * self.features[FEATURES.index("rival")]
+        return self.score - WEIGHTS["rival"] * self.features["rival"]
 
 
 @dataclass(slots=True)
@@ -125,13 +108,10 @@ class ToolIndex:
     sentence_rows: list[slice]
     purposes: Vectors  # tuned: a row per tool, then one per example
     example_rows: list[slice]
-    key: bytes = b""  # equal for equal catalogues
     known: dict[str, Vectors] = field(default_factory=dict)
 
     @classmethod
-    def build(
-        cls, cards: Iterable[ToolCard], embedder: Embedder, tuned: Embedder, key: bytes = b""
-    ) -> ToolIndex:
+    def build(cls, cards: Iterable[ToolCard], embedder: Embedder, tuned: Embedder) -> ToolIndex:
         tools = [profile(card) for card in cards]
         examples, example_rows = _flatten([tool.sentences[2:] for tool in tools], len(tools))
         sentences, sentence_rows = _flatten([tool.sentences for tool in tools])
@@ -143,22 +123,15 @@ class ToolIndex:
             sentence_rows,
             tuned.embed([*(tool.purpose for tool in tools), *examples]),
             example_rows,
-            key,
             dict(zip(extra, vectors[len(sentences) :], strict=True)),
         )
 
     def words(self) -> set[str]:
         """The words of the catalogue, for mending typos."""
-        texts = [
-            text for tool in self.tools for text in (*tool.sentences, *(slot.text for slot in tool.slots))
-        ]
-        values = [
-            str(v)
-            for tool in self.tools
-            for slot in tool.slots
-            if slot.kind == "choice"
-            for v in slot.choices
-        ]
+        texts = [text for tool in self.tools for text in tool.sentences]
+        texts += [slot.text for tool in self.tools for slot in tool.slots]
+        choices = (slot.choices for tool in self.tools for slot in tool.slots if slot.kind == "choice")
+        values = [str(value) for several in choices for value in several]
         return {word for text in (*texts, *values) for word in split_name(text) if len(word) > 2}
 
     def rank(
@@ -202,7 +175,7 @@ class _Look:
         alien = self.mood is Mood.ORDER and _is_alien(tool, reading, filling, features)
         opposite = _undoes(reading, tool)
         plain = says_enough(reading.verb, reading.particle)
-        near = features[FEATURES.index("meant")] + features[FEATURES.index("likeness")]
+        near = features["meant"] + features["likeness"]
         grounded = grounds(tool, reading, filling, near)
         return Candidate(tool, filling, features, _score(features), opposite, alien, plain, grounded)
 
@@ -212,16 +185,15 @@ class _Look:
         texts = [_typed(candidate.tool, self.reading, candidate.filling) for candidate in ranked[:_CLOSER]]
         fresh = [text for text in dict.fromkeys(texts) if text not in self.sense.tuned]
         vectors = dict(zip(fresh, self.sense.embed(fresh), strict=True)) if fresh else {}
-        at = FEATURES.index("typed")
         for number, text in enumerate(texts):
             one = ranked[number]
             vector = vectors[text] if text in vectors else self.sense.tuned[text]
             typed = float(self.index.purposes[self.index.tools.index(one.tool)] @ vector)
-            features = (*one.features[:at], typed, *one.features[at + 1 :])
+            features = {**one.features, "typed": typed}
             ranked[number] = replace(one, features=features, score=_score(features))
         return ranked
 
-    def _features(self, at: int, tool: ToolProfile, filling: Filling) -> tuple[float, ...]:
+    def _features(self, at: int, tool: ToolProfile, filling: Filling) -> Mapping[str, float]:
         reading, rows, meant = self.reading, self.index.sentence_rows[at], float(self.purposes[at])
         chosen = (self.alike(text, reading.text) for text in _chosen_texts(tool, filling))
         known = {
@@ -233,7 +205,7 @@ class _Look:
         misplaced = misplaced_object(tool, reading, filling, known)
         asked = self.mood is Mood.QUESTION
         kin = not asked and (not self.owned or self.said in tool.phrasal)
-        return (
+        values = (
             meant,
             meant,  # typed, until it is looked at more closely
             max(map(float, [meant, *self.purposes[self.index.example_rows[at]]])),
@@ -242,6 +214,7 @@ class _Look:
             *(kinship(tool, reading, filling) if kin else (0.0, 0.0)),
             (1.0 - unexplained) * (asked and self.mood in tool.answers),
         )
+        return dict(zip(FEATURES, values, strict=True))
 
 
 def _is_decided(ranked: Sequence[Candidate], bar: float) -> bool:
@@ -253,8 +226,8 @@ def _is_decided(ranked: Sequence[Candidate], bar: float) -> bool:
     return (ahead and first.own_score > bar + _ROOM) or all(one.own_score < bar - _ROOM for one in ranked)
 
 
-def _score(features: Sequence[float]) -> float:
-    return sum(WEIGHTS[name] * value for name, value in zip(FEATURES, features, strict=True))
+def _score(features: Mapping[str, float]) -> float:
+    return sum(WEIGHTS[name] * value for name, value in features.items())
 
 
 def _typed(tool: ToolProfile, reading: Reading, filling: Filling) -> str:
@@ -273,20 +246,20 @@ def _undoes(reading: Reading, tool: ToolProfile) -> bool:
     return bool(reading.verb) and undoes([token.low for token in reading.tokens], tool.actions)
 
 
-def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Sequence[float]) -> bool:
+def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Mapping[str, float]) -> bool:
     """Tells if the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
     verb = stem(reading.verb) if reading.verb else ""
-    if not verb or verb in tool.words or features[FEATURES.index("akin")]:
+    if not verb or verb in tool.words or features["akin"]:
         return False
     if verb in HARMFUL:
         return True
     known = families(reading.verb, reading.particle)
-    if known & _BREAKS and features[FEATURES.index("foreign")] == 1.0:
+    if known & _BREAKS and features["foreign"] == 1.0:
         return not tool.verbs & set(reading.stems)  # "break it open"
     if known or not says_enough(reading.verb, reading.particle):
         return False
     held = any(reading.tokens[at].low == reading.verb for at in filling.used)
-    return not held and verb not in _VAGUE and features[FEATURES.index("meant")] < _OWN_ACTION
+    return not held and verb not in _VAGUE and features["meant"] < _OWN_ACTION
 
 
 def _chosen_texts(tool: ToolProfile, filling: Filling) -> list[str]:

@@ -10,37 +10,37 @@ from typing import Any, Final, Literal, TypeAlias
 
 import jsonschema_rs
 
-from narratoria.narrator.english.clauses import split_clauses, tokenize
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.clauses import split_clauses
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import Reading, read
+from narratoria.narrator.english.tokens import tokenize
 from narratoria.narrator.english.verbs import families, families_of
-from narratoria.narrator.english.words import (
-    PREPOSITIONS,
-    STOPWORDS,
-    content_stems,
-    split_name,
-    stem,
-    stem_set,
-    stems_of,
-    word_set,
-)
 from narratoria.narrator.protocol import ToolCard
 
 Kind: TypeAlias = Literal["choice", "flag", "number", "text", "texts", "other"]
+Shown: TypeAlias = Sequence[tuple[Reading, Mapping[str, Any]]]  # examples, each with its input
 
 _NOBODY: Final = EntityFinder(())
-_FREE_TEXT: Final = stem_set("text message words word title body content sentence speech note")
-_SAID: Final = stem_set("say tell write announce message text words speak reply")
-_SOMEBODY: Final = word_set("who whom whose somebody someone person")
+_FREE_TEXT: Final = en.stems_of("tools.free_text")
+_SAID: Final = en.stems_of("tools.said")
+_SOMEBODY: Final = words("tools.who")
 _WHO: Final = _SOMEBODY | {"name"}
-_GETS: Final = word_set("gets receives has takes sees hears borrows")
-_TELLS: Final = stems_of("tools.tells")
-_ADVISES: Final = stem_set("hint advise help answer explain recall remember recommend")
+_GETS: Final = words("tools.gets")
+_TELLS: Final = en.stems_of("tools.tells")
+_ADVISES: Final = en.stems_of("tools.advises")
 # Verbs of tools that take down how things are: "the bell is broken". A tool that notes any words is none.
-_TAKES_DOWN: Final = stem_set("report record tick mark register complain")
+_TAKES_DOWN: Final = en.stems_of("tools.takes_down")
 _ANSWERED: Final = frozenset({Mood.QUESTION, Mood.MUSING, Mood.STATEMENT})
 _BOTH: Final = frozenset({Mood.QUESTION, Mood.MUSING})
+_KINDS: Final[Mapping[str, Kind]] = {
+    "boolean": "flag",
+    "integer": "number",
+    "number": "number",
+    "string": "text",
+}
 WAYS: Final = {"on": "off", "off": "on", "up": "down", "down": "up"}  # with the opposite of each
 _TRUE_FALSE: Final = re.compile(
     r"\b(true|false)\b[\s:=-]*(?:to|for|if|when|means)?\s*([^,;.]+)", re.IGNORECASE
@@ -68,7 +68,7 @@ class Slot:
 
     @property
     def text(self) -> str:
-        return " ".join([*split_name(self.name), str(self.schema.get("description", ""))]).strip()
+        return " ".join([*en.split_name(self.name), str(self.schema.get("description", ""))]).strip()
 
     @property
     def choices(self) -> list[Any]:
@@ -98,7 +98,7 @@ class ToolProfile:
     @property
     def purpose(self) -> str:
         """Its purpose, in the shape the tuned model knows: "pick up: Take an object that lies here."."""
-        return f"{' '.join(split_name(self.card.name))}: {self.card.description}"
+        return f"{' '.join(en.split_name(self.card.name))}: {self.card.description}"
 
     @property
     def usable(self) -> bool:
@@ -120,47 +120,41 @@ def profile(card: ToolCard) -> ToolProfile:
     texts = [text for text, _ in examples]
     readings = [(_read(text), values) for text, values in examples]
     slots = tuple(_slots(card.parameters, readings))
-    name = " ".join(split_name(card.name))
+    name = " ".join(en.split_name(card.name))
     described = [read(clause, _NOBODY) for clause in split_clauses(tokenize(card.description))]
     spoken = [reading for reading in (*described, *(reading for reading, _ in readings)) if reading.verb]
-    verbs = {stem(reading.verb) for reading in spoken} | {stem(split_name(card.name)[0])}
-    done = {stem(word) for slot in slots for word in _done_by_choosing(slot)}
-    nouns = (content_stems(card.name) | content_stems(card.description)) - verbs
-    said = set(split_name(" ".join((name, card.description, *texts))))
+    verbs = {en.stem(reading.verb) for reading in spoken} | {en.stem(en.split_name(card.name)[0])}
+    done = {en.stem(word) for slot in slots for word in _done_by_choosing(slot)}
+    nouns = (en.content_stems(card.name) | en.content_stems(card.description)) - verbs
+    said = set(en.split_name(" ".join((name, card.description, *texts))))
     return ToolProfile(
         card,
         slots,
         frozenset(verbs | done),
-        frozenset((stem(reading.verb), reading.particle) for reading in spoken),
+        frozenset((en.stem(reading.verb), reading.particle) for reading in spoken),
         frozenset(nouns | verbs | done).union(*(slot.words | slot.described for slot in slots)),
         frozenset(nouns),
         (card.description, name, *texts),
         _validator(card.parameters),
         _families(card, slots, spoken),
-        families_of(split_name(f"{name} {card.description}")),
+        families_of(en.split_name(f"{name} {card.description}")),
         frozenset(verbs | done | said & {"on", "off", "out"}).union(*map(_set_by, slots)),
         _answers(card, [reading for reading in described if reading.verb], texts),
         tuple(examples),
-        _fixed(card.name, described),
+        frozenset().union(*map(_fixed, described)),
     )
+
+
+def _fixed(described: Reading) -> set[str]:
+    """ "Put something into the pot.": what stands there is said once for all."""
+    definite = (p for p in described.phrases if p.start and described.tokens[p.start - 1].low == "the")
+    return {described.stems[phrase.end - 1] for phrase in definite if phrase.prep}
 
 
 def _set_by(slot: Slot) -> set[str]:
     """The words that set a flag or name a choice."""
     values = slot.choices if slot.kind == "choice" else []
-    return {*slot.yes, *slot.no, *(stem(word) for value in values for word in split_name(str(value)))}
-
-
-def _fixed(name: str, described: Sequence[Reading]) -> frozenset[str]:
-    """ "Put something into the pot.", `add_to_cauldron`: what stands there is said once for all."""
-    words = split_name(name)
-    behind = {stem(word) for before, word in pairwise(words) if before in PREPOSITIONS}
-    return frozenset(behind).union(
-        reading.stems[phrase.end - 1]
-        for reading in described
-        for phrase in reading.phrases
-        if phrase.prep and phrase.start and reading.tokens[phrase.start - 1].low == "the"
-    )
+    return {*slot.yes, *slot.no, *(en.stem(word) for value in values for word in en.split_name(str(value)))}
 
 
 def _done_by_choosing(slot: Slot) -> list[str]:
@@ -171,9 +165,9 @@ def _done_by_choosing(slot: Slot) -> list[str]:
 
 def _families(card: ToolCard, slots: Sequence[Slot], spoken: Sequence[Reading]) -> frozenset[int]:
     own = [families(reading.verb, reading.particle) for reading in spoken]
-    words = [split_name(card.name)[0]]
+    words = [en.split_name(card.name)[0]]
     for slot in slots:
-        told = split_name(str(slot.schema.get("description", "")))
+        told = en.split_name(str(slot.schema.get("description", "")))
         words += [word for before, word in pairwise(told) if before == "to"]  # "whom to call"
         words += [*slot.yes, *slot.no, *_done_by_choosing(slot)]
     return families_of(words).union(*own)
@@ -182,7 +176,7 @@ def _families(card: ToolCard, slots: Sequence[Slot], spoken: Sequence[Reading]) 
 def _answers(card: ToolCard, described: Sequence[Reading], examples: Sequence[str]) -> frozenset[Mood]:
     """Questions may be put to a tool that tells something, or that has one among its examples."""
     asked = {mood([t.low for t in tokenize(text)], asks=text.rstrip().endswith("?")) for text in examples}
-    heads = {stem(reading.verb) for reading in described[:1]} | {stem(split_name(card.name)[0])}
+    heads = {en.stem(reading.verb) for reading in described[:1]} | {en.stem(en.split_name(card.name)[0])}
     if heads & _TELLS:
         asked.add(Mood.QUESTION)
     if heads & _TAKES_DOWN or any(_is_statement(text) for text in examples):
@@ -214,9 +208,7 @@ def _read(text: str) -> Reading:
     return read(clauses[0], _NOBODY)
 
 
-def _slots(
-    parameters: Mapping[str, Any], examples: Sequence[tuple[Reading, Mapping[str, Any]]]
-) -> list[Slot]:
+def _slots(parameters: Mapping[str, Any], examples: Shown) -> list[Slot]:
     properties = parameters.get("properties")
     required = parameters.get("required")
     needed = set(required) if isinstance(required, list) else set()
@@ -228,12 +220,7 @@ def _slots(
     ]
 
 
-def _slot(
-    name: str,
-    schema: Mapping[str, Any],
-    required: bool,
-    examples: Sequence[tuple[Reading, Mapping[str, Any]]],
-) -> Slot:
+def _slot(name: str, schema: Mapping[str, Any], required: bool, examples: Shown) -> Slot:
     description = str(schema.get("description", ""))
     preps: set[str] = set()
     quoted = clausal = False
@@ -245,23 +232,20 @@ def _slot(
                 quoted |= phrase.quoted
                 clausal |= phrase.clausal
     yes, no = _polarity(name, description, examples)
-    asked = {*split_name(description)[:2], *split_name(name)}
+    asked = {*en.split_name(description)[:2], *en.split_name(name)}
     person = bool(_WHO & asked)
-    words = frozenset(stem(word) for word in split_name(name) if word not in ("the", "of"))
+    words = frozenset(en.stem(word) for word in en.split_name(name) if word not in ("the", "of"))
+    hinted = (en.PREPOSITIONS - {"to", "of"}) & {*en.split_name(description), *en.split_name(name)}
     return Slot(
         name,
         _kind(schema),
         schema,
         required,
         words,
-        frozenset(content_stems(description)),
+        frozenset(en.content_stems(description)),
         frozenset(preps),
-        (
-            frozenset(word for word in [*split_name(description), *split_name(name)] if word in PREPOSITIONS)
-            - {"to", "of"}
-        )
-        | _receiver(description),
-        quoted or bool(words & _FREE_TEXT) or (not person and bool(content_stems(description) & _SAID)),
+        hinted | _receiver(description),
+        quoted or bool(words & _FREE_TEXT) or (not person and bool(en.content_stems(description) & _SAID)),
         clausal,
         yes,
         no,
@@ -272,7 +256,7 @@ def _slot(
 
 def _receiver(description: str) -> frozenset[str]:
     """ "to whom", "whom to talk to" and "who gets it" are answered by "to Ada"."""
-    words = split_name(description)
+    words = en.split_name(description)
     to_whom = any(pair in (("to", "whom"), ("to", "who")) for pair in pairwise(words))
     asked = bool(_SOMEBODY & set(words[:1]))
     gets = words[-1:] == ["to"] or bool(_GETS & set(words[1:2]))
@@ -282,31 +266,25 @@ def _receiver(description: str) -> frozenset[str]:
 def _kind(schema: Mapping[str, Any]) -> Kind:
     if "const" in schema or (isinstance(schema.get("enum"), list) and schema["enum"]):
         return "choice"
-    types = schema.get("type")
+    types = schema.get("type") or "string"
     names = types if isinstance(types, list) else [types]
-    if "boolean" in names:
-        return "flag"
-    if "integer" in names or "number" in names:
-        return "number"
-    if "string" in names or types is None:
-        return "text"
+    for name, kind in _KINDS.items():
+        if name in names:
+            return kind
     items = schema.get("items")
-    if "array" in names and (not isinstance(items, Mapping) or items.get("type", "string") == "string"):
-        return "texts"
-    return "other"
+    of_texts = not isinstance(items, Mapping) or items.get("type", "string") == "string"
+    return "texts" if "array" in names and of_texts else "other"
 
 
-def _polarity(
-    name: str, description: str, examples: Sequence[tuple[Reading, Mapping[str, Any]]]
-) -> tuple[frozenset[str], frozenset[str]]:
+def _polarity(name: str, description: str, examples: Shown) -> tuple[frozenset[str], frozenset[str]]:
     """The words of a prompt that mean true and those that mean false, from the description and the examples."""
     sides: dict[bool, set[str]] = {True: _said_of(name), False: set()}
-    for side, words in _TRUE_FALSE.findall(description):
-        sides[side.casefold() == "true"] |= _said_of(words)
+    for side, text in _TRUE_FALSE.findall(description):
+        sides[side.casefold() == "true"] |= _said_of(text)
     for reading, values in examples:
         value = values.get(name)
         if isinstance(value, bool) and reading.verb:
-            sides[value].add(stem(reading.verb))
+            sides[value].add(en.stem(reading.verb))
     for side in (True, False):
         sides[not side] |= {WAYS[word] for word in sides[side] & WAYS.keys()}
     shared = sides[True] & sides[False]
@@ -314,10 +292,9 @@ def _polarity(
 
 
 def _said_of(text: str) -> set[str]:
-    return content_stems(text) | (set(split_name(text)) & WAYS.keys())
+    return en.content_stems(text) | (set(en.split_name(text)) & WAYS.keys())
 
 
 def _same_words(first: str, second: str) -> bool:
-    return [w for w in split_name(first) if w not in STOPWORDS] == [
-        w for w in split_name(second) if w not in STOPWORDS
-    ]
+    one, other = ([w for w in en.split_name(text) if w not in en.STOPWORDS] for text in (first, second))
+    return one == other

@@ -110,7 +110,7 @@ class ParaphraseNarrator:
         nearest to the prompt."""
         reminder = Reminder(request.recall())
         if request.choices:
-            return reminder.sorted(request.choices)[:_CHOICES]
+            return sorted(request.choices, key=reminder.rank)[:_CHOICES]
         said = self.meanings.say(request.prompt[:MAX_PROMPT])
         rules = {rule.id: rule for rule in self.scripted.rules.rules}
         open_now = self.meanings.rules_for(said, request.state)

@@ -5,39 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Final
 
 from narratoria.narrator.embedding.background import GradualVectors
 from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
-from narratoria.narrator.english.clauses import Clause, tokenize
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.clauses import Clause
+from narratoria.narrator.english.lexicon import entry
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.opposites import undoes
 from narratoria.narrator.english.phrases import read
+from narratoria.narrator.english.tokens import tokenize
 from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known
-from narratoria.narrator.english.words import STOPWORDS, stem
 from narratoria.narrator.paraphrase.rule_phrases import phrases
 from narratoria.narrator.rules.patterns import bare, meaningful
 from narratoria.narrator.rules.rule_file import Rule, Rules
 
-# Requests that no rule of a story is for; the file says more.
-REQUESTS: Final = tuple(
-    line
-    for line in resources.files(__package__).joinpath("everyday_requests.txt").read_text("utf-8").splitlines()
-    if line and not line.startswith("#")
-)
+REQUESTS: Final[Sequence[str]] = entry("everyday.requests")  # that no rule of a story is for
 PHRASES_PER_RULE: Final = 16
-_SHORTLIST: Final = (
-    20  # rules a clause is compared with in full; equal to all of them on the development files, as 12 are
-)
+_SHORTLIST: Final = 20  # rules a clause is compared with in full; 12 do as well on the development files
 _SAMPLE: Final = 3  # phrases that show whether a rule is one of them
 SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
 _NO_THINGS: Final = EntityFinder(())
-_COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
 # What these weigh beside likeness of meaning, which is at most 1. Chosen on evals/paraphrases/development.jsonl.
 _WORDS_IN_COMMON: Final = 0.3
 _SAME_DEED: Final = 0.3
+_COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
 _OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
 
 
@@ -68,9 +62,11 @@ class Said:
         vector, masked = embed([text, deed(text)])
         head = reading.verb or (words[0] if len(words) > 1 or is_known(text) else "")
         light = head in LIGHT_VERBS or not reading.verb
-        verb = "" if head in LIGHT_VERBS else stem(head)
+        verb = "" if head in LIGHT_VERBS else en.stem(head)
         things = {word for phrase in reading.phrases for word in stems(phrase.text)}
-        deeds = {stem(head)} | {stem(word) for word in words if light and is_known(word)} if head else set()
+        deeds = (
+            {en.stem(head)} | {en.stem(word) for word in words if light and is_known(word)} if head else set()
+        )
         return cls(text, vector, masked, frozenset(things - {verb}), frozenset(deeds))
 
     @property
@@ -150,9 +146,8 @@ class Meanings:
             return names
         samples = {name: _sample(self._rows[name]) for name in names}
         rows = sorted({at for own in samples.values() for at in own})
-        likes = dict(
-            zip(rows, self._vectors.of([self._spoken[at] for at in rows]) @ said.vector, strict=True)
-        )
+        vectors = self._vectors.of([self._spoken[at] for at in rows])
+        likes = dict(zip(rows, vectors @ said.vector, strict=True))
         words = said.stems
         looks = {
             name: max(likes[at] for at in own) + _in_common(words, self._rules[name])
@@ -240,8 +235,7 @@ def _owners(rules: Sequence[Rule]) -> dict[str, list[str]]:
 
 def deed(text: str) -> str:
     """A phrase without its things: "pour into". A placeholder for them would make all actions look alike."""
-    words = read(Clause(tuple(tokenize(text))), _NO_THINGS).masked.split()
-    return " ".join(word for word in words if word not in ("it", SOMETHING)) or text
+    return read(Clause(tuple(tokenize(text))), _NO_THINGS).action or text
 
 
 def spoken(phrase: str) -> str:
@@ -249,7 +243,8 @@ def spoken(phrase: str) -> str:
 
 
 def stems(text: str) -> set[str]:
-    return {stem(word) for word in text.split() if word not in STOPWORDS and len(word) > 1} - {SOMETHING}
+    said = (word for word in text.split() if word not in en.STOPWORDS and len(word) > 1)
+    return set(map(en.stem, said)) - {SOMETHING}
 
 
 def _vocabulary(rule: Rule) -> set[str]:
@@ -267,4 +262,4 @@ def _sample(rows: Sequence[int]) -> Sequence[int]:
 
 
 def _verbs(rule: Rule) -> set[str]:
-    return {stem(word) for pattern in rule.patterns for word in pattern.openings}
+    return {en.stem(word) for pattern in rule.patterns for word in pattern.openings}

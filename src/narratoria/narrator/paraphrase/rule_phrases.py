@@ -6,23 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from narratoria.narrator.english.words import (
-    AUXILIARIES,
-    DETERMINERS,
-    PARTICLES,
-    PREPOSITIONS,
-    PRONOUNS,
-    SUBJECTS,
-)
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.rules.patterns import REST, Choice, Group, Parts, Pattern
 
 _WALKS: Final = 6  # tries per phrase wanted: many walks end in a phrase that is known already
 _LONGEST: Final = 40
-_MOVING: Final = frozenset({"go", "walk", "climb", "head", "run", "return", "move", "hurry"})
-_NO_ARTICLE: Final = (
-    PREPOSITIONS | PARTICLES | DETERMINERS | PRONOUNS | AUXILIARIES | SUBJECTS
-    | {"everything", "me", "them", "north", "south", "east", "west", "home", "going", "fast", "who", "what"}
-)  # fmt: skip
+_MOVING: Final = words("story_rules.moving")
+_NO_ARTICLE: Final = en.STOPWORDS | en.PARTICLES | words("story_rules.without_article")
 
 
 def phrases(patterns: Sequence[Pattern], limit: int) -> list[str]:
@@ -74,7 +65,7 @@ def readable(phrase: str) -> str:
     said: list[str] = []
     before = ""
     for index, word in enumerate(phrase.split()):
-        if (index == 1 or before in PREPOSITIONS) and word not in _NO_ARTICLE:
+        if (index == 1 or before in en.PREPOSITIONS) and word not in _NO_ARTICLE:
             said += ["to", "the"] if before in _MOVING else ["the"]
         said.append(word)
         before = word

@@ -5,33 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import Final
 
 from narratoria.events import JsonObject
-from narratoria.narrator.english.clauses import Clause, Token, mender, split_clauses, tokenize
+from narratoria.narrator.english import words as en
+from narratoria.narrator.english.clauses import Clause, Piece, split, split_clauses
 from narratoria.narrator.english.lexicon import words
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.phrases import Reading, read
 from narratoria.narrator.english.second_thoughts import takes_back
-from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known, kin_of, pocketed, tells
-from narratoria.narrator.english.words import (
-    AUXILIARIES,
-    DETERMINERS,
-    PRONOUNS,
-    SUBJECTS,
-    VERBS,
-    distance,
-    stem,
-    word_set,
-)
-from narratoria.narrator.paraphrase.rule_meanings import (
-    Meaning,
-    Meanings,
-    Said,
-    spoken,
-    stems,
-)
+from narratoria.narrator.english.tokens import Token, mender, tokenize
+from narratoria.narrator.english.verbs import LIGHT_VERBS, akin, is_known, kin_of, tells
+from narratoria.narrator.paraphrase.rule_meanings import Meaning, Meanings, Said, spoken, stems
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.patterns import MAX_PROMPT
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, foresee, is_hedged
@@ -40,16 +27,15 @@ from narratoria.state import plain
 # Chosen on evals/paraphrases/development.jsonl; a score is at most 1.6, likeness of meaning at most 1 of it.
 TO_TELL: Final = 0.65  # what a rule must score to be told,
 TO_ACT: Final = 0.8  # and what to be done: a wrong action is worse than a wrong word
-MARGIN: Final = 0.01  # between the best rule and the next; below it nobody can tell which was meant
 STRANGER: Final = 0.32  # how much nearer than an everyday request that no rule is for
+MARGIN: Final = 0.01  # between the best rule and the next; below it nobody can tell which was meant
 _OFFERED: Final = 0.04  # what the page offers just now is a little likelier to be meant,
 _DOABLE: Final = 0.06  # and so is what can be done just now
 _CONSIDERED: Final = 16
 _FRAMES: Final = 6
 _NO_THINGS: Final = EntityFinder(())
-_ENDS: Final = frozenset({".", "!", "?", ";"})
 _SMALL_WORDS: Final = ("the", "and", "then", "with", "what", "where", "this", "that", "into")
-_ASIDES: Final = word_set("if since because assuming seeing provided which although though whereas")
+_ASIDES: Final = words("story_rules.asides")
 _LONG: Final = 6
 _KIN: Final = 10
 _NO: Final = words("second_thoughts.denials")
@@ -86,9 +72,8 @@ class RuleSearch:
     @cached_property
     def offered(self) -> dict[str, Said]:
         """The choices on the page that the rules answer."""
-        answered = [
-            one for one in self.request.choices if self.scripted.answer(one, self.request, self.request.state)
-        ]
+        request = self.request
+        answered = [one for one in request.choices if self.scripted.answer(one, request, request.state)]
         return {choice: self.meanings.say(choice) for choice in answered}
 
     def understanding(self) -> Understanding:
@@ -120,7 +105,7 @@ class RuleSearch:
                 continue
             if not _is_remark(part):
                 meant = self._understand(part)
-                if meant is None and len(part.tokens) > 1 and part.tokens[0].low in VERBS:
+                if meant is None and len(part.tokens) > 1 and part.tokens[0].low in en.VERBS:
                     found.missed.append(part.text)
                 self._add(meant, found)
             elif not found.actions:
@@ -138,24 +123,16 @@ class RuleSearch:
 
     def _sentences(self) -> Iterator[tuple[list[Token], Mood]]:
         """The sentences of the prompt, typos mended, each with its mood: an order, a question, a prohibition."""
-        mend = self._mender()
-        told: list[tuple[list[Token], str]] = []
-        tokens: list[Token] = []
-        for token in [*tokenize(self.request.prompt, mend), Token(".", ".")]:
-            if token.low not in _ENDS or token.quoted:
-                tokens.append(token)
-            elif tokens:
-                told.append((tokens, token.low))
-                tokens = []
+        told = split(tokenize(self.request.prompt, self._mender()), lambda tokens, at, piece: (0, ""))
         taken_back = False
-        for at, (tokens, end) in enumerate(told):
-            following = told[at + 1][0] if at + 1 < len(told) else None
-            words = [one.text if one.quoted else one.low for one in tokens]
-            feeling = mood(words, asks=end == "?")
-            if taken_back and _is_no(tokens):
+        for sentence, following in zip_longest(told, told[1:]):
+            words = [one.text if one.quoted else one.low for one in sentence.tokens]
+            feeling = mood(words, asks=sentence.asks)
+            if taken_back and _is_no(sentence):
                 feeling = Mood.RULED_OUT  # it has done its work on the sentence before
-            taken_back = following is not None and feeling is not Mood.QUESTION and _is_no(following, end)
-            yield tokens, Mood.RULED_OUT if taken_back else feeling
+            answered = following is not None and feeling is not Mood.QUESTION
+            taken_back = answered and _is_no(following, sentence.asks)
+            yield sentence.tokens, Mood.RULED_OUT if taken_back else feeling
 
     def _mender(self) -> Callable[[str], str]:
         """Mends typos; a small word is likelier to be meant than one of the story's: "teh" is "the", not "tea"."""
@@ -166,15 +143,15 @@ class RuleSearch:
             if is_known(word):
                 return word
             if len(word) < _LONG and word not in known and not self.meanings.knows_word(word):
-                small = next((one for one in _SMALL_WORDS if distance(word, one, 1) <= 1), None)
+                small = next((one for one in _SMALL_WORDS if en.distance(word, one, 1) <= 1), None)
                 return small or mend(word)
             return mend(word)
 
         return mended
 
     def _clauses(self, tokens: Sequence[Token]) -> list[Clause]:
-        verbs = {stem(phrase.split()[0]) for phrase in self.meanings.phrases}
-        return split_clauses(tokens, lambda word: stem(word) in verbs)
+        verbs = {en.stem(phrase.split()[0]) for phrase in self.meanings.phrases}
+        return split_clauses(tokens, lambda word: en.stem(word) in verbs)
 
     def _spoken_of(self) -> str:
         """The thing the player spoke of in the last turn, for "it"."""
@@ -189,9 +166,7 @@ class RuleSearch:
         action = self.scripted.answer(words, self.request, self.state)
         if action is not None and action.rule.fallback:
             captured = max((len(value.split()) for value in action.groups.values()), default=0)
-            return (
-                action if captured <= _THING else None
-            )  # "see whether anybody is at home" is no thing to see
+            return action if captured <= _THING else None  # "whether anybody is at home" is no thing to see
         return action
 
     def _understand(self, clause: Clause) -> _Meant | None:
@@ -207,11 +182,9 @@ class RuleSearch:
 
     def _by_kin(self, text: str) -> Action | None:
         """The action for the clause with another verb of the same family: "nab the matches", "take the matches"."""
-        if carried := pocketed(text):
-            text = f"take {carried}"
         verb, _, rest = text.partition(" ")
-        if rest and (carried or verb not in LIGHT_VERBS):
-            for other in [*([verb] if carried else []), *kin_of(verb, self.meanings.openings)][:_KIN]:
+        if rest and verb not in LIGHT_VERBS:
+            for other in kin_of(verb, self.meanings.openings)[:_KIN]:
                 action = self._answer(f"{other} {rest}")
                 if action and not action.rule.fallback and self.meanings.speaks_of(action.rule.id, rest):
                     return action
@@ -281,7 +254,7 @@ class RuleSearch:
     def _filled(self, meaning: Meaning, said: Said, reading: Reading) -> Iterator[Meaning]:
         """A phrase with groups, filled with what the player spoke of and the phrase does not name itself."""
         own = stems(spoken(meaning.phrase))
-        same = akin(said.deeds, {stem(meaning.phrase.split()[0])})
+        same = akin(said.deeds, {en.stem(meaning.phrase.split()[0])})
         if not (same if any(map(is_known, said.deeds)) else own & said.stems):
             return  # else whatever was said would be like itself, put into the gap: "hit (stupid game) with torch"
         things = [p.text for p in reading.phrases if not p.pronoun and not stems(p.text) <= own]
@@ -291,42 +264,42 @@ class RuleSearch:
         values = dict(zip(slots, things, strict=False))
         phrase = " ".join(values.get(word, word) for word in meaning.phrase.split())
         known = self.meanings.say(phrase)
-        yield Meaning(
-            phrase, self.meanings.score(said, known.text, (known.vector, known.deed)), meaning.rules
-        )
+        score = self.meanings.score(said, known.text, (known.vector, known.deed))
+        yield Meaning(phrase, score, meaning.rules)
 
 
 def _nouns(reading: Reading) -> list[str]:
     return [one.text for one in reading.phrases if not one.pronoun and not one.quoted and not one.clausal]
 
 
-def _is_no(tokens: Sequence[Token], end: str = "") -> bool:
+def _is_no(sentence: Piece, answers: bool = False) -> bool:
     """Tells if a sentence takes back the one before it: "Go inside? No." An answer may go on: "No, go up"."""
-    said = [token.low for token in tokens if token.low[:1].isalnum()]
+    marked = [token.low for token in sentence.tokens]
+    said = [word for word in marked if word[:1].isalnum()]
     if takes_back(said) or (len(said) == 1 and said[0] in _NO):
         return True
-    return end == "?" and len(tokens) > 2 and tokens[0].low in _NO and tokens[1].low == ","
+    return answers and len(marked) > 2 and marked[0] in _NO and marked[1] == ","
 
 
 def _is_remark(clause: Clause) -> bool:
     """ "it might come in handy" says how things are, and asks for nothing."""
     words = [token.low for token in clause.tokens[:2]]
-    about = (PRONOUNS | SUBJECTS | {"there"}) - {"i", "we", "you"}
-    return len(words) == 2 and words[0] in about and words[1] in AUXILIARIES
+    about = (en.PRONOUNS | en.SUBJECTS | {"there"}) - {"i", "we", "you"}
+    return len(words) == 2 and words[0] in about and words[1] in en.AUXILIARIES
 
 
 def _is_aside(clause: Clause) -> bool:
     """ "if it is not too much trouble" is about the wish; the wish itself stands in another clause."""
     first, *rest = [token.low for token in clause.tokens]
-    return first in _ASIDES and not AUXILIARIES.isdisjoint(rest)
+    return first in _ASIDES and not en.AUXILIARIES.isdisjoint(rest)
 
 
 def _conjuncts(clause: Clause) -> list[Clause]:
     """ "grab the oil and the rope" is two actions with one verb."""
     words = [token.low for token in clause.tokens]
-    joints = [at for at in range(1, len(words) - 1) if words[at] == "and" and words[at + 1] in DETERMINERS]
+    joints = [at for at in range(1, len(words) - 1) if words[at] == "and" and words[at + 1] in en.DETERMINERS]
     for at in joints:
-        things = [index for index in range(1, at) if words[index] in DETERMINERS]
+        things = [index for index in range(1, at) if words[index] in en.DETERMINERS]
         if things:
             head = clause.tokens[: things[-1]]
             rest = replace(clause, tokens=(*head, *clause.tokens[at + 1 :]))

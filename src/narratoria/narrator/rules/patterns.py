@@ -23,13 +23,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from narratoria.narrator.english.lexicon import entry
+from narratoria.narrator.english.clauses import Piece, split
+from narratoria.narrator.english.lexicon import entry, rows
 from narratoria.narrator.english.normalise import spelled_out
+from narratoria.narrator.english.tokens import Token
 from narratoria.narrator.english.words import LEAD_INS
 
 MAX_PROMPT: Final = 2_000
 MAX_CLAUSES: Final = 8
 MAX_CAPTURED_WORDS: Final = 6
+_LONGEST_JOINT: Final = 4  # words
 MAX_PARTS: Final = 5_000
 
 
@@ -44,15 +47,21 @@ class Language:
     articles: frozenset[str]
     lead: tuple[tuple[str, ...], ...]
     trail: tuple[tuple[str, ...], ...]
-    joins: tuple[str, ...]
+    joins: frozenset[tuple[str, ...]]  # words and marks between two clauses
+    token: re.Pattern[str]  # a word, or a mark
     contracts: bool = False  # as English does: "what's" is "what is"
 
 
 def language(articles: str, lead: Iterable[str], trail: Iterable[str], joins: Iterable[str]) -> Language:
+    """A language by its small words; commas, colons and the marks among `joins` stand between clauses too."""
+
     def phrases(items: Iterable[str]) -> tuple[tuple[str, ...], ...]:
         return tuple(sorted((tuple(plain_words(item)) for item in items), key=len, reverse=True))
 
-    return Language(frozenset(plain_words(articles)), phrases(lead), phrases(trail), tuple(joins))
+    joints = frozenset(tuple(join.casefold().split()) for join in (",", ":", *joins))
+    marks = re.escape("".join(word for joint in joints for word in joint if not word[0].isalnum()) + ".;!?")
+    token = re.compile(rf"[{marks}\n]|[^\s{marks}]+")
+    return Language(frozenset(plain_words(articles)), phrases(lead), phrases(trail), joints, token)
 
 
 def plain_words(text: str) -> list[str]:
@@ -62,16 +71,11 @@ def plain_words(text: str) -> list[str]:
 
 
 def _english() -> Language:
-    listed = {
-        key: [" ".join(one.split()) for one in entry(f"story_rules.{key}").split("/")] for key in _LISTS
-    }
-    general = [" ".join(one) for one in LEAD_INS if one[-1] != "have"]  # "I have a look" is a request
-    lead = [*general, *listed["lead"]]
-    found = language(entry("story_rules.articles"), lead, listed["trail"], listed["joins"])
-    return replace(found, contracts=True)
+    lead, trail, joins = (map(" ".join, rows(f"story_rules.{key}")) for key in ("lead", "trail", "joins"))
+    general = (" ".join(one) for one in LEAD_INS if one[-1] != "have")  # "I have a look" is a request
+    return replace(language(entry("story_rules.articles"), [*general, *lead], trail, joins), contracts=True)
 
 
-_LISTS: Final = ("lead", "trail", "joins")
 ENGLISH: Final = _english()
 
 
@@ -109,11 +113,14 @@ def bare(words: tuple[str, ...], tongue: Language) -> tuple[str, ...]:
 
 def clauses(prompt: str, tongue: Language) -> list[str]:
     """The parts of a prompt between full stops, commas and words such as "and", at most `MAX_CLAUSES`."""
-    joins = "|".join(
-        rf"\b{re.escape(join)}\b" if join[:1].isalnum() else re.escape(join) for join in tongue.joins
-    )
-    breaks = rf"[.,;:!?\n]+|{joins}" if joins else r"[.,;:!?\n]+"
-    pieces = re.split(breaks, prompt[:MAX_PROMPT], flags=re.IGNORECASE)
+
+    def joint_at(tokens: Sequence[Token], at: int, before: Piece) -> tuple[int, str]:
+        said = tuple(token.low for token in tokens[at : at + _LONGEST_JOINT])
+        widths = (width for width in range(len(said), 0, -1) if said[:width] in tongue.joins)
+        return next(((width, "") for width in widths), (0, ""))
+
+    tokens = [Token(word, word.casefold()) for word in tongue.token.findall(prompt[:MAX_PROMPT])]
+    pieces = (" ".join(token.text for token in piece.tokens) for piece in split(tokens, joint_at))
     return [piece for piece in pieces if plain_words(piece)][:MAX_CLAUSES]
 
 

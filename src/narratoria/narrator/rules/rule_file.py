@@ -7,7 +7,6 @@ whole file. docs/stories.md tells the keys.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from narratoria import bounds
 from narratoria.errors import ArgumentsInvalid, StoryInvalid, StoryProblem
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.patterns import ENGLISH, Language, Pattern, PatternError, language
@@ -34,7 +32,7 @@ from narratoria.narrator.rules.rule_tables import (
     Texts,
 )
 from narratoria.run.plan import tool_name
-from narratoria.toml_lines import toml_problem
+from narratoria.toml_lines import read_toml, toml_problem
 from narratoria.tools.contract.conditions import Condition, condition
 from narratoria.tools.contract.expectations import ConditionError
 from narratoria.tools.schema.tables import table_problems
@@ -127,9 +125,8 @@ class Rules:
         for at, rule in enumerate(file.rule):
             with reader.gathering():
                 if rule.id in names[:at]:
-                    raise reader.invalid(
-                        f"rule[{at}].id", f"rule no. {names.index(rule.id) + 1} has it already"
-                    )
+                    first = names.index(rule.id) + 1
+                    raise reader.invalid(f"rule[{at}].id", f"rule no. {first} has it already")
                 rules.append(reader.rule(rule, at, words, tongue))
         closing: tuple[CallTemplate, ...] = ()
         with reader.gathering():
@@ -188,25 +185,6 @@ class Rules:
         return any("ending" in case.patch for rule in self.rules for case in rule.cases)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file of a story, or `StoryInvalid` with the line."""
-    try:
-        return bounds.decode_toml(bounds.read_file(path).decode())
-    except FileNotFoundError:
-        problem, line = "there is no such file; a story needs it", None
-    except tomllib.TOMLDecodeError as error:
-        found = _AT_LINE.search(str(error))
-        problem, line = f"not TOML: {error}", int(found[1]) if found else None
-    except bounds.OutOfBounds as error:
-        problem, line = str(error), None
-    except (OSError, UnicodeDecodeError) as error:
-        problem, line = f"cannot be read: {error}", None
-    raise StoryInvalid.of([StoryProblem(path, line, problem)])
-
-
-_AT_LINE: Final = re.compile(r"\(at line (\d+)")
-
-
 # --- from the file to the rules --------------------------------------------------------------------------
 
 
@@ -222,13 +200,8 @@ class _Reader:
         try:
             table: RulesTable = _parse(self.data)
         except ArgumentsInvalid as error:
-            raise StoryInvalid.of(
-                [
-                    problem
-                    for key, text in table_problems(error)
-                    for problem in self.invalid(key, text).problems
-                ]
-            ) from None
+            found = [self.invalid(key, text) for key, text in table_problems(error)]
+            raise StoryInvalid.of([problem for one in found for problem in one.problems]) from None
         return table
 
     @contextmanager
@@ -301,9 +274,8 @@ class _Reader:
         for name in sorted(slots(template)):
             if name not in groups and not name.startswith("state."):
                 there = ", ".join(sorted(groups)) or "none"
-                raise self.invalid(
-                    where, f"{{{name}}} is no group of the patterns (there: {there}) and no {{state.…}}"
-                )
+                problem = f"{{{name}}} is no group of the patterns (there: {there}) and no {{state.…}}"
+                raise self.invalid(where, problem)
 
     def calls(self, tables: Sequence[CallTemplate], groups: set[str], where: str) -> tuple[CallTemplate, ...]:
         found: dict[str, CallTemplate] = {}

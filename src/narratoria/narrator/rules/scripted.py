@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from narratoria.events import JsonObject
+from narratoria.narrator.english.lexicon import pattern, words
 from narratoria.narrator.english.mood import Mood, mood
 from narratoria.narrator.english.normalise import with_apostrophes, word_list
 from narratoria.narrator.english.second_thoughts import corrected, takes_back
-from narratoria.narrator.english.words import NOUNISH, VERBS, word_set
+from narratoria.narrator.english.words import NOUNISH, VERBS
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
 from narratoria.narrator.rules.fillable import fill
 from narratoria.narrator.rules.patterns import MAX_PROMPT, bare, clauses, meaningful, readings, with_verb
@@ -28,22 +30,12 @@ from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.state import merge, plain
 from narratoria.tools.contract.conditions import SAID
 
-_HEDGES: Final = word_set("before if unless whether maybe perhaps might not never without instead")
-# "Light it, but I am afraid" has a reason against it; "light it, but keep it low" has not,
-_QUALMS: Final = re.compile(
-    r"\b(?:but|though|although|only that|except(?: that)?)[\s,…-]+(?:(?:then|now|still|also|what)\s+)?"
-    r"(?:first|wait|i|i'\w+|we|we'\w+|he|she|it|it's|they|there|there's|my|our|the|this|that|that's|his|her|its|something|"
-    r"somebody|someone|everybody|everyone|everything|nobody|no one|nothing|isn't|is|are|am|afraid|scared|too)\b"
-)
-# and a wish with a "but" behind it was the half of a thought.
-_WISHES: Final = re.compile(
-    r"\b(?:would(?: have)? (?:liked?|loved?)|'d (?:like|love)|want(?:ed)?|wish(?:ed)?|hop(?:ed?|ing)|meant|tempted)\b"
-)
+_HEDGES: Final = words("story_rules.hedges")
+_QUALMS: Final = pattern("story_rules.qualms")
+_WISHES: Final = pattern("story_rules.wishes")
 _SENTENCE_END: Final = re.compile(r"[.!?;]+")
-_DEMONSTRATIVES: Final = word_set("this that these those")
-_BROUGHT_TO: Final = word_set(
-    "going moving running working burning turning started lit done ready finished fixed"
-)
+_DEMONSTRATIVES: Final = words("classes.demonstratives")
+_BROUGHT_TO: Final = words("story_rules.brought_to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +117,8 @@ class ScriptedNarrator:
         wanted = [part for part in missed if mood(word_list(part)) is not Mood.RULED_OUT]
         texts = self.rules.undone
         rest = _short(", ".join(" ".join(part.split()) for part in wanted))
-        return (
-            str(fill(texts[len(request.history) % len(texts)], {"rest": rest}, request.state)) if rest else ""
-        )
+        text = texts[len(request.history) % len(texts)] if rest else ""
+        return str(fill(text, {"rest": rest}, request.state))
 
     def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
         """The actions of the rules that the words of the prompt fit, and the parts of it that fit none."""
@@ -182,10 +173,8 @@ class ScriptedNarrator:
         self, best: _Fit, fits: Sequence[_Fit | None], pieces: list[str], disabled: frozenset[str]
     ) -> _Fit:
         """`best`, or the same rule for fewer clauses: `...` in a pattern may skip words, but no action of its own."""
-        same = [
-            fit for fit in fits if fit and fit.rank == best.rank and fit.action.groups == best.action.groups
-        ]
-        short = same[-1]
+        equal = (best.rank, best.action.groups)
+        short = [fit for fit in fits if fit and (fit.rank, fit.action.groups) == equal][-1]
         state = foresee(short.action, plain(short.action.state))
         for piece in pieces[short.clauses : best.clauses]:
             words = bare(meaningful(piece, self.rules.tongue), self.rules.tongue)
@@ -205,10 +194,10 @@ class ScriptedNarrator:
         borrowed = with_verb(verb, together, self.rules.tongue)
         for resort, options in enumerate((spoken, borrowed)):
             for place, rule in enumerate(self.rules.rules):
-                for words in options:
-                    action = _try(rule, words, state, disabled)
+                for option in options:
+                    action = _try(rule, option, state, disabled)
                     if action is not None:
-                        return _Fit((resort, place), action, words, len(pieces))
+                        return _Fit((resort, place), action, option, len(pieces))
         return None
 
 
@@ -301,11 +290,7 @@ class _Sheet:
         return self._plan(call, dependencies, action)
 
     def _plan(self, call: CallTemplate, dependencies: list[str], action: Action) -> str:
-        used = {planned.tool_id for planned in self.planned}
-        tool_id = f"{call.id}{self._attempt}"
-        number = 2
-        while tool_id in used:
-            tool_id, number = f"{call.id}{self._attempt}-{number}", number + 1
+        tool_id = unused(f"{call.id}{self._attempt}", {planned.tool_id for planned in self.planned})
         self.planned.append(
             PlannedCall(
                 tool_id=tool_id,
@@ -318,6 +303,12 @@ class _Sheet:
             )
         )
         return tool_id
+
+
+def unused(name: str, used: Collection[str]) -> str:
+    """The name, or with the first number behind it that makes it another than those in use."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    return name if name not in used else next(one for one in numbered if one not in used)
 
 
 def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
