@@ -208,6 +208,57 @@ def test_commands_are_told_to_people(narratoria) -> None:
 
 def test_an_ending_can_be_taken_back(narratoria) -> None:
     walk = "light the torch\nexamine the door\nopen the door\ngo through\n"
-    played = narratoria(*ASKED, "--json", stdin=f"{walk}/undo\nleave\nnobody hears this\n")
+    played = narratoria(*ASKED, "--json", stdin=f"{walk}/undo\nleave\n")
     told = [json.loads(line) for line in played.out.splitlines()]
     assert [bool(one["ending"]) for one in told] == [*[False] * 4, True, False, True]
+
+
+def test_words_after_an_ending_are_answered(narratoria) -> None:
+    walk = "light the torch\nexamine the door\nopen the door\ngo through\n"
+    played = narratoria(*ASKED, "--json", stdin=f"{walk}look around\n/undo\n/undo\n")
+    told = [json.loads(line) for line in played.out.splitlines()]
+    assert [bool(one["ending"]) for one in told] == [*[False] * 4, True, True, True, False]
+    assert (told[5]["prompt"], told[5]["turn"]) == ("look around", 5)
+    assert told[5]["narrative"]
+    read = narratoria(*ASKED, stdin=f"{walk}look around\n")
+    assert read.out.count("✦") == 1
+
+
+def test_an_empty_line_does_nothing(narratoria) -> None:
+    played = narratoria(*ASKED, stdin="\n  \nlight the torch\n\nexamine the door\n")
+    assert played.code == 0
+    asked = [line for line in played.out.splitlines() if line.startswith("> ")]
+    assert asked == ["> light the torch", "> examine the door"]
+
+
+def test_the_state_is_shown_readably(narratoria) -> None:
+    played = narratoria(
+        *ASKED, stdin="light the torch\n/state\n/state inventory.torch\n/state inventory.torhc\n"
+    )
+    assert "\ninventory:\n  torch:\n    lit: true\n" in played.out
+    assert "\nlit: true\n" in played.out
+    assert "the state has no inventory.torhc; did you mean torch?" in played.out
+    data = narratoria(*ASKED, "--json", stdin="light the torch\n/state inventory.torch.lit\n").out
+    answer = json.loads(data.splitlines()[-1])
+    assert (answer["command"], answer["path"], answer["state"]) == ("state", "inventory.torch.lit", True)
+
+
+def test_no_tool_and_no_narrator_is_named_until_one_asks_why(narratoria) -> None:
+    played = narratoria("play", "torch", "--terminal", stdin="light the torch\nsing a song\n")
+    assert played.code == 0
+    for name in ("torch-lighter", "torch-lit", "template", "paraphrase", "local", "image/png"):
+        assert name not in played.out
+    assert "A burning torch" in played.out  # the picture has its title
+    asked = narratoria(*ASKED, stdin="light the torch\n/why\n").out
+    assert "told by rules" in asked
+    assert "called torch-lighter: completed" in asked
+    data = narratoria(*ASKED, "--json", stdin="light the torch\n/why\n").out.splitlines()
+    why = json.loads(data[-1])
+    assert (why["narrator"], why["calls"][0]["tool"]) == ("rules", "torch-lighter")
+
+
+def test_a_picture_has_its_path(narratoria) -> None:
+    out = narratoria(*ASKED, stdin="light the torch\n").out
+    [line] = [line for line in out.splitlines() if line.startswith("  ◆ ")]
+    path = Path(line.rpartition("  ")[2])
+    assert path.read_bytes().startswith(b"\x89PNG")

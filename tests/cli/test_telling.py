@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.cli.narration_view import speaker
+from narratoria.cli.narration_view import silence
 from narratoria.errors import PlanRejected
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.play.turn import TurnResult
@@ -29,7 +29,12 @@ def environment(url: str, home: Path, *script: Behaviour) -> dict[str, str]:
     return {**kept, **model, "NARRATORIA_HOME": str(home), "TERM": "xterm-256color"}
 
 
-async def play(*script: Behaviour, home: Path, arguments: tuple[str, ...] = ()) -> str:
+async def play(
+    *script: Behaviour,
+    home: Path,
+    arguments: tuple[str, ...] = (),
+    typed: str = "book a flight to Lisbon\n",
+) -> str:
     """One prompt through a pipe."""
     async with ScriptedModel(*script) as server:
         process = await asyncio.create_subprocess_exec(
@@ -37,7 +42,7 @@ async def play(*script: Behaviour, home: Path, arguments: tuple[str, ...] = ()) 
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(server.url, home, *script),
         )  # fmt: skip
         async with asyncio.timeout(60):
-            out, _ = await process.communicate(b"book a flight to Lisbon\n")
+            out, _ = await process.communicate(typed.encode())
     assert process.returncode == 0
     return out.decode()
 
@@ -59,7 +64,7 @@ async def play_on_a_terminal(*script: Behaviour, home: Path) -> str:
                     seen += piece
             return seen.decode()
 
-        os.write(ours, b"book a flight to Lisbon\n\n")
+        os.write(ours, b"book a flight to Lisbon\n/quit\n")
         async with asyncio.timeout(60):
             seen = await asyncio.to_thread(read)
             await process.wait()
@@ -77,12 +82,12 @@ async def test_words_are_shown_while_they_are_written_and_taken_back_when_the_mo
     half = Hangs('{"narrative": "The tide hums back at')
     seen = await play_on_a_terminal(half, home=tmp_path)
     assert "The tide hums back at" in seen  # no turn ever ended with these words
-    assert "template · llm: " in seen.rpartition("The tide hums")[2]
+    assert "the language model did not answer: " in seen.rpartition("The tide hums")[2]
 
 
 async def test_a_player_who_has_to_wait_sees_that_the_narrator_is_thinking(tmp_path: Path) -> None:
     seen = await play_on_a_terminal(Hangs(), home=tmp_path)
-    before, told, after = seen.partition("template · llm: ")
+    before, told, after = seen.partition("the language model did not answer: ")
     assert told
     assert "The narrator is thinking…" in before
     assert "The narrator is thinking…" not in after
@@ -101,7 +106,7 @@ async def test_a_narration_written_to_its_end_stands_once_when_the_turn_is_over(
 async def test_why_the_model_is_silent_is_one_quiet_line_without_the_key(tmp_path: Path) -> None:
     out = await play(Fails(401, "no such key: sk-SECRET123"), home=tmp_path)
     [line] = [line for line in out.splitlines() if "401" in line]
-    assert line.startswith("  — template · llm: ") and "no such key" in line
+    assert line.startswith("  — the language model did not answer: ") and "no such key" in line
     assert "SECRET" not in out
 
 
@@ -111,13 +116,21 @@ def test_a_model_without_a_usable_plan_is_told_of_in_plain_words() -> None:
     chain.failures = {"llm": str(PlanRejected(problems))}
     result = TurnResult(1, "sing", narrator="template", problems=problems)
     said = "“The gate is open”: but in the state gate.open is False; no"
-    assert speaker(chain, result) == f"template · llm: no usable plan: {said}"
+    assert silence(chain, result) == f"the language model did not answer: no usable plan: {said}"
 
 
-async def test_who_spoke_is_told_when_it_is_not_the_first_of_the_chain(tmp_path: Path) -> None:
+async def test_who_spoke_is_told_on_request(tmp_path: Path) -> None:
     chain = ("--narrator", "rules", "--narrator", "llm")
-    out = await play(Says(answer("The tide hums back.")), home=tmp_path, arguments=chain)
-    assert "  — llm" in out.splitlines()
+    out = await play(
+        Says(answer("The tide hums back.")),
+        home=tmp_path,
+        arguments=chain,
+        typed="book a flight to Lisbon\n/why\n",
+    )
+    told, asked, why = out.partition("> /why")
+    assert asked and "llm" not in told
+    assert "  told by llm" in why.splitlines()
+    assert "  rules passed: " in why
 
 
 @pytest.mark.parametrize("bad", [Fails(401, "no such key"), Hangs()], ids=["401", "hangs"])

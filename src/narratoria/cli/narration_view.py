@@ -1,4 +1,4 @@
-"""The narration in a terminal while it is being written, and the narrator it came from."""
+"""The narration in a terminal while it is being written, and the models that did not answer."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ _SOON: Final = 0.15  # seconds: a shorter wait is none
 _REJECTED: Final = "plan rejected: "
 _PLACES: Final = re.compile(r"(?<!\S)\$[.\w\[\]]*: ")
 _WHY: Final = 200  # characters of a narrator's reason
+_IN_WORDS: Final = {"llm": "the language model", "local": "the model on this machine"}
 
 
 def prose(text: str) -> RenderableType:
@@ -82,21 +83,20 @@ class LiveNarration:
         self.text = ""
 
 
-def speaker(narrator: Narrator, result: TurnResult) -> str:
-    """Return the narrator that spoke and those that failed, in one line; "" if the first narrator of the chain spoke.
+def silence(narrator: Narrator, result: TurnResult) -> str:
+    """Return in one line that a model did not answer and why; "" if none failed. Narrators are not named by their ids.
 
     A turn that is only shown again has no plans and no problems: the chain's failures belong to another turn.
     """
     if not isinstance(narrator, ChainNarrator) or not (result.plans or result.problems):
         return ""
-    failed = [f"{name}: {_clip(why)}" for name, why in narrator.failures.items()]
-    if result.outcome == "fallback" and not failed:
-        failed = [_clip(problem) for problem in result.problems[-1:]]
-    first = narrator.narrators[0].name if narrator.narrators else ""
-    return "" if result.narrator == first and not failed else " · ".join([result.narrator, *failed])
+    failed = narrator.failures.items()
+    return " · ".join(
+        f"{_IN_WORDS.get(name, 'a narrator')} did not answer: {clipped(why)}" for name, why in failed
+    )
 
 
-def _clip(why: str) -> str:
+def clipped(why: str) -> str:
     """Return a reason without the places in a plan, which are for a model to read."""
     why = printable(" ".join(why.split()))
     if why.startswith(_REJECTED):

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
 
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
-from narratoria.cli.narration_view import LiveNarration, prose, speaker
-from narratoria.cli.output import console, page, print_json, styled
+from narratoria.cli.play_tables import JsonTable, TerminalTable
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
-from narratoria.cli.stdin_lines import in_daemon_thread, read_line
+from narratoria.cli.stdin_lines import in_daemon_thread
 from narratoria.cli.terminal_commands import TerminalCommands
 from narratoria.errors import NarratoriaError
-from narratoria.events import AssetStored, CallRetrying, CallStarted, Notice
 from narratoria.extras import absent, needed
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
 from narratoria.play.story_library import open_story
-from narratoria.play.turn import TurnResult
-from narratoria.session import Record, Session
+from narratoria.session import Session
 from narratoria.store.default_store import default_store
 from narratoria.store.journal import Journal
 from narratoria.store.store import Store
@@ -145,7 +138,7 @@ async def _play(
     try:
         while True:
             async with open_game(store, story, session_id, narrators, sources, skills) as (game, journal):
-                table = _Json(game) if as_json else _Table(game)
+                table = JsonTable(game) if as_json else TerminalTable(game)
                 if parent is not None:
                     message = f"a branch of {parent[:8]}"
                     table.moved("branch", message, game.where_we_are(), parent=parent)
@@ -160,10 +153,10 @@ async def _play(
     return 0
 
 
-async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str | None:
-    """Read prompts and take turns until the story or the input ends. Return the session to go on with, if any.
+async def _exchange(game: Game, journal: Journal, table: JsonTable | TerminalTable) -> str | None:
+    """Read prompts and take turns until the player or the input ends it. Return the session to go on with, if any.
 
-    After an ending only commands are accepted: it can be taken back.
+    The story's rules answer after an ending too, and it can be taken back.
     """
     commands = TerminalCommands(game, journal, table)
     while commands.elsewhere is None and not commands.over:
@@ -172,8 +165,6 @@ async def _exchange(game: Game, journal: Journal, table: _Json | _Table) -> str 
             return None
         if await commands.run(prompt):
             continue
-        if game.ending is not None:
-            return None
         chosen = choice_of(prompt, game.session.choices)
         table.show(await game.prompt(chosen or prompt, origin="choice" if chosen else "player"))
     return commands.elsewhere
@@ -185,120 +176,3 @@ def choice_of(prompt: str, choices: Sequence[str]) -> str | None:
     if text.isdecimal() and 1 <= int(text) <= len(choices):
         return choices[int(text) - 1]
     return prompt if prompt in choices else None
-
-
-class _Json:
-    """Prints one object per turn on standard output; reads prompts line by line from standard input."""
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-
-    def ask(self) -> str | None:
-        return read_line()
-
-    def show(self, result: TurnResult) -> None:
-        print_json(turn_document(self.game, result))
-
-    def answer(self, command: str, message: str, **details: Any) -> None:
-        print_json({"command": command, "session": self.game.session.id, **details})
-
-    def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
-        print_json({"command": command, **turn_document(self.game, result), **details})
-
-
-def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
-    ending = game.ending
-    return {
-        "session": game.session.id,
-        "turn": result.turn,
-        "prompt": result.prompt,
-        "narrative": result.narrative,
-        "choices": result.choices,
-        "state": game.session.snapshot(),
-        "outcome": result.outcome,
-        "narrator": result.narrator,
-        "problems": result.problems,  # what went wrong on the way, a silent narrator's reason included
-        "receipts": [receipt.to_data() for receipt in result.receipts],
-        "unsaved": result.unsaved,  # why the turn is not on the disk, or null
-        "ending": {"id": ending[0], "title": ending[1]} if ending else None,
-    }
-
-
-def _is_no_notice(record: logging.LogRecord) -> bool:
-    """Tell if a log record is not a notice: the table shows notices itself, and the log goes to the same terminal."""
-    return record.funcName != "notice"
-
-
-class _Table:
-    """A person at a terminal, or a script with one prompt per line."""
-
-    full = False
-
-    def __init__(self, game: Game) -> None:
-        self.game = game
-        self.out: Console = console()
-        self.telling = LiveNarration(self.out)
-        game.session.attach(self)
-        logging.getLogger("narratoria").addFilter(_is_no_notice)
-        self.out.print(styled((game.story.title, "bold magenta")))
-        self.out.print(
-            styled(
-                (
-                    f"session {game.session.id[:8]} · a number picks a choice · /help · empty line to stop",
-                    "dim",
-                )
-            )
-        )
-
-    async def wait(self) -> None:
-        return None
-
-    def push(self, record: Record) -> None:
-        """Show the narration as it is written, and signs of progress while tools work."""
-        self.telling.push(record)
-        event = record.event
-        if isinstance(event, AssetStored):
-            self.out.print(styled((f"  ◆ {event.kind} {event.name} ({event.media_type})", "dim magenta")))
-        elif isinstance(event, Notice) and event.level != "info":
-            self.out.print(styled((f"  ! {event.message}", "dim yellow")))
-        elif isinstance(event, CallRetrying):
-            self.out.print(styled((f"  … {event.error}", "dim yellow")))
-        elif isinstance(event, CallStarted) and self.out.is_terminal:
-            self.out.print(styled((f"  · {event.tool}", "dim")))
-
-    def ask(self) -> str | None:
-        if sys.stdin.isatty():
-            self.out.print(styled(("> ", "bold cyan")), end="")
-        prompt = read_line()
-        if prompt is None or (sys.stdin.isatty() and not prompt.strip()):
-            return None
-        if not sys.stdin.isatty():
-            self.out.print(styled(("> ", "bold cyan"), (prompt, "cyan")))
-        return prompt
-
-    def show(self, result: TurnResult) -> None:
-        tell(self.game, result)
-
-    def answer(self, command: str, message: str, **details: Any) -> None:
-        self.out.print(styled((message, "yellow" if "error" in details else "dim")))
-
-    def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
-        self.out.print(styled((message, "dim")))
-        tell(self.game, result)
-
-
-def tell(game: Game, result: TurnResult) -> None:
-    """Print a turn for people to read, wrapped."""
-    out = console()
-    out.print()
-    page().print(prose(result.narrative))
-    if who := speaker(game.narrator, result):
-        out.print(styled((f"  — {who}", "dim")))
-    if result.outcome == "cancelled":
-        out.print(styled(("  the turn was stopped", "yellow")))
-    ending = game.ending
-    if ending is not None:
-        out.print(styled((f"\n  ✦ {ending[1]}", "bold magenta")))
-        return
-    for number, choice in enumerate(result.choices, 1):
-        out.print(styled((f"  {number} ", "cyan"), (choice, "")))

@@ -12,7 +12,8 @@ import click
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, print_json, styled
-from narratoria.cli.play import open_game, tell, turn_document
+from narratoria.cli.play import open_game
+from narratoria.cli.play_tables import tell, turn_document
 from narratoria.cli.session_options import (
     as_json_option,
     ask,

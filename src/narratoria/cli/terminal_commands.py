@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from narratoria.cli.state_view import part_of, state_lines
+from narratoria.cli.turn_account import account
 from narratoria.errors import NarratoriaError
 from narratoria.play import history
 from narratoria.play.game import Game
@@ -21,6 +23,8 @@ HELP: Final = {
     "/branch": "go on in a new session that shares this past; /branch 3, the past up to turn 3",
     "/checkpoint NAME": "give this moment a name; without one, list the names",
     "/restore NAME": "come back to a named moment",
+    "/state PATH": "show the state of the story; without a path all of it",
+    "/why": "who told the newest turn and why, with the tools it used",
     "/help": "this list",
     "/quit": "stop; the game is saved",
 }
@@ -70,7 +74,7 @@ class TerminalCommands:
             if known is None:
                 raise Refused(f"there is no command /{name}; /help lists those there are")
             if rest.strip() and name not in _WITH_WORDS:
-                raise Refused(f"/{name} takes no words; {HELP['/' + name]}")
+                raise Refused(f"/{name} takes no words: {HELP['/' + name]}")
             if name in ("undo", "retry", "restore"):
                 await self.game.equipped()  # what takes effects back may be a tool of a server
             await known(rest.strip(), word.endswith(EVEN_SO))
@@ -88,6 +92,8 @@ class TerminalCommands:
             "branch": self._branch,
             "checkpoint": self._checkpoint,
             "restore": self._restore,
+            "state": self._state,
+            "why": self._why,
             "help": self._help,
             "quit": self._quit,
         }
@@ -135,6 +141,20 @@ class TerminalCommands:
         undone = await history.return_to(self.journal, name, self.game.registry)
         self._moved("restore", f"back at {name!r}", undone)
 
+    async def _state(self, path: str, _: bool) -> None:
+        part = part_of(self.game.session.snapshot(), path)
+        self.table.answer("state", "\n".join(state_lines(part)), path=path, state=part)
+
+    async def _why(self, _: str, __: bool) -> None:
+        await self.journal.flush()
+        turn = self.journal.timeline.last
+        if turn is None:
+            raise Refused("there is no turn yet")
+        store, session = self.journal.store, self.game.session.id
+        records = await asyncio.to_thread(lambda: list(store.read_turn(session, turn)))
+        lines, data = account(records)
+        self.table.answer("why", "\n".join(lines), **data)
+
     async def _help(self, _: str, __: bool) -> None:
         width = max(map(len, HELP))
         lines = [f"{usage:<{width}}  {what}" for usage, what in HELP.items()]
@@ -151,7 +171,7 @@ class TerminalCommands:
         self.table.moved(command, told, self.game.where_we_are(), **(details if undone else {}))
 
 
-_WITH_WORDS: Final = frozenset({"branch", "checkpoint", "restore"})
+_WITH_WORDS: Final = frozenset({"branch", "checkpoint", "restore", "state"})
 
 
 def _agree(even_so: str, previews: Sequence[UndoPreview], agreed: bool) -> None:

@@ -1,0 +1,155 @@
+"""The two ways to play at a command line: a table for a person, and JSON for a program."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich.console import Console
+
+from narratoria.cli.asset_lines import asset_line
+from narratoria.cli.narration_view import LiveNarration, prose, silence
+from narratoria.cli.output import console, page, print_json, styled
+from narratoria.cli.stdin_lines import read_line
+from narratoria.events import AssetStored, Committed, Notice, TurnStarted
+from narratoria.play.game import Game
+from narratoria.play.turn import TurnResult
+from narratoria.session import Record
+
+_HINTS: Final = "a number picks a choice · /help · /quit or Ctrl+D stops"
+_OVER: Final = "the story is over · /undo takes the last turn back · /quit"
+
+
+class JsonTable:
+    """Prints one object per turn on standard output; reads prompts line by line from standard input."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def ask(self) -> str | None:
+        return read_line()
+
+    def show(self, result: TurnResult) -> None:
+        print_json(turn_document(self.game, result))
+
+    def answer(self, command: str, message: str, **details: Any) -> None:
+        print_json({"command": command, "session": self.game.session.id, **details})
+
+    def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
+        print_json({"command": command, **turn_document(self.game, result), **details})
+
+
+def turn_document(game: Game, result: TurnResult) -> dict[str, Any]:
+    ending = game.ending
+    return {
+        "session": game.session.id,
+        "turn": result.turn,
+        "prompt": result.prompt,
+        "narrative": result.narrative,
+        "choices": result.choices,
+        "state": game.session.snapshot(),
+        "outcome": result.outcome,
+        "narrator": result.narrator,
+        "problems": result.problems,  # what went wrong on the way, a silent narrator's reason included
+        "receipts": [receipt.to_data() for receipt in result.receipts],
+        "unsaved": result.unsaved,  # why the turn is not on the disk, or null
+        "ending": {"id": ending[0], "title": ending[1]} if ending else None,
+    }
+
+
+def _is_no_notice(record: logging.LogRecord) -> bool:
+    """Tell if a log record is not a notice: the table shows notices itself, and the log goes to the same terminal."""
+    return record.funcName != "notice"
+
+
+class TerminalTable:
+    """A person at a terminal, or a script with one prompt per line. Only the story is told: no tool and no narrator by
+    name, which `/why` has.
+    """
+
+    full = False
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self.out: Console = console()
+        self.telling = LiveNarration(self.out)
+        self._stored: dict[int, AssetStored] = {}  # by sequence number, until they are committed
+        self._assets: list[AssetStored] = []  # of this turn, not shown yet
+        self._over = False  # the ending was told
+        game.session.attach(self)
+        logging.getLogger("narratoria").addFilter(_is_no_notice)
+        self.out.print(styled((game.story.title, "bold magenta")))
+        self.out.print(styled((f"session {game.session.id[:8]} · {_HINTS}", "dim")))
+
+    async def wait(self) -> None:
+        return None
+
+    def push(self, record: Record) -> None:
+        """Show the narration as it is written, and signs of progress while tools work."""
+        self.telling.push(record)
+        event = record.event
+        if isinstance(event, TurnStarted):
+            self._stored.clear()
+            self._assets.clear()
+        elif isinstance(event, AssetStored):
+            self._stored[record.seq] = event
+        elif isinstance(event, Committed):
+            kept = [self._stored.pop(one, None) for one in event.changes if isinstance(one, int)]
+            self._assets += [one for one in kept if one is not None]
+        elif isinstance(event, Notice) and event.level != "info":
+            self.out.print(styled((f"  ! {event.message}", "dim yellow")))
+
+    def ask(self) -> str | None:
+        """Return the next line that is not empty, None at the end of the input."""
+        while True:
+            if sys.stdin.isatty():
+                self.out.print(styled(("> ", "bold cyan")), end="")
+            prompt = read_line()
+            if prompt is None:
+                return None
+            if prompt.strip():
+                break
+        if not sys.stdin.isatty():
+            self.out.print(styled(("> ", "bold cyan"), (prompt, "cyan")))
+        return prompt
+
+    def show(self, result: TurnResult) -> None:
+        assets, self._assets = self._assets, []
+        was_over, self._over = self._over, self.game.ending is not None
+        tell(self.game, result, assets, ended=self._over and not was_over)
+        if result.outcome == "fallback":
+            self.out.print(styled(("  — /why tells what went wrong", "dim")))
+        if self._over and not was_over and sys.stdin.isatty():
+            self.out.print(styled((f"  {_OVER}", "dim")))
+
+    def answer(self, command: str, message: str, **details: Any) -> None:
+        self.out.print(styled((message, "yellow" if "error" in details else "dim")))
+
+    def moved(self, command: str, message: str, result: TurnResult, **details: Any) -> None:
+        self.out.print(styled((message, "dim")))
+        self._over = False
+        self.show(result)
+
+
+def tell(
+    game: Game, result: TurnResult, assets: Sequence[AssetStored] = (), *, ended: bool | None = None
+) -> None:
+    """Print a turn for people to read, wrapped. `ended` says if the story came to its ending just now; by default it
+    did if it is over.
+    """
+    out = console()
+    out.print()
+    page().print(prose(result.narrative))
+    for asset in assets:
+        out.print(asset_line(asset, game.session.assets))
+    if why := silence(game.narrator, result):
+        out.print(styled((f"  — {why}", "dim")))
+    if result.outcome == "cancelled":
+        out.print(styled(("  the turn was stopped", "yellow")))
+    ending = game.ending
+    if ending is not None and (ended or ended is None):
+        out.print(styled((f"\n  ✦ {ending[1]}", "bold magenta")))
+    for number, choice in enumerate(result.choices if ending is None else (), 1):
+        out.print(styled((f"  {number} ", "cyan"), (choice, "")))
