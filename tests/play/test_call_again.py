@@ -34,7 +34,7 @@ from narratoria.store.recorded_call import (
     state_before,
 )
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "planted"))
 from planted_bugs import write_planted
 
 WORDS = ("light", "weigh", "send", "ring", "audit", "rest")
@@ -251,6 +251,25 @@ def test_the_command_has_the_operation_the_state_and_the_dependencies(played: Pl
     words = shlex.split(command_of(played, "ledger").command)
     given = json.loads(words[words.index("--dependencies") + 1])
     assert list(given.values()) == [{"lantern": {"lti": True, "oil": 2}}]
+
+
+@pytest.mark.parametrize("name", ["lantern", "ledger", "sleeper"])
+def test_the_command_sends_the_same_request(played: Played, name: str, tmp_path: Path) -> None:
+    sent = played.told(name).request
+    assert sent is not None
+    ours = tmp_path / "narratoria"
+    ours.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m narratoria "$@"\n')
+    ours.chmod(0o755)
+    run = subprocess.run(
+        ["bash", "-c", command_of(played, name).command],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "NARRATORIA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 0, run.stderr
+    got = played.got(name)
+    assert {**got, "requestId": ""} == {**sent, "requestId": ""}
 
 
 def test_secrets_are_never_in_the_command(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:

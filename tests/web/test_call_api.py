@@ -13,7 +13,7 @@ import pytest
 
 from conftest import RunningServer
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "planted"))
 from planted_bugs import write_planted
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import RunningServer
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "planted"))
 from planted_bugs import write_planted
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -127,6 +127,13 @@ def test_a_slow_second_attempt_is_found(planted: RunningServer, open_page: Open,
     slow = float(fact.split()[0]) / (1000 if "ms" in fact else 1)
     assert slow >= 0.8, fact
     shoot(page, "call-attempts")
+
+
+def test_a_link_leads_to_the_asset_it_made(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    page = played(server, open_page, "paint", story="workshop")
+    page.locator(".call-parts").get_by_role("link", name="Dusk over the yard").click()
+    expect(page.locator("figure.asset", has_text="Dusk over the yard")).to_be_focused()
+    shoot(page, "call-link-to-asset")
 
 
 # --- run again -------------------------------------------------------------------------------------------

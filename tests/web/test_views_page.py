@@ -125,7 +125,10 @@ def test_a_running_call_on_a_phone_keeps_its_bar_clear_of_its_status(
     go(page, "Tools")
     card = page.locator(".call")
     expect(card).to_contain_text("Running")
-    chip, bar = card.locator(".chip").bounding_box(), card.get_by_role("progressbar").bounding_box()
+    chip, bar = (
+        card.locator(".call-head .chip").bounding_box(),
+        card.get_by_role("progressbar").bounding_box(),
+    )
     assert bar["y"] >= chip["y"] + chip["height"]
     track, done = page.locator(".gantt-track").bounding_box(), page.locator(".gantt-track i").bounding_box()
     assert done["width"] < track["width"], "a bar that always fills its track shows nothing"

@@ -106,7 +106,8 @@ async def run_again(
     world = state_before(store, session_id, records)
     before = recorded_call(records, world)
     if world is None:
-        raise NotRunAgain(f"{before.tool} was not run: {before.error or before.state}")
+        lost = "the state it had was lost to damage" if before.attempts else before.error or before.state
+        raise NotRunAgain(f"{before.tool} cannot be run again: {lost}")
     tool = tool_of(before, executor)
     reasons = outside_effects(tool, imported=is_imported(store, session_id))
     if reasons and not agreed:

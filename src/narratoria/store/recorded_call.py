@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from narratoria.errors import JournalError
+from narratoria.errors import JournalError, NarratoriaError
 from narratoria.events import (
     AssetDenied,
     AssetStored,
@@ -210,14 +210,18 @@ def recorded_call(records: CallRecords, world: Session | None) -> RecordedCall:
 
 
 def state_before(store: Store, session_id: str, records: CallRecords) -> Session | None:
-    """Return the session as it was when the last attempt at the call began; None if the call never ran.
+    """Return the session as it was when the last attempt at the call began; None if the call never ran, or if that
+    was lost to damage.
 
     A call within another saw also what its siblings had done by then, which was not committed yet.
     """
     begun = records.begun
     if begun is None:
         return None
-    session = store.restore(session_id, upto=begun.seq - 1)
+    try:
+        session = store.restore(session_id, upto=begun.seq - 1)
+    except JournalError:
+        return None
     for patch in _uncommitted(records, begun):
         session.apply_change(PatchChange(patch))
     return session
@@ -233,7 +237,10 @@ def dependencies_of(records: CallRecords) -> JsonObject:
     found = next((one for one in reversed(made) if one.get("requestId") == plan), None)
     if found is None:
         return {}
-    planned = {one.tool_id: one for one in PlanDocument.from_data(found).tools}
+    try:
+        planned = {one.tool_id: one for one in PlanDocument.from_data(found).tools}
+    except NarratoriaError:  # of an imported file
+        return {}
     if begun.event.tool_id not in planned:
         return {}
     calls = {view.call: view for _, view in all_calls(one for one in records.turn if one.seq < begun.seq)}
@@ -262,8 +269,9 @@ def _planned(records: Iterable[Record], call: str) -> tuple[str | None, str | No
     for record in records:
         if isinstance(record.event, PlanMade):
             plan = record.event.plan
-            for one in plan.get("tools", ()):
-                if f"{plan.get('requestId')}:{one.get('toolId')}" == call:
+            tools = plan.get("tools")
+            for one in tools if isinstance(tools, list) else ():
+                if isinstance(one, dict) and f"{plan.get('requestId')}:{one.get('toolId')}" == call:
                     return one.get("toolPath"), plan.get("requestId")
     return None, None
 
@@ -345,7 +353,9 @@ def _add_changes(told: RecordedCall, records: CallRecords, world: Session | None
                     told.other_changes.append(f"permission {change.permission}: {verb}")
         told.effects += [one for one in event.effects if one.call == told.call]
         told.committed = told.committed or (event.call == told.call and not event.failed)
-    before: Any = world.snapshot() if world is not None else {}
+    if world is None:  # it never ran, or the state before it was lost to damage
+        return
+    before: Any = world.snapshot()
     after = before
     paths: dict[tuple[str, ...], None] = {}
     for patch in mine:

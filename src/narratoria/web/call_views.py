@@ -51,7 +51,8 @@ class CallViews:
             return CallDetails(call=told, command="", notes=[str(refusal)], refused=str(refusal))
         made = _command(told, opened, world)
         outside = outside_effects(tool, imported=is_imported(opened.journal.store, opened.session.id))
-        refused = "" if world is not None else f"{told.tool} was not run, so there is nothing to run again"
+        lost = "the state it had was lost to damage" if told.attempts else "it was not run"
+        refused = "" if world is not None else f"{told.tool} cannot be run again: {lost}"
         return CallDetails(
             call=told, command=made.command, notes=made.notes, outside=outside, refused=refused
         )

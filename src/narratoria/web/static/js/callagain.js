@@ -5,15 +5,12 @@ import { duration, h, setText } from "./dom.js";
 import { callParts, copyText, STATUS } from "./callparts.js";
 import { icon } from "./icons.js";
 
-/** Milliseconds between two looks at a call that runs. */
-const LOOK_AGAIN = 1000;
-
 export class CallDetails {
   /** @param {import("./game.js").Game} game @param {import("./fold.js").Call} call */
   constructor(game, call) {
     this.game = game;
     this.call = call;
-    this.seen = -1;
+    this.seen = "";
     this.parts = h("div", { class: "call-parts" }, h("p", { class: "quiet", text: "Looking it up…" }));
     this.again = this.#button("retry", "Run it again", () => this.#run());
     this.edit = this.#button("edit", "Edit the input and run", () => this.#openEditor());
@@ -29,28 +26,29 @@ export class CallDetails {
     return h("button", { class: "button tonal small", on: { click: run } }, icon(symbol), h("span", { text: label }));
   }
 
-  /** Look again when the call has changed: at once when it has ended, now and then while it runs. */
+  /** Look again when an attempt or the turn has ended, not for every line of a log. */
   update(call) {
     this.call = call;
-    if (this.seen === call.rev || this.looking) return;
-    const wait = call.ended === null ? LOOK_AGAIN - (performance.now() - (this.looked ?? -LOOK_AGAIN)) : 0;
-    this.looking = setTimeout(() => this.#look(), Math.max(0, wait));
+    if (this.looking || this.seen === this.#stage()) return;
+    this.looking = true;
+    this.#look();
+  }
+
+  #stage() {
+    const { call } = this;
+    return `${call.attempt} ${call.status} ${this.game.world.turns.get(call.turn)?.outcome}`;
   }
 
   async #look() {
-    const { rev } = this.call;
-    this.looked = performance.now();
+    this.seen = this.#stage();
     try {
-      const details = await api.call(this.game.id, this.call.id, this.call.turn);
-      this.seen = rev;
-      this.#show(details);
+      this.#show(await api.call(this.game.id, this.call.id, this.call.turn));
     } catch (error) {
-      this.seen = rev;
       this.parts.replaceChildren(h("p", { class: "quiet", text: error.message }));
     } finally {
-      this.looking = null;
+      this.looking = false;
     }
-    if (this.call.rev !== rev) this.update(this.call);
+    this.update(this.call);
   }
 
   #show(details) {
