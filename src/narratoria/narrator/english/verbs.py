@@ -1,7 +1,8 @@
 """The families of verbs: which may be said for one another, and which are different actions.
 
 Sentence vectors do not tell: they put *sell* beside *buy*, and *drink* nearer to *pour* than *decant*. A verb in no
-family speaks neither for nor against.
+family speaks neither for nor against. The lexicon holds the families and says why the tools of a catalogue (`families`,
+`says_enough`) and the rules of a story (`akin`, `kin_of`, `tells`) read them differently.
 """
 
 from __future__ import annotations
@@ -17,31 +18,33 @@ Families: TypeAlias = frozenset[int]
 _NONE: Final[Families] = frozenset()
 
 
-def _table() -> dict[str, Families]:
-    """The families of each stem."""
+def _table(reader: str) -> dict[str, Families]:
+    """The families of each stem, for `reader`: "tools" or "rules"."""
+    shared = [f"{one.get('both', '')} {one.get(reader, '')}" for one in entry("families.shared")]
     table: dict[str, Families] = {}
-    for number, family in enumerate(entry("families.verbs")):
+    for number, family in enumerate([*shared, *entry(f"families.{reader}")]):
         table |= {verb: table.get(verb, _NONE) | {number} for verb in stem_set(family)}
     return table
 
 
-_FAMILIES: Final = _table()
+# --- for the tools of a catalogue ---------------------------------------------------------------------------
+
+_OF_TOOLS: Final = _table("tools")
 _WITH_PARTICLE: Final[dict[str, str]] = entry("particle_verbs")  # "pick up" is "take"
 _LIGHT: Final = words("verbs.light")
-LIGHT_VERBS: Final = words("verbs.light_in_rules")  # the action stands beside them: "give it a push"
 
 
 def families(verb: str, particle: str = "") -> Families:
     """The families of a verb, with its particle if it has one; none where it is unknown."""
     whole = stem(_WITH_PARTICLE.get(f"{verb} {particle}") or verb)
-    if whole not in _FAMILIES and whole.startswith("re"):
+    if whole not in _OF_TOOLS and whole.startswith("re"):
         whole = whole.removeprefix("re").removeprefix("-")  # to reopen is to open
-    return _FAMILIES.get(whole, _NONE)
+    return _OF_TOOLS.get(whole, _NONE)
 
 
 def families_of(verbs: Iterable[str]) -> Families:
-    """The families of any of these verbs, or stems of verbs."""
-    return _NONE.union(*(_FAMILIES.get(verb) or _FAMILIES.get(stem(verb), _NONE) for verb in verbs))
+    """The families of any of these verbs."""
+    return _NONE.union(*(_OF_TOOLS.get(stem(verb), _NONE) for verb in verbs))
 
 
 def says_enough(verb: str, particle: str = "") -> bool:
@@ -49,24 +52,34 @@ def says_enough(verb: str, particle: str = "") -> bool:
     return f"{verb} {particle}" in _WITH_PARTICLE or verb not in _LIGHT
 
 
+# --- for the rules of a story -------------------------------------------------------------------------------
+
+_OF_RULES: Final = _table("rules")
+LIGHT_VERBS: Final = words("verbs.light_in_rules")  # the action stands beside them: "give it a push"
+_FINDING_OUT: Final = _NONE.union(*(_OF_RULES[stem(verb)] for verb in ("examine", "listen", "smell")))
+_ASKING: Final = QUESTION_WORDS | AUXILIARIES | words("verbs.asking")
+
+
+def _rule_families(verb: str) -> Families:
+    return _OF_RULES.get(verb) or _OF_RULES.get(stem(verb)) or _NONE
+
+
 def is_known(verb: str) -> bool:
-    """Tells if a verb is in a family, and so plainly another action than those of other families."""
-    return bool(families_of([verb]))
+    """Tells if a verb is in a family that decides about rules."""
+    return bool(_rule_families(verb))
 
 
 def kin_of(verb: str, others: Collection[str]) -> list[str]:
     """Those of the other verbs that may stand in its place."""
-    own = families_of([verb])
-    return [other for other in others if other != verb and own & families_of([other])]
+    own = _rule_families(verb)
+    return [other for other in others if other != verb and own & _rule_families(other)]
 
 
 def akin(verbs: Collection[str], others: Collection[str]) -> bool:
     """Tells if one of the stems is among the others, or of a family with one of them."""
-    return bool(set(verbs) & set(others) or families_of(verbs) & families_of(others))
-
-
-_FINDING_OUT: Final = families_of(("examine", "listen", "smell"))
-_ASKING: Final = QUESTION_WORDS | AUXILIARIES | words("verbs.asking")
+    if set(verbs) & set(others):
+        return True
+    return bool(_NONE.union(*map(_rule_families, verbs)) & _NONE.union(*map(_rule_families, others)))
 
 
 def tells(phrase: str) -> bool:
@@ -75,4 +88,4 @@ def tells(phrase: str) -> bool:
     "Is the torch warm?" is no wish to hit it, though the answer would change nothing.
     """
     head = phrase.split()[0].casefold()
-    return head in _ASKING or bool(families_of([head]) & _FINDING_OUT)
+    return head in _ASKING or bool(_rule_families(head) & _FINDING_OUT)
