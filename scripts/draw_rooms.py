@@ -125,10 +125,10 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "the server": "tool_server http_server stdio_server",
     },
     "cli": {
-        "input and output": "output stdin_lines signals completion exporting skeletons",
+        "input and output": "output stdin_lines line_editor pictures signals completion exporting skeletons",
         "options of several commands": "env_option source_options skills_option session_options request_options",
-        "views": "plan_progress narration_view asset_lines state_view turn_account play_tables terminal_commands "
-        "check_story",
+        "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
+        "interrupts terminal_commands check_story",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
         "session_call session_moves sessions stories playtest_command",
     },

@@ -259,6 +259,6 @@ def test_no_tool_and_no_narrator_is_named_until_one_asks_why(narratoria) -> None
 
 def test_a_picture_has_its_path(narratoria) -> None:
     out = narratoria(*ASKED, stdin="light the torch\n").out
-    [line] = [line for line in out.splitlines() if line.startswith("  ◆ ")]
-    path = Path(line.rpartition("  ")[2])
+    after = out.partition("  ◆ ")[2].splitlines()
+    path = Path(after[1].strip())
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,24 +1,29 @@
-"""Pictures, sounds and other assets of a turn as a line of text: a title in words, and the path of the file."""
+"""Pictures, sounds and other assets of a turn as text: a title in words, and the path of the file."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from rich.text import Text
+from rich.console import Console
 
 from narratoria.cli.output import styled
+from narratoria.cli.pictures import show_picture
 from narratoria.events import AssetStored
 from narratoria.session.assets import AssetStore
 
 _KINDS: Final = {"image": "a picture", "audio": "a sound", "video": "a film", "text": "a text"}
 
 
-def asset_line(asset: AssetStored, store: AssetStore) -> Text:
+def print_asset(out: Console, asset: AssetStored, store: AssetStore) -> None:
+    """Print the title and the path of an asset, below the picture itself where the terminal shows it."""
     try:
-        path = str(store.path_of(asset.hash))
+        path = store.path_of(asset.hash)
     except KeyError:
-        path = "the file is gone"
-    return styled(("  ◆ ", "magenta"), (asset_title(asset), ""), (f"  {path}", "dim"))
+        path = None
+    if path is not None and asset.media_type.startswith("image/"):
+        show_picture(out, path)
+    out.print(styled(("  ◆ ", "magenta"), (asset_title(asset), "")))
+    out.print(styled((f"    {path or 'the file is gone'}", "dim")))
 
 
 def asset_title(asset: AssetStored) -> str:

@@ -11,6 +11,7 @@ import click
 
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
+from narratoria.cli.line_editor import LineInterrupted
 from narratoria.cli.play_tables import JsonTable, TerminalTable
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
@@ -139,12 +140,13 @@ async def _play(
         while True:
             async with open_game(store, story, session_id, narrators, sources, skills) as (game, journal):
                 table = JsonTable(game) if as_json else TerminalTable(game)
-                if parent is not None:
-                    message = f"a branch of {parent[:8]}"
-                    table.moved("branch", message, game.where_we_are(), parent=parent)
-                else:
-                    table.show(await game.resume() or game.where_we_are())
-                parent, session_id = game.session.id, await _exchange(game, journal, table)
+                with table.seated():
+                    if parent is not None:
+                        message = f"a branch of {parent[:8]}"
+                        table.moved("branch", message, game.where_we_are(), parent=parent)
+                    else:
+                        table.show(await game.resume() or game.where_we_are())
+                    parent, session_id = game.session.id, await _exchange(game, journal, table)
             if session_id is None:
                 break
     finally:
@@ -160,9 +162,16 @@ async def _exchange(game: Game, journal: Journal, table: JsonTable | TerminalTab
     """
     commands = TerminalCommands(game, journal, table)
     while commands.elsewhere is None and not commands.over:
-        prompt = await in_daemon_thread(table.ask)
+        try:
+            prompt = await in_daemon_thread(table.ask)
+        except LineInterrupted as pressed:
+            if table.interrupts is not None:
+                table.interrupts.at_prompt(empty=pressed.empty)
+            continue
         if prompt is None:
             return None
+        if table.interrupts is not None:
+            table.interrupts.answered()
         if await commands.run(prompt):
             continue
         chosen = choice_of(prompt, game.session.choices)

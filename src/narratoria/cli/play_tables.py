@@ -4,32 +4,43 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Final
 
 from rich.console import Console
 
-from narratoria.cli.asset_lines import asset_line
+from narratoria.cli.asset_lines import print_asset
+from narratoria.cli.interrupts import Interrupts
+from narratoria.cli.line_editor import History, LineEditor, can_edit, restored
 from narratoria.cli.narration_view import LiveNarration, prose, silence
 from narratoria.cli.output import console, page, print_json, styled
+from narratoria.cli.signals import on_interrupt
 from narratoria.cli.stdin_lines import read_line
+from narratoria.cli.terminal_commands import COMMAND_NAMES
 from narratoria.events import AssetStored, Committed, Notice, TurnStarted
 from narratoria.play.game import Game
 from narratoria.play.turn import TurnResult
 from narratoria.session import Record
+from narratoria.store.store import data_home
 
-_HINTS: Final = "a number picks a choice · /help · /quit or Ctrl+D stops"
+_HINTS: Final = "a number picks a choice · Tab completes · /help · /quit or Ctrl+D stops"
 _OVER: Final = "the story is over · /undo takes the last turn back · /quit"
 
 
 class JsonTable:
     """Prints one object per turn on standard output; reads prompts line by line from standard input."""
 
+    interrupts = None
+
     def __init__(self, game: Game) -> None:
         self.game = game
 
     def ask(self) -> str | None:
         return read_line()
+
+    def seated(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def show(self, result: TurnResult) -> None:
         print_json(turn_document(self.game, result))
@@ -78,6 +89,8 @@ class TerminalTable:
         self._stored: dict[int, AssetStored] = {}  # by sequence number, until they are committed
         self._assets: list[AssetStored] = []  # of this turn, not shown yet
         self._over = False  # the ending was told
+        self.interrupts: Interrupts | None = None
+        self.editor = LineEditor(History(data_home() / "history"), self._completions) if can_edit() else None
         game.session.attach(self)
         logging.getLogger("narratoria").addFilter(_is_no_notice)
         self.out.print(styled((game.story.title, "bold magenta")))
@@ -102,7 +115,11 @@ class TerminalTable:
             self.out.print(styled((f"  ! {event.message}", "dim yellow")))
 
     def ask(self) -> str | None:
-        """Return the next line that is not empty, None at the end of the input."""
+        """Return the next line that is not empty, None at the end of the input; Ctrl+C raises `LineInterrupted`."""
+        while self.editor is not None:
+            line = self.editor.read()
+            if line is None or line.strip():
+                return line
         while True:
             if sys.stdin.isatty():
                 self.out.print(styled(("> ", "bold cyan")), end="")
@@ -114,6 +131,29 @@ class TerminalTable:
         if not sys.stdin.isatty():
             self.out.print(styled(("> ", "bold cyan"), (prompt, "cyan")))
         return prompt
+
+    def _completions(self, begun: str) -> list[str]:
+        """Return the choices and commands that begin like this. Commands are not offered to an empty line."""
+        choices = [] if self.game.ending is not None else self.game.session.choices
+        found = [one for one in choices if one.casefold().startswith(begun.casefold())]
+        if begun.startswith("/"):
+            found += [f"/{name}" for name in COMMAND_NAMES if f"/{name}".startswith(begun)]
+        return found
+
+    @contextmanager
+    def seated(self) -> Iterator[None]:
+        """Hold the terminal while the game is played: Ctrl+C stops a turn first, and the terminal is put back."""
+        with ExitStack() as stack:
+            if self.editor is not None:
+                stack.enter_context(restored())
+            if sys.stdin is not None and sys.stdin.isatty():
+                self.interrupts = Interrupts(self.game, self._hint)
+                stack.enter_context(on_interrupt(self.interrupts.heard))
+            stack.callback(self.telling.stop)
+            yield
+
+    def _hint(self, text: str) -> None:
+        self.out.print(styled((f"  {text}", "dim")))
 
     def show(self, result: TurnResult) -> None:
         assets, self._assets = self._assets, []
@@ -143,7 +183,7 @@ def tell(
     out.print()
     page().print(prose(result.narrative))
     for asset in assets:
-        out.print(asset_line(asset, game.session.assets))
+        print_asset(out, asset, game.session.assets)
     if why := silence(game.narrator, result):
         out.print(styled((f"  — {why}", "dim")))
     if result.outcome == "cancelled":

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 _heard: list[int] = []
+_set_aside: list[Any] = []  # handlers of Ctrl-C that end the command, while another one is in their place
 
 
 def heed(arguments: Sequence[str]) -> None:
@@ -29,6 +33,29 @@ def heed(arguments: Sequence[str]) -> None:
         signal.signal(number, _interrupt)
 
 
+@contextmanager
+def on_interrupt(act: Callable[[], bool]) -> Iterator[None]:
+    """Call `act` on Ctrl-C instead of ending the command, which ends if `act` returns False. TERM and HUP end it all
+    the same, and an ignored interrupt stays ignored.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        if not act():
+            before(number, frame)
+
+    _set_aside.append(before)
+    signal.signal(signal.SIGINT, heard)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _set_aside.remove(before)
+
+
 def exit_code(default: int) -> int:
     """Return the exit code of an interrupted command: 128 and the number of the signal."""
     return 128 + _heard[-1] if _heard else default
@@ -36,6 +63,6 @@ def exit_code(default: int) -> int:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     _heard.append(number)
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _set_aside[0] if _set_aside else signal.getsignal(signal.SIGINT)
     if callable(handler):  # asyncio's while it runs, Python's own before and after
         handler(signal.SIGINT, frame)

@@ -28,6 +28,7 @@ HELP: Final = {
     "/help": "this list",
     "/quit": "stop; the game is saved",
 }
+COMMAND_NAMES: Final = tuple(usage[1:].split()[0] for usage in HELP)
 EVEN_SO: Final = "!"  # `/undo!` undoes although something outside stays as it is
 
 
