@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import fcntl
 import os
@@ -22,6 +23,7 @@ import pytest
 
 from narratoria.cli.line_editor import KEPT, History
 from narratoria.cli.pictures import picture_sequence, protocol_of
+from narratoria.cli.stdin_lines import in_daemon_thread, read_line
 
 TORCH = Path(__file__).resolve().parents[2] / "stories" / "torch"
 LONG = " ".join(["and dig on"] * 12 + ["to the clay"])
@@ -260,3 +262,25 @@ def test_the_history_is_bounded_and_survives_a_missing_place(tmp_path: Path) -> 
     assert history.add("new")
     assert History(path).lines[-1] == "new" and len(history.lines) == KEPT
     assert History(tmp_path / "no" / "where").add("kept for now")
+
+
+async def test_a_line_nobody_waits_for_any_more_is_for_the_next_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, theirs = pty.openpty()
+    settings = termios.tcgetattr(theirs)
+    settings[3] &= ~(termios.ICANON | termios.ECHO)
+    termios.tcsetattr(theirs, termios.TCSANOW, settings)
+    settings = termios.tcgetattr(theirs)
+    with os.fdopen(theirs) as stdin, os.fdopen(ours, "w") as keys:
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await in_daemon_thread(read_line)
+        waiting = asyncio.create_task(in_daemon_thread(read_line))
+        while not termios.tcgetattr(theirs)[3] & termios.ECHO:  # what is typed is shown
+            await asyncio.sleep(0.01)
+        keys.write("for the second\n")
+        keys.flush()
+        assert await waiting == "for the second"
+        assert termios.tcgetattr(theirs) == settings

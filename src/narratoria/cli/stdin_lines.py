@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import select
 import sys
+import termios
 import threading
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 _PIECE: Final = 64 * 1024
+_LOOK: Final = 0.1  # seconds after which a waiting thread looks if its line is still wanted
 _unread = bytearray()
+
+
+class _Reader(threading.Thread):
+    """A thread that may wait for ever."""
+
+    given_up = False  # nobody wants its line any more
+    looks = False  # it will see that
 
 
 async def in_daemon_thread(act: Callable[[], T]) -> T:
     """Return the result of `act`, which may wait for ever: neither the loop nor the process waits for it when they
-    end.
+    end. When the caller is cancelled, `read_line` stops, so that the next line is for the next reader.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -38,8 +49,15 @@ async def in_daemon_thread(act: Callable[[], T]) -> T:
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=work, name="input", daemon=True).start()
-    return await future
+    reader = _Reader(target=work, name="input", daemon=True)
+    reader.start()
+    try:
+        return await future
+    except asyncio.CancelledError:
+        reader.given_up = True
+        if reader.looks:
+            reader.join(3 * _LOOK)
+        raise
 
 
 def read_line() -> str | None:
@@ -50,11 +68,45 @@ def read_line() -> str | None:
     """
     if sys.stdin is None:
         return None
-    while b"\n" not in _unread:
-        piece = os.read(sys.stdin.fileno(), _PIECE)
-        if not piece:
-            break
-        _unread.extend(piece)
+    fd = sys.stdin.fileno()
+    with _by_lines(fd):
+        while b"\n" not in _unread:
+            if not _ready(fd):
+                return None
+            piece = os.read(fd, _PIECE)
+            if not piece:
+                break
+            _unread.extend(piece)
     line, end, rest = bytes(_unread).partition(b"\n")
     _unread[:] = rest
     return line.decode("utf-8", "replace").rstrip("\r\n") if line or end else None
+
+
+def _ready(fd: int) -> bool:
+    """Wait until there is something to read; False if the line is not wanted any more."""
+    reader = threading.current_thread()
+    if not isinstance(reader, _Reader):
+        return True
+    reader.looks = True
+    while not select.select([fd], [], [], _LOOK)[0]:
+        if reader.given_up:
+            return False
+    return not reader.given_up
+
+
+@contextlib.contextmanager
+def _by_lines(fd: int) -> Iterator[None]:
+    """Let the terminal show and collect what is typed until the line ends, if it does not: in a game it is told to
+    wait for single keys in silence.
+    """
+    before = termios.tcgetattr(fd) if os.isatty(fd) else None
+    if before is None or before[3] & termios.ICANON:
+        yield
+        return
+    changed: list[Any] = [*before]
+    changed[3] |= termios.ICANON | termios.ECHO
+    termios.tcsetattr(fd, termios.TCSANOW, changed)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSANOW, before)
