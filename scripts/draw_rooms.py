@@ -71,7 +71,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "outside_effect redaction",
         "manifests": "environment manifest from_manifest load",
         "the protocol of tools": "ndjson conversation",
-        "in this process": "function plain_function shared_arguments compose",
+        "in this process": "function plain_function shared_arguments composed_times compose",
         "processes": "process tool_files kept_files browser builtin_tools",
         "MCP and HTTP": "foreign_tool mcp openapi foreign_sources",
     },
@@ -113,7 +113,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "web": {
         "documents and texts": "documents cards covers narration_html turn_pages undo_report skill_forms",
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records",
-        "who may come in": "sign_ins access connections browser_launch",
+        "who may come in": "sign_ins access connections listening browser_launch",
         "open games": "feed library open_game call_views game_moves games",
         "the API and the page": "request_reading json_responses openapi page static_files api",
         "the server": "app server",

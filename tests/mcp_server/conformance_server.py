@@ -23,10 +23,11 @@ from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
 from narratoria.errors import ToolFailure
 from narratoria.kinds.function import function_tool
 from narratoria.mcp_server import OfferedPrompt, OfferedResource, ToolServer, client
-from narratoria.mcp_server.http_server import create_app, listen
+from narratoria.mcp_server.http_server import create_app
 from narratoria.mcp_server.offered_prompts import Argument
 from narratoria.store.default_store import default_store
 from narratoria.tools.tool import Tool
+from narratoria.web.listening import listen
 from narratoria.web.sign_ins import SignIns
 
 
@@ -352,7 +353,7 @@ async def main(home: Path) -> None:
     store = default_store(home)
     journal = store.create(Session(assets=store.assets))
     server = ToolServer(registry_of(), journal.session, prompts=PROMPTS, resources=RESOURCES)
-    listener = listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0, "")
     port = listener.getsockname()[1]
     sign_ins = SignIns()
     header = (b"authorization", f"Bearer {sign_ins.print_token()}".encode())

@@ -24,11 +24,12 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.kinds.composed_names import composed_name
+from narratoria.kinds.composed_times import Times, time_in_order, time_of_chains, time_side_by_side
 from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.spelling import options_spelled
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
-from narratoria.tools.tool import DEFAULT_TIMEOUT, Tool, ToolContext, ToolKind, ToolResult
+from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
 
 AnyTool = Tool[Any, Any]
 COMPOSITION: Final = ToolKind("composition", made_of_tools=True)
@@ -94,7 +95,7 @@ def sequence(
         description or f"Sequential execution of {len(tools)} tools",
         tools,
         shared,
-        _one_after_another(tools),
+        time_in_order(tools),
         retry,
     )
 
@@ -148,7 +149,7 @@ def parallel(
         description or f"Parallel execution of {len(tools)} tools",
         tools,
         shared,
-        _Times(timeout, timeout) if timeout else _at_once(tools, at_once),
+        Times(timeout, timeout) if timeout else time_side_by_side(tools, at_once),
         retry,
     )
     whole.ends_itself = True  # at its time limit, with the results so far
@@ -275,7 +276,7 @@ def conditional(
         description or "Conditional tool execution based on runtime conditions",
         parts,
         shared,
-        _longest(chains),
+        time_of_chains(chains),
         retry,
     )
 
@@ -342,7 +343,7 @@ def _composed(
     description: str,
     parts: Sequence[AnyTool],
     shared: SharedArguments,
-    times: _Times,
+    times: Times,
     retry: RetryPolicy,
 ) -> AnyTool:
     whole: AnyTool = Tool(
@@ -416,55 +417,3 @@ def _labels(tools: Sequence[AnyTool]) -> list[str]:
         seen[tool.name] = count = seen.get(tool.name, 0) + 1
         labels.append(tool.name if count == 1 else f"{tool.name}#{count}")
     return labels
-
-
-# --- how long the whole may take: as long as its parts may, so that it cuts none of them short ----------------
-
-
-class _Times(NamedTuple):
-    """The longest time that a call may take: as declared, None if there is no limit, and in a plan, which has one for
-    every call.
-    """
-
-    declared: float | None
-    in_plan: float
-
-
-def _times(tool: AnyTool) -> _Times:
-    """Return the longest times of a call of the tool with all its retries."""
-    retries = tool.retry.max_retries
-    waits = sum(tool.retry.backoff.longest(n + 1) for n in range(retries))
-    declared = None if tool.timeout is None else tool.timeout * (retries + 1) + waits
-    return _Times(declared, tool.plan_timeout * (retries + 1) + waits)
-
-
-def _combined(combine: Callable[[list[float]], float], times: Sequence[_Times]) -> _Times:
-    declared = [one.declared for one in times if one.declared is not None]
-    return _Times(
-        combine(declared) if len(declared) == len(times) else None, combine([one.in_plan for one in times])
-    )
-
-
-def _one_after_another(tools: Sequence[AnyTool]) -> _Times:
-    return _combined(sum, [*map(_times, tools)])
-
-
-def _at_once(tools: Sequence[AnyTool], places: int) -> _Times:
-    """Return a bound on the time of a schedule that keeps all places taken (Graham's bound); with a place for each
-    tool, the longest.
-    """
-
-    def bound(limits: list[float]) -> float:
-        if places >= len(limits):
-            return max(limits)
-        return sum(limits) / places + max(limits) * (places - 1) / places
-
-    return _combined(bound, [*map(_times, tools)])
-
-
-def _longest(chains: Sequence[Sequence[AnyTool]]) -> _Times:
-    if not chains:
-        return _Times(None, DEFAULT_TIMEOUT)
-    # Every branch's first tool may run before one is taken, so their times add up.
-    probes = _one_after_another([chain[0] for chain in chains])
-    return _combined(sum, [probes, _combined(max, [*map(_one_after_another, chains)])])

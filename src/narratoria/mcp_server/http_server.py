@@ -12,40 +12,16 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from narratoria.errors import NarratoriaError
 from narratoria.mcp_server.tool_server import ToolServer
 from narratoria.web.access import LOOPBACK, Access, cookie_name
-from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Limits
+from narratoria.web.connections import QUEUE, Connections, Limits
+from narratoria.web.listening import host_name, listen, server_config
 from narratoria.web.sign_ins import SignIns
 
 PATH: Final = "/mcp"
+ADVICE: Final = "name another port, or 0 for any free one"
 NO_PAGE: Final = {"X-Content-Type-Options": "nosniff"}
-GRACE_SECONDS: Final = 3
 LARGEST_REQUEST: Final = 16 * 1024 * 1024
-EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Listen on an address; port 0 is any free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With the protocol named, asyncio sends small writes at once; else each waits 40 ms for an acknowledgement.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(QUEUE)
-    except OSError as error:
-        listener.close()
-        raise NarratoriaError(
-            f"cannot listen on {host}:{port} ({error.strerror}); name another port, or 0 for any free one"
-        ) from None
-    return listener
-
-
-def host_name(host: str) -> str:
-    """The host as it is written in an address."""
-    name = socket.gethostname() if host in EVERY_INTERFACE else host
-    return f"[{name}]" if ":" in name else name
 
 
 def create_app(server: ToolServer, sign_ins: SignIns, *, host: str, port: int) -> ASGIApp:
@@ -85,22 +61,12 @@ async def serve_http(
     ready: Callable[[str, str], None] = lambda address, token: None,
 ) -> None:
     """Serve until the process is asked to end. `ready` gets the address and the token that programs send."""
-    listener = listen(host, port)
+    listener = listen(host, port, ADVICE)
     port = listener.getsockname()[1]
     sign_ins = SignIns()
     given = sign_ins.print_token() if token is None else sign_ins.admit(token)
     app = create_app(server, sign_ins, host=host, port=port)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-        http=Connections(Limits.of_this_process()).protocol(),
-        ws="none",
-        backlog=ACCEPTED_AT_ONCE,
-        lifespan="on",
-    )
+    config = server_config(app, Connections(Limits.of_this_process()))
     running = _Ending(config, server, lambda: ready(f"http://{host_name(host)}:{port}{PATH}", given))
     await running.serve(sockets=[listener])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,15 +24,14 @@ from narratoria.store.store import Store, data_home
 from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
 from narratoria.web.browser_launch import clear_signposts, has_display, open_browser, signpost
-from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections, Limits
+from narratoria.web.connections import QUEUE, Connections, Limits
 from narratoria.web.games import Games
+from narratoria.web.listening import GRACE_SECONDS, PortTaken, host_name, listen, server_config
 from narratoria.web.repeated_records import keep_short
 from narratoria.web.sign_ins import SignIns
 
 DEFAULT_STORY: Final = "lighthouse"
-EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
 PORTS: Final = (*range(8321, 8341), 0)  # where nobody says which: the first that is free
-GRACE_SECONDS: Final = 3
 OPENING_SECONDS: Final = 60
 SLOW_SECONDS: Final = 10
 
@@ -122,10 +120,6 @@ def _show_next(address: str) -> None:
     click.echo(f"Somebody has signed in with that address. For another browser: {address}", err=True)
 
 
-class PortTaken(NarratoriaError):
-    """Another program listens on this port."""
-
-
 class _EndingServer(uvicorn.Server):
     """A server that ends its streams: without this its end would wait for every viewer."""
 
@@ -176,20 +170,8 @@ class Server:
         return self._listen(PORTS[-1])
 
     def _listen(self, port: int) -> socket.socket:
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        # With the protocol named, asyncio sends small writes at once; else each waits 40 ms for an acknowledgement.
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((self.host, port))
-            listener.listen(QUEUE)  # a browser that is quicker than the server waits instead of failing
-        except OSError as error:
-            listener.close()
-            problem = PortTaken if error.errno == errno.EADDRINUSE else NarratoriaError
-            raise problem(
-                f"cannot listen on {self.host}:{port} ({error.strerror}); leave out --port to take a free one, "
-                "or name another (under make: ARGS=--port=8400)"
-            ) from None
+        advice = "leave out --port to take a free one, or name another (under make: ARGS=--port=8400)"
+        listener = listen(self.host, port, advice)
         self.port = listener.getsockname()[1]
         self.sign_ins = SignIns(self.home / "sign-ins" / f"{self.port}.json", used=self._print_again)
         self.sign_ins.print_token()
@@ -202,8 +184,7 @@ class Server:
     @property
     def name(self) -> str:
         """The host to write into an address."""
-        host = socket.gethostname() if self.host in EVERY_INTERFACE else self.host
-        return f"[{host}]" if ":" in host else host
+        return host_name(self.host)
 
     def address(self, path: str = "/", token: str | None = None) -> str:
         """Return an address that signs one browser in."""
@@ -223,15 +204,6 @@ class Server:
             self.games, sign_ins=self.sign_ins, port=port, hosts=hosts, streams=self.limits.streams
         )
         connections = Connections(self.limits)
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-            http=connections.protocol(),
-            ws="none",
-            backlog=ACCEPTED_AT_ONCE,
-        )
+        config = server_config(app, connections)
         keep_short("uvicorn.error", "asyncio")
         await _EndingServer(config, self.games, connections, resumed).serve(sockets=[listener])

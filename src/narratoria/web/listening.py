@@ -1,0 +1,57 @@
+"""The socket and the settings that every HTTP server of ours has: of the page and of MCP hosts."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from narratoria.errors import NarratoriaError
+from narratoria.web.connections import ACCEPTED_AT_ONCE, QUEUE, Connections
+
+EVERY_INTERFACE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
+GRACE_SECONDS: Final = 3
+
+
+class PortTaken(NarratoriaError):
+    """Another program listens on this port."""
+
+
+def listen(host: str, port: int, advice: str) -> socket.socket:
+    """Listen on an address; port 0 is any free one. `advice` says what to do if that cannot be."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio sends small writes at once; else each waits 40 ms for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(QUEUE)  # a client that is quicker than the server waits instead of failing
+    except OSError as error:
+        listener.close()
+        problem = PortTaken if error.errno == errno.EADDRINUSE else NarratoriaError
+        raise problem(f"cannot listen on {host}:{port} ({error.strerror}); {advice}") from None
+    return listener
+
+
+def host_name(host: str) -> str:
+    """Return the host as it is written in an address."""
+    name = socket.gethostname() if host in EVERY_INTERFACE else host
+    return f"[{name}]" if ":" in name else name
+
+
+def server_config(app: ASGIApp, connections: Connections) -> uvicorn.Config:
+    """Return the settings of a server of the application."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        http=connections.protocol(),
+        ws="none",
+        backlog=ACCEPTED_AT_ONCE,
+        lifespan="on",
+    )
