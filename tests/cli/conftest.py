@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import warm_start
+from tests.marked_processes import MarkedProcesses
 
 
 @dataclass(frozen=True)
@@ -26,20 +25,13 @@ class Ended:
         return json.loads(self.out)
 
 
-class CommandLine:
-    """Runs `python -m narratoria`; every process of a test carries a mark by which strays are found: the name of the
-    temporary folder, since a tool gets no variable it did not ask for."""
+class CommandLine(MarkedProcesses):
+    """Runs `python -m narratoria`; its strays are found by their mark."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.mark = f"mark-{os.urandom(6).hex()}"
-        self.temporary = folder / self.mark
-        self.temporary.mkdir()
-        self.env = {
-            **os.environ,
-            "TMPDIR": str(self.temporary),
-            "NARRATORIA_HOME": str(folder),
-        }
+        super().__init__(folder)
+        self.env["NARRATORIA_HOME"] = str(folder)
         for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "PYTHONUNBUFFERED"):
             self.env.pop(name, None)
 
@@ -78,26 +70,6 @@ class CommandLine:
         path.write_text("#!/bin/bash\n" + source if name.endswith(".sh") else source)
         path.chmod(0o755)
         return path
-
-    def strays(self) -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    if self.mark.encode() in (entry / "environ").read_bytes():
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
-
-    def leaves_nothing(self, within: float = 5.0) -> bool:
-        """Whether soon no process of this test runs: the guardian takes a moment to leave."""
-        until = time.monotonic() + within
-        while self.strays():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.02)
-        return True
 
 
 @pytest.fixture

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,23 +15,22 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from tests.marked_processes import MarkedProcesses
 
 TOKEN = "a-token-that-nobody-guesses"
 MODES = {"2025-11-25": "legacy", "2026-07-28": "2026-07-28"}
 DONE = '{"version":"0","type":"done","ok":true,"summary":"All done."}'
 
 
-class Workshop:
-    """A folder of tools, and the server over it. Every process of a test carries a mark by which strays are found."""
+class Workshop(MarkedProcesses):
+    """A folder of tools, and the server over it. Strays are found by their mark."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.tools = folder / "tools"
         self.tools.mkdir()
-        self.mark = f"mark-{os.urandom(6).hex()}"
-        temporary = folder / self.mark
-        temporary.mkdir()
-        self.env = {**os.environ, "TMPDIR": str(temporary), "NARRATORIA_HOME": str(folder / "home")}
+        super().__init__(folder)
+        self.env["NARRATORIA_HOME"] = str(folder / "home")
         self.errors = folder / "stderr"
 
     def tool(self, name: str, *lines: str, **manifest: Any) -> None:
@@ -92,25 +89,6 @@ class Workshop:
             Client(streamable_http_client(address, http_client=http), mode=mode, **options) as client,
         ):
             yield client
-
-    def strays(self) -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    if self.mark.encode() in (entry / "environ").read_bytes():
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
-
-    def leaves_nothing(self, within: float = 10.0) -> bool:
-        until = time.monotonic() + within
-        while self.strays():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.02)
-        return True
 
 
 @pytest.fixture
