@@ -39,7 +39,7 @@ from narratoria.run.plan import (
     PlanRetry,
 )
 from narratoria.session import ToolInvoked
-from narratoria.session.resources.filesystem import MemoryFilesystem
+from narratoria.session.resources.memory_filesystem import MemoryFilesystem
 from narratoria.session.resources.resources import Filesystem
 from narratoria.spelling import ELSEWHERE
 from narratoria.tools.contract import (

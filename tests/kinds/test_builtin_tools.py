@@ -23,7 +23,9 @@ from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Draft, Session
 from narratoria.session.assets import AssetStore
-from narratoria.session.resources.filesystem import Filesystem, HostFilesystem, MemoryFilesystem
+from narratoria.session.resources.filesystem import Filesystem
+from narratoria.session.resources.host_filesystem import HostFilesystem
+from narratoria.session.resources.memory_filesystem import MemoryFilesystem
 from narratoria.store.sqlite import SqliteStore
 from narratoria.tools.contract import NotificationEffect
 from narratoria.tools.retry import RetryPolicies

@@ -13,7 +13,7 @@ from narratoria.run.plan import PlanDocument, PlannedCall, PlanRetry
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.resources.filesystem import HostFilesystem
+from narratoria.session.resources.host_filesystem import HostFilesystem
 from narratoria.session.resources.resources import Filesystem
 from narratoria.tools.contract import StateChangeEffect
 from narratoria.tools.tool import ToolContext, ToolResult

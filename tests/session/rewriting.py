@@ -20,7 +20,8 @@ from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.resources.file_changes import LARGEST_KEPT
-from narratoria.session.resources.filesystem import Filesystem, HostFilesystem
+from narratoria.session.resources.filesystem import Filesystem
+from narratoria.session.resources.host_filesystem import HostFilesystem
 from narratoria.store.journal import Journal
 from narratoria.store.sqlite import SqliteStore
 from narratoria.store.store import SessionUnknown

@@ -19,7 +19,8 @@ from narratoria.play.turn import take_turn
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.resources.filesystem import Filesystem, HostFilesystem
+from narratoria.session.resources.filesystem import Filesystem
+from narratoria.session.resources.host_filesystem import HostFilesystem
 from narratoria.store.journal import Journal
 from narratoria.store.sqlite import SqliteStore
 from narratoria.store.store import SessionUnknown

@@ -15,7 +15,7 @@ from narratoria.play import compensation
 from narratoria.play.history import checkpoint, undo
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.resources.filesystem import HostFilesystem
+from narratoria.session.resources.host_filesystem import HostFilesystem
 from narratoria.session.resources.resources import Filesystem
 from narratoria.store.journal import Journal
 from narratoria.store.sqlite import SqliteStore

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from narratoria.session.resources.filesystem import (
-    Filesystem,
-    HostFilesystem,
-    MemoryFilesystem,
-    PathRefusedError,
-)
+from narratoria.session.resources.filesystem import Filesystem
+from narratoria.session.resources.host_filesystem import HostFilesystem
+from narratoria.session.resources.host_folder import PathRefusedError
+from narratoria.session.resources.memory_filesystem import MemoryFilesystem
 
 Files = HostFilesystem | MemoryFilesystem
 

@@ -10,7 +10,9 @@ from narratoria.errors import JournalError, ToolFailure, ToolValidationError
 from narratoria.events import PROTOCOL_VERSION, Log, Notice, Notification, StatePatch, UiEvent
 from narratoria.play.history import checkpoint
 from narratoria.run.plan import PlanRetry
-from narratoria.session.resources.filesystem import HostFilesystem, MemoryFilesystem, PathRefusedError
+from narratoria.session.resources.host_filesystem import HostFilesystem
+from narratoria.session.resources.host_folder import PathRefusedError
+from narratoria.session.resources.memory_filesystem import MemoryFilesystem
 from narratoria.store.sqlite import SqliteStore
 from narratoria.store.store import SessionUnknown
 from narratoria.tools.contract import NotificationEffect, PermissionPrecondition, StateChangeEffect

@@ -12,7 +12,7 @@ import pytest
 from narratoria.kinds.function import tool
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.session.resources.filesystem import MemoryFilesystem
+from narratoria.session.resources.memory_filesystem import MemoryFilesystem
 from narratoria.session.resources.resources import (
     Filesystem,
     ResourceContext,

@@ -21,7 +21,8 @@ from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.session.resources.file_changes import LARGEST_KEPT
-from narratoria.session.resources.filesystem import HostFilesystem, MemoryFilesystem
+from narratoria.session.resources.host_filesystem import HostFilesystem
+from narratoria.session.resources.memory_filesystem import MemoryFilesystem
 from narratoria.session.resources.resources import Filesystem, ResourceRegistry
 from narratoria.store.journal import Journal
 from narratoria.store.portable import export_session, import_session

@@ -19,7 +19,8 @@ import msgspec
 
 from narratoria.errors import NarratoriaError, ToolFailure
 from narratoria.kinds.browser import Browser, PageError
-from narratoria.session.resources.filesystem import Filesystem, PathRefusedError
+from narratoria.session.resources.filesystem import Filesystem
+from narratoria.session.resources.host_folder import PathRefusedError
 from narratoria.tools.contract import (
     MemoryEffect,
     NotificationEffect,

@@ -21,7 +21,7 @@ from narratoria.narrator.protocol import card
 from narratoria.run.executor import ToolExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session, ToolInvoked
-from narratoria.session.resources.filesystem import MemoryFilesystem
+from narratoria.session.resources.memory_filesystem import MemoryFilesystem
 from narratoria.session.resources.resources import Filesystem
 from narratoria.tools.deadline import Budget, BudgetTracker, Deadline
 from narratoria.tools.tool import CallScope, Tool, ToolContext, ToolExample, ToolResult
