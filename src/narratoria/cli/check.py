@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,25 +66,30 @@ def check(
         "dependencies": given_object("--dependencies", dependencies),
     }
     found = [one for target in targets for one in _found(target)]
-    reports: dict[Path, Report | StoryReport] = {}
-    for one, is_a_story in found:
-        reports[one] = (
-            check_story(one) if is_a_story else check_tool(one, input=given, timeout=timeout, **parts)
-        )
+    reports = {
+        path: check_story(path) if is_a_story else check_tool(path, input=given, timeout=timeout, **parts)
+        for path, is_a_story in found
+    }
+    _tell(reports, as_json, junit, github)
+    return 0 if all(report.conforms for report in reports.values()) else FAILED
+
+
+def _tell(
+    reports: Mapping[Path, Report | StoryReport], as_json: bool, junit: Path | None, github: bool
+) -> None:
+    """Print the reports in the form that was asked for, and write the JUnit file."""
     tools = {path: report for path, report in reports.items() if isinstance(report, Report)}
     stories = [report for report in reports.values() if isinstance(report, StoryReport)]
-    conforms = all(report.conforms for report in reports.values())
     if junit is not None:
         junit.write_bytes(junit_xml([*tools.values()], {one.name: one.problems for one in stories}))
     if as_json:
-        print_json(_whole(conforms, list(reports.values())))
+        print_json(_whole(list(reports.values())))
     else:
         for report in reports.values():
             _show(report, console()) if isinstance(report, Report) else show(report, console())
     if github:
         for line in github_annotations(tools.items(), [one for report in stories for one in report.problems]):
             click.echo(line)
-    return 0 if conforms else FAILED
 
 
 def _found(target: Path) -> Iterator[tuple[Path, bool]]:
@@ -111,11 +116,11 @@ def _is_below(path: Path, folder: Path) -> bool:
     return path.is_relative_to(folder)
 
 
-def _whole(conforms: bool, reports: list[Report | StoryReport]) -> dict[str, Any]:
+def _whole(reports: list[Report | StoryReport]) -> dict[str, Any]:
     """Return one JSON document: of one tool or story its own, of several a list of each."""
     if len(reports) == 1:
         return _document(reports[0])
-    listed: dict[str, Any] = {"conforms": conforms}
+    listed: dict[str, Any] = {"conforms": all(one.conforms for one in reports)}
     tools = [_document(one) for one in reports if isinstance(one, Report)]
     stories = [{"story": one.name, **_document(one)} for one in reports if isinstance(one, StoryReport)]
     return listed | ({"tools": tools} if tools else {}) | ({"stories": stories} if stories else {})

@@ -89,20 +89,9 @@ def _sources(
 
 
 def _apis(documents: Sequence[str], addresses: Sequence[str], secrets: Sequence[str]) -> ApiFile:
-    from narratoria.kinds.openapi.api_file import apis_from_data, default_api_name, is_address
+    from narratoria.kinds.openapi.api_file import apis_from_data, is_address
 
-    found: dict[str, dict[str, Any]] = {}
-    for given in documents:
-        name, equals, spec = given.partition("=")
-        if not equals or "/" in name or is_address(given):
-            name, spec = default_api_name(given), given
-        if name in found:
-            raise click.BadParameter(
-                f"two documents are named {name!r}; name one with NAME={spec}", param_hint="--openapi"
-            )
-        if not is_address(spec) and not Path(spec).is_file():
-            raise click.BadParameter(f"{spec}: there is no such file", param_hint="--openapi")
-        found[name] = {"spec": spec, "secrets": {}}
+    found = _documents(documents)
     for given in addresses:
         name, equals, url = given.partition("=")
         named = bool(equals) and not is_address(given)
@@ -122,6 +111,25 @@ def _apis(documents: Sequence[str], addresses: Sequence[str], secrets: Sequence[
         return apis_from_data(found, where="--openapi")
     except NarratoriaError as error:
         raise click.BadParameter(str(error), param_hint="--openapi") from None
+
+
+def _documents(given: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the documents of `--openapi` by name; a file that is missing is a usage error."""
+    from narratoria.kinds.openapi.api_file import default_api_name, is_address
+
+    found: dict[str, dict[str, Any]] = {}
+    for one in given:
+        name, equals, spec = one.partition("=")
+        if not equals or "/" in name or is_address(one):
+            name, spec = default_api_name(one), one
+        if name in found:
+            raise click.BadParameter(
+                f"two documents are named {name!r}; name one with NAME={spec}", param_hint="--openapi"
+            )
+        if not is_address(spec) and not Path(spec).is_file():
+            raise click.BadParameter(f"{spec}: there is no such file", param_hint="--openapi")
+        found[name] = {"spec": spec, "secrets": {}}
+    return found
 
 
 def _chosen(name: str | None, found: dict[str, dict[str, Any]], option: str) -> Collection[dict[str, Any]]:

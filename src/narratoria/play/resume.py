@@ -71,13 +71,8 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
         elif found is None:
             continue
         elif isinstance(event, PlanMade):
-            found.attempt, found.narrator, found.problems = event.attempt, event.narrator, ()
-            found.ids.add(str(event.plan.get("requestId")))
+            _take_plan(found, event)
             calls = {}  # an older version let two plans have one id, and so their calls
-            try:
-                found.plan = PlanDocument.from_data(event.plan)
-            except PlanRejected:  # an older version was less strict: the next plan is made afresh
-                found.plan, found.attempt = None, event.attempt + 1
         elif isinstance(event, PlanRefused):
             found.plan, found.attempt = None, event.attempt + 1
             rejected = event.rejected or event.plan  # else the narrator itself failed
@@ -104,6 +99,15 @@ def from_records(records: Iterable[Record]) -> OpenTurn | None:
             if result is not None:
                 found.completed[planned.tool_id] = result
     return found
+
+
+def _take_plan(found: OpenTurn, event: PlanMade) -> None:
+    found.attempt, found.narrator, found.problems = event.attempt, event.narrator, ()
+    found.ids.add(str(event.plan.get("requestId")))
+    try:
+        found.plan = PlanDocument.from_data(event.plan)
+    except PlanRejected:  # an older version was less strict: the next plan is made afresh
+        found.plan, found.attempt = None, event.attempt + 1
 
 
 def _result(plan: PlanDocument, planned: PlannedCall, calls: Mapping[str, _Call]) -> CallResult | None:

@@ -236,23 +236,9 @@ class ImportedJournal:
         """Check that turns begin and end, and are taken back in reverse, and that no number is used twice."""
         event, timeline, where = record.event, self._timeline, f"record {record.seq}"
         known = record.seq <= self._known
-        right = self._tells(event)
-        if known:  # what it did is in the snapshot
-            right = right and getattr(event, "turn", -1) <= self._newest
-        elif isinstance(event, TurnStarted):
-            right = right and (event.turn > self._newest or event.turn == timeline.open)
-            self._newest = max(self._newest, event.turn)
-        elif isinstance(event, TurnCommitted):
-            right = event.turn == timeline.open
-        elif isinstance(event, TurnUndone | UndoStarted):
-            right = event.turn == timeline.last != 0 and timeline.open is None
-        elif isinstance(event, TurnRedone):
-            right = bool(timeline.undone) and event.turn == timeline.undone[-1] and timeline.open is None
-        elif isinstance(event, Checkpoint):
-            at = bisect_left(timeline.turns, event.turn)
-            right = timeline.turns[at : at + 1] == [event.turn]
-        elif isinstance(event, EffectTakenBack):
-            right = event.turn <= self._newest
+        told = self._tells(event)
+        # What a record that is known did is in the snapshot.
+        right = told and getattr(event, "turn", -1) <= self._newest if known else self._follows(event, told)
         if isinstance(event, TurnCommitted):
             self._sizes[event.turn] = self._in_turn
         elif isinstance(event, TurnUndone | TurnRedone):
@@ -266,6 +252,23 @@ class ImportedJournal:
             timeline.apply(record)
         elif record.seq == self._known and self._telling is not None:
             raise Unfit(f"{where}: turn {self._telling} is open where a snapshot says that none is")
+
+    def _follows(self, event: Any, told: bool) -> bool:
+        """Tell if the event may come after the turns so far; `told` is the word of `_tells` on it."""
+        timeline = self._timeline
+        if isinstance(event, TurnStarted):
+            newest, self._newest = self._newest, max(self._newest, event.turn)
+            return told and (event.turn > newest or event.turn == timeline.open)
+        if isinstance(event, TurnCommitted):
+            return bool(event.turn == timeline.open)
+        if isinstance(event, TurnUndone | UndoStarted):
+            return event.turn == timeline.last != 0 and timeline.open is None
+        if isinstance(event, TurnRedone):
+            return bool(timeline.undone) and event.turn == timeline.undone[-1] and timeline.open is None
+        if isinstance(event, Checkpoint):
+            at = bisect_left(timeline.turns, event.turn)
+            return timeline.turns[at : at + 1] == [event.turn]
+        return told and (not isinstance(event, EffectTakenBack) or event.turn <= self._newest)
 
     def _tells(self, event: Any) -> bool:
         """Follow the turns as they are told, also those that a snapshot knows; tell if the event may come here."""

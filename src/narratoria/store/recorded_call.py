@@ -291,7 +291,7 @@ def _uncommitted(records: CallRecords, begun: Record) -> list[JsonObject]:
     """Return the patches that the calls around this one had made in the same transaction, in order."""
     parents: dict[str, str | None] = {}
     patches: list[tuple[str, JsonObject]] = []
-    ended: dict[str, bool] = {}
+    ended: dict[str, bool] = {}  # those that succeeded
     for record in records.turn:
         if record.seq >= begun.seq:
             break
@@ -300,13 +300,9 @@ def _uncommitted(records: CallRecords, begun: Record) -> list[JsonObject]:
             parents[event.call] = event.parent
         elif isinstance(event, CallEmitted) and isinstance(event.event, StatePatch):
             patches.append((event.call, event.event.patch))
-        elif isinstance(event, CallRetrying):
-            patches = [one for one in patches if event.call not in _line(one[0], parents)]
-        elif isinstance(event, CallFinished):
-            ended[event.call] = event.ok
-            if not event.ok:
-                patches = [one for one in patches if event.call not in _line(one[0], parents)]
-        elif isinstance(event, Committed):
+        elif isinstance(event, CallFinished) and event.ok:
+            ended[event.call] = True
+        elif isinstance(event, CallRetrying | CallFinished | Committed):  # dropped, or in the state already
             patches = [one for one in patches if event.call not in _line(one[0], parents)]
     assert isinstance(begun.event, CallStarted)  # noqa: S101 - so it was found
     above = set(_line(begun.event.parent, parents)) if begun.event.parent else set()
@@ -343,22 +339,26 @@ def _add_changes(told: RecordedCall, records: CallRecords, world: Session | None
                 if change in emitted:
                     mine.append(emitted[change])
                     told.committed = True
-            elif event.call == told.call:
-                if isinstance(change, PatchChange):
-                    mine.append(change.patch)
-                elif isinstance(change, MemoryChange):
-                    told.other_changes.append(f"memory ({change.scope}): {change.op} {change.key}".rstrip())
-                elif isinstance(change, PermissionChange):
-                    verb = "granted" if change.granted else "taken away"
-                    told.other_changes.append(f"permission {change.permission}: {verb}")
+            elif event.call != told.call:
+                continue
+            elif isinstance(change, PatchChange):
+                mine.append(change.patch)
+            elif isinstance(change, MemoryChange):
+                told.other_changes.append(f"memory ({change.scope}): {change.op} {change.key}".rstrip())
+            elif isinstance(change, PermissionChange):
+                verb = "granted" if change.granted else "taken away"
+                told.other_changes.append(f"permission {change.permission}: {verb}")
         told.effects += [one for one in event.effects if one.call == told.call]
         told.committed = told.committed or (event.call == told.call and not event.failed)
-    if world is None:  # it never ran, or the state before it was lost to damage
-        return
-    before: Any = world.snapshot()
+    if world is not None:  # else it never ran, or the state before it was lost to damage
+        _add_state_changes(told, mine, world.snapshot())
+
+
+def _add_state_changes(told: RecordedCall, patches: list[JsonObject], before: Any) -> None:
+    """Add the places of the state that patches changed, each with its value before and after."""
     after = before
     paths: dict[tuple[str, ...], None] = {}
-    for patch in mine:
+    for patch in patches:
         after = merge(after, patch)
         paths.update(dict.fromkeys(_leaves(patch)))
     changes = [one for path in paths if (one := _change(path, before, after)) is not None]

@@ -14,7 +14,7 @@ import msgspec
 from narratoria.errors import INVALID_ARGUMENTS, ToolFailure
 from narratoria.kinds.openapi import styles
 from narratoria.kinds.openapi.credentials import Sent
-from narratoria.kinds.openapi.operations import FORM, MULTIPART, Body, Operation, is_json
+from narratoria.kinds.openapi.operations import FORM, MULTIPART, Body, Operation, Parameter, is_json
 
 MOST_BYTES: Final = 32 * 1024 * 1024
 """Cap on the body of a request."""
@@ -34,43 +34,55 @@ class Request:
 
 def request_of(operation: Operation, address: str, arguments: Mapping[str, Any], sent: Sent) -> Request:
     """Return the request of a call. Raises `ToolFailure` for a value that cannot be said there."""
-    path, query, cookies = operation.path, list[tuple[str, str]](), list[tuple[str, str]]()
-    headers = {"Accept": operation.accept}
+    said = _Said(operation.path, {"Accept": operation.accept})
     for parameter in operation.parameters:
-        if parameter.argument not in arguments:
-            continue
-        name, value = parameter.name, arguments[parameter.argument]
-        if parameter.as_json:
-            value = msgspec.json.encode(value).decode()
-        elif value is None and parameter.place != "path":
-            continue
-        if parameter.place == "path":
-            said = styles.in_path(name, value, parameter.style, parameter.explode)
-            if not said.strip("."):  # "/pets/" and "/pets/.." are other operations
-                raise _wrong(parameter.argument, "expected a value that is not empty and not . or ..")
-            path = path.replace(f"{{{name}}}", said)
-        elif parameter.place == "query":
-            escape = styles.escaped_but_reserved if parameter.reserved else styles.escaped
-            query += styles.in_query(name, value, parameter.style, parameter.explode, escape)
-        elif parameter.place == "header":
-            headers[name] = _header(parameter.argument, styles.in_header(value, parameter.explode))
-        else:
-            cookies += styles.in_query(name, value, parameter.style, parameter.explode)
-    query += [(styles.escaped(name), styles.escaped(value)) for name, value in sent.query]
-    cookies += [(name, value) for name, value in sent.cookies]
+        if parameter.argument in arguments:
+            said.add(parameter, arguments[parameter.argument])
+    query = [*said.query, *((styles.escaped(name), styles.escaped(value)) for name, value in sent.query)]
+    cookies = [*said.cookies, *sent.cookies]
     if cookies:
-        headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies)
-    segments = quote(path, safe="/%" + styles.RESERVED).split("/")
+        said.headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies)
+    segments = quote(said.path, safe="/%" + styles.RESERVED).split("/")
     if any(one in (".", "..") for one in segments):
         raise _wrong("path", "expected values that do not lead to another path")
     url = f"{address}{'/'.join(segments)}"
     if query:
         url += "?" + "&".join(f"{name}={value}" for name, value in query)
-    request = Request(operation.method, url, headers)
+    request = Request(operation.method, url, said.headers)
     if operation.body is not None and operation.body.argument in arguments:
         _write_body(request, operation.body, arguments[operation.body.argument])
     request.headers.update(sent.headers)
     return request
+
+
+@dataclass
+class _Said:
+    """The parameters of a call, each said in its place."""
+
+    path: str
+    headers: dict[str, str]
+    query: list[tuple[str, str]] = field(default_factory=list)
+    cookies: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, parameter: Parameter, value: Any) -> None:
+        """Say one parameter. A null is left out, except in the path, which has to have something there."""
+        name, style, explode = parameter.name, parameter.style, parameter.explode
+        if parameter.as_json:
+            value = msgspec.json.encode(value).decode()
+        elif value is None and parameter.place != "path":
+            return
+        if parameter.place == "path":
+            said = styles.in_path(name, value, style, explode)
+            if not said.strip("."):  # "/pets/" and "/pets/.." are other operations
+                raise _wrong(parameter.argument, "expected a value that is not empty and not . or ..")
+            self.path = self.path.replace(f"{{{name}}}", said)
+        elif parameter.place == "query":
+            escape = styles.escaped_but_reserved if parameter.reserved else styles.escaped
+            self.query += styles.in_query(name, value, style, explode, escape)
+        elif parameter.place == "header":
+            self.headers[name] = _header(parameter.argument, styles.in_header(value, explode))
+        else:
+            self.cookies += styles.in_query(name, value, style, explode)
 
 
 def _write_body(request: Request, body: Body, value: Any) -> None:
@@ -110,21 +122,28 @@ def _form_pairs(body: Body, name: str, value: Any) -> list[tuple[str, str]]:
 
 
 def _parts(body: Body, value: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield the parts of a multipart body; of a list, one for each item."""
     for name, one in value.items():
         declared = (body.encodings.get(name) or {}).get("contentType")
         media_type = declared.split(",")[0].strip() if isinstance(declared, str) else None
         if media_type is not None and "*" in media_type:
             media_type = None
-        for item in one if isinstance(one, list) and not (media_type and is_json(media_type)) else [one]:
-            if isinstance(item, Mapping) and "base64" in item:
-                content, filename, said = _bytes(item, f"{body.argument}.{name}")
-                yield name, (filename or name, content, said or media_type or "application/octet-stream")
-            elif isinstance(item, Mapping | list):
-                yield name, (None, msgspec.json.encode(item), media_type or "application/json")
-            elif item is not None:
-                # A declared type means a file, and servers take only parts with a name for one.
-                filename = name if media_type and not media_type.startswith("text/plain") else None
-                yield name, (filename, styles.text_of(item).encode(), media_type or "text/plain")
+        is_one = not isinstance(one, list) or (media_type is not None and is_json(media_type))
+        for item in [one] if is_one else one:
+            if item is not None:
+                yield name, _part(item, name, media_type, f"{body.argument}.{name}")
+
+
+def _part(item: Any, name: str, media_type: str | None, argument: str) -> tuple[str | None, bytes, str]:
+    """Return the file name, the content and the media type of a part."""
+    if isinstance(item, Mapping) and "base64" in item:
+        content, filename, said = _bytes(item, argument)
+        return filename or name, content, said or media_type or "application/octet-stream"
+    if isinstance(item, Mapping | list):
+        return None, msgspec.json.encode(item), media_type or "application/json"
+    # A declared type means a file, and servers take only parts with a name for one.
+    filename = name if media_type and not media_type.startswith("text/plain") else None
+    return filename, styles.text_of(item).encode(), media_type or "text/plain"
 
 
 def _bytes(value: Any, argument: str) -> tuple[bytes, str | None, str | None]:
