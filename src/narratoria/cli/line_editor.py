@@ -126,14 +126,18 @@ class LineEditor:
 
     @contextlib.contextmanager
     def _keys(self) -> Iterator[None]:
-        """Show what is typed, and take Ctrl+C for a character, while a line is read."""
-        if not self._gnu:
-            yield
-            return
+        """Show what is typed, and take Ctrl+C for a character, while a line is read.
+
+        libedit edits only a terminal that echoes lines, and has no macro that would end the line: there Ctrl+C is a
+        signal.
+        """
         before = termios.tcgetattr(0)
         changed: list[Any] = [*before[:6], [*before[6]]]
         changed[3] |= termios.ECHO
-        changed[6][termios.VINTR] = _DISABLED
+        if self._gnu:
+            changed[6][termios.VINTR] = _DISABLED
+        else:
+            changed[3] |= termios.ICANON
         termios.tcsetattr(0, termios.TCSANOW, changed)
         try:
             yield
