@@ -7,7 +7,8 @@ import difflib
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ import msgspec
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from narratoria.cli import FAILED, TIMED_OUT
+from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.cli.request_options import given_object, request_options
@@ -70,6 +72,7 @@ STDERR_COLUMNS: Final = 1000
     help="The folder that assets are kept in, by their hash; by default `assets` in NARRATORIA_HOME.",
 )
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission the tool asks for.")
+@approval_options
 @env_option
 @source_options
 @skills_option
@@ -85,6 +88,8 @@ def call(
     events: bool,
     keep: Path | None,
     grant: tuple[str, ...],
+    yes: bool,
+    approve: tuple[str, ...],
     sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
 ) -> int:
@@ -105,6 +110,8 @@ def call(
         policy=plan_policy(retries, 100),
         dependencies=given_object("--dependencies", dependencies),
     )
+    approver = TerminalApprover(yes=yes, approve=approve)
+    session.approvals.approver = approver
     result, stderr = asyncio.run(
         _find(tool, sources, skill_folders, operation, arguments, record, events, as_json, session)
     )
@@ -190,6 +197,8 @@ async def _call(
         else _Live(tool.name, session)
     )
     session.attach(ear)
+    if isinstance(session.approvals.approver, TerminalApprover):
+        session.approvals.approver.quiet = ear.quiet
     with ear:
         try:
             result = await ToolRegistry().executor.execute(tool, arguments, session=session, call=record)
@@ -239,6 +248,15 @@ class _Quiet:
 
     def __exit__(self, *details: object) -> None:
         return None
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Draw nothing while a person is asked."""
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
 
     def push(self, record: Record) -> None:
         if self.lost is not None:

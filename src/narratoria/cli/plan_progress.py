@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -73,6 +74,17 @@ class PlanProgress:
         if self.out.is_terminal:
             self.live.stop()
         self._print_skipped()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Draw nothing while a person is asked."""
+        if self.out.is_terminal:
+            self.live.stop()
+        try:
+            yield
+        finally:
+            if self.out.is_terminal:
+                self.live.start()
 
     def push(self, record: Record) -> None:
         event = record.event

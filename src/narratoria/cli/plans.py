@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from narratoria.cli import FAILED, TIMED_OUT
+from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, styled
@@ -79,6 +80,7 @@ def _rejected(error: PlanRejected, as_json: bool) -> int:
     metavar="SECONDS",
     help="For each attempt at a call, in place of what the tools declare.",
 )
+@approval_options
 @env_option
 @source_options
 @skills_option
@@ -93,6 +95,8 @@ def run(
     grant: tuple[str, ...],
     session_id: str | None,
     call_timeout: float | None,
+    yes: bool,
+    approve: tuple[str, ...],
     sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
     plan_timeout: float,
@@ -108,7 +112,9 @@ def run(
     bounds = {"call_timeout": call_timeout, "plan_timeout": plan_timeout}
     custody().adopt_orphans()
     equipment = _equipped(plan, sources, skill_folders)
-    result = asyncio.run(_run(plan, _roots(plan_file, tools), equipment, as_json, grant, session_id, bounds))
+    approver = TerminalApprover(yes=yes, approve=approve)
+    roots = _roots(plan_file, tools)
+    result = asyncio.run(_run(plan, roots, equipment, as_json, grant, session_id, approver, bounds))
     if as_json:
         print_json(result)
     if result.success:
@@ -123,18 +129,21 @@ async def _run(
     as_json: bool,
     grant: tuple[str, ...],
     session_id: str | None,
+    approver: TerminalApprover,
     bounds: dict[str, Any],
 ) -> ExecutionResult:
     from narratoria.cli.session_options import saved_session
 
     async with saved_session(session_id) as session, equipment as registry:
         session.grant(*grant)
+        session.approvals.approver = approver
         executor = PlanExecutor(registry, session, roots=roots, **bounds)
         if as_json:
             result = await executor.execute(plan)
         else:
             with PlanProgress(plan) as view:
                 session.attach(view)
+                approver.quiet = view.quiet
                 result = await executor.execute(plan)
             view.conclude(result, session)
     await sweep()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
 from narratoria.cli.line_editor import LineInterrupted
@@ -45,6 +46,7 @@ DEFAULT_STORY = "lighthouse"
     help="The port to listen on: 8321, or the next that is free; 0 picks any.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@approval_options
 @env_option
 @source_options
 @skills_option
@@ -58,6 +60,8 @@ def play(
     host: str,
     port: int | None,
     no_browser: bool,
+    yes: bool,
+    approve: tuple[str, ...],
     sources: ToolSources | None,
     skill_folders: tuple[Path, ...],
 ) -> int:
@@ -70,7 +74,10 @@ def play(
             f"Stories know only their own words here: what understands others {needed('local')}", err=True
         )
     if terminal or as_json:
-        return asyncio.run(_play(story, session_id, narrators, as_json, sources, skill_folders))
+        approver = TerminalApprover(yes=yes, approve=approve)
+        return asyncio.run(_play(story, session_id, narrators, as_json, approver, sources, skill_folders))
+    if yes or approve:
+        raise click.UsageError("--yes and --approve go with --terminal; the page asks the player")
     try:
         from narratoria.web.server import serve
     except ImportError:
@@ -130,6 +137,7 @@ async def _play(
     session_id: str | None,
     narrators: tuple[str, ...],
     as_json: bool,
+    approver: TerminalApprover,
     sources: ToolSources | None,
     skills: Sequence[Path],
 ) -> int:
@@ -140,6 +148,8 @@ async def _play(
         while True:
             async with open_game(store, story, session_id, narrators, sources, skills) as (game, journal):
                 table = JsonTable(game) if as_json else TerminalTable(game)
+                game.session.approvals.approver = approver
+                approver.quiet = table.quiet
                 with table.seated():
                     if parent is not None:
                         message = f"a branch of {parent[:8]}"

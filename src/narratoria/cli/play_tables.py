@@ -42,6 +42,9 @@ class JsonTable:
     def seated(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def quiet(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def show(self, result: TurnResult) -> None:
         print_json(turn_document(self.game, result))
 
@@ -113,6 +116,12 @@ class TerminalTable:
             self._assets += [one for one in kept if one is not None]
         elif isinstance(event, Notice) and event.level != "info":
             self.out.print(styled((f"  ! {event.message}", "dim yellow")))
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Draw nothing while the player is asked; the narration comes again when it goes on."""
+        self.telling.stop()
+        yield
 
     def ask(self) -> str | None:
         """Return the next line that is not empty, None at the end of the input; Ctrl+C raises `LineInterrupted`."""

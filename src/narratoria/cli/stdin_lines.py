@@ -110,3 +110,17 @@ def _by_lines(fd: int) -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(fd, termios.TCSANOW, before)
+
+
+async def next_line() -> str | None:
+    """Return the next line, None at the end. Whoever is cancelled meanwhile leaves the line to the next reader."""
+    if sys.stdin is None:
+        return None
+    if b"\n" not in _unread:
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin.fileno(), readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(sys.stdin.fileno())
+    return read_line()
