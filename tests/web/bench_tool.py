@@ -120,6 +120,11 @@ def douse():
     done("It is dark.")
 
 
+def sign():
+    emit("state_patch", patch={"signed": True})
+    done("The ink is wet.")
+
+
 def doubt():
     done("The bench isn't tidy.")
 

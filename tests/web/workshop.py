@@ -36,9 +36,10 @@ RULES = {
     "forge": (["forge"], "You sign another's name."),
     "siren": (["siren"], "You pull the cord."),
     "lamp": (["lamp"], "You strike a match."),
+    "sign": (["sign"], "You dip the pen."),
     "doubt": (["doubt"], "You look about you. The bench is not tidy."),
 }
-TOOLS = {"siren": "siren", "lamp": "lamp"}  # every other word is for the bench
+TOOLS = {"siren": "siren", "lamp": "lamp", "sign": "pen"}  # every other word is for the bench
 
 
 def write_workshop(home: Path) -> None:
@@ -55,6 +56,9 @@ def write_workshop(home: Path) -> None:
     )
     (root / "narrator.toml").write_text(rules, encoding="utf-8")
     _write_tool(root / "tools" / "bench", description=f"Does as it is told. {HOSTILE}")
+    _write_tool(
+        root / "tools" / "pen", title="Sign the deed", description="Signs a paper.", approval="always"
+    )
     effects = [{"type": "notification", "event": "guard:called"}]
     _write_tool(root / "tools" / "siren", title="The siren", description="Calls the guard.", effects=effects)
     effects = [

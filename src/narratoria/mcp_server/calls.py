@@ -19,6 +19,7 @@ from narratoria.events import (
     UiEvent,
 )
 from narratoria.mcp_server.catalogue import Listed
+from narratoria.mcp_server.client_approval import ask_client
 from narratoria.mcp_server.exchange import ClientCannot, Exchange, current
 from narratoria.mcp_server.results import answer_of
 from narratoria.mcp_server.turns import Turns
@@ -71,6 +72,8 @@ class Calls:
         self._heard: dict[Exchange, Heard] = {}
         self.on_change: list[Any] = []  # called after each commit, with its record
         self._detach = session.attach(self)
+        if session.approvals.approver is None:  # else the program asks in its own way
+            session.approvals.approver = ask_client
 
     def close(self) -> None:
         self._detach()

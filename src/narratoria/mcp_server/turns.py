@@ -80,6 +80,7 @@ class Turns:
         session = self.session
         turn = session.turn
         assert turn is not None  # noqa: S101 - set by `begin`
+        session.approvals.end_turn()
         text = "\n\n".join(self._told)
         session.record(Narration(text=text, narrator=SPEAKER))
         if self.choices:

@@ -272,6 +272,8 @@ class Fold:
     def _ended(self, record: Record, event: TurnCommitted) -> None:
         if self._turn is not None:
             self._turn.outcome, self._turn.ended = event.outcome, record.ts
+            for one in self._turn.approvals:
+                one.decision = one.decision or "cancelled"
             self._turn = None
 
     # --- the calls --------------------------------------------------------------------------------------

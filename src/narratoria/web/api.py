@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from narratoria.events import PlanFinished, PlanMade
 from narratoria.play.call_again import RepeatedCall
 from narratoria.store.portable import SUFFIX
-from narratoria.web import documents, openapi
+from narratoria.web import documents, open_questions, openapi
 from narratoria.web import game_moves as moves
 from narratoria.web.access import SIGN_IN, signed_out
 from narratoria.web.asset_responses import asset_response
@@ -104,6 +104,16 @@ class Api:
 
     async def cancel(self, request: HttpRequest) -> Response:
         await self.games.cancel(session_id(request))
+        return Response(status_code=204)
+
+    async def list_approvals(self, request: HttpRequest) -> Response:
+        return json_response(open_questions.questions(await self.games.open(session_id(request))))
+
+    async def answer_approval(self, request: HttpRequest) -> Response:
+        asked = await body_of(request, documents.Answer)
+        opened = await self.games.open(session_id(request))
+        by = "api" if "authorization" in request.headers else "page"
+        open_questions.answer(opened, request.path_params["approval"], asked, by)
         return Response(status_code=204)
 
     async def preview_undo(self, request: HttpRequest) -> Response:
@@ -293,6 +303,14 @@ OPERATIONS: Final = (
         documents.Prompt, documents.TurnNumber, 202,
     ),
     Operation("POST", "/sessions/{id}/cancel", "cancel", "Stop the running turn", status=204),
+    Operation(
+        "GET", "/sessions/{id}/approvals", "list_approvals", "Calls that wait for a person's approval",
+        answer=list[documents.Question],
+    ),
+    Operation(
+        "POST", "/sessions/{id}/approvals/{approval}", "answer_approval",
+        "Approve such a call, edit its input or refuse it; a second answer is refused", documents.Answer, status=204,
+    ),
     Operation(
         "GET", "/sessions/{id}/undo", "preview_undo", "What an undo would take back, and what it could not",
         answer=documents.UndoPreview, query={"to": "integer", "imported": "boolean"},

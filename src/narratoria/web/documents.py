@@ -33,6 +33,14 @@ class Prompt(Request, frozen=True, kw_only=True):
     origin: Literal["player", "choice"] = "player"
 
 
+class Answer(Request, frozen=True, kw_only=True):
+    """The answer to an open question. With `edit` the call runs with `input`; `reason` is for a refusal."""
+
+    decision: Literal["approve", "edit", "refuse"]
+    input: dict[str, Any] | None = None
+    reason: str = ""
+
+
 class Undo(Request, frozen=True, kw_only=True):
     """Take back the turn `to` and every later one; without `to`, the newest alone."""
 
@@ -209,6 +217,20 @@ class ToolName(Document, frozen=True, kw_only=True):
     name: str
     title: str = ""
     description: str = ""
+
+
+class Question(Document, frozen=True, kw_only=True):
+    """A call that waits for approval: its tool, its input, the reason for the question, and the schema of the input."""
+
+    id: str
+    turn: int | None
+    call: str
+    tool: str
+    title: str = ""
+    description: str = ""
+    input: dict[str, Any]
+    reason: str
+    parameters: dict[str, Any]
 
 
 class SkillField(Document, frozen=True, kw_only=True):

@@ -198,6 +198,7 @@ class Games:
         past = JournalRecords(self.store, session.id, journal.timeline)
         opened = OpenGame(game, journal, Feed(past, session.seq), self._narrators)
         journal.attach(opened.feed)  # not to the session: a viewer never knows more than a restarted server
+        session.approvals.attended = True  # by the page and by programs
         self._open_games[session.id] = opened
         return opened
 

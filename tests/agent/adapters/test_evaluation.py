@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from narratoria import Session, ToolContext, ToolResult, tool
+from narratoria import ApprovalAnswer, ApprovalRequest, Session, ToolContext, ToolResult, tool
 from narratoria.agent.adapters import Evaluation, evaluate
 from narratoria.agent.adapters.function_names import function_name
 from narratoria.agent.adapters.openai_compatible import OpenAIAdapter
@@ -355,3 +355,28 @@ def test_a_name_that_is_too_long_for_a_model_is_cut() -> None:
     assert len(function_name(long)) == 64
     assert function_name(long) != function_name(f"{long[:-1]}x")
     assert function_name("light") == "light"
+
+
+# --- approvals -----------------------------------------------------------------------------------------------
+
+
+async def test_a_person_is_asked_and_the_model_reads_the_reason_of_a_refusal() -> None:
+    session, asked = Session(), []
+
+    async def ask(request: ApprovalRequest) -> ApprovalAnswer:
+        asked.append((request.tool.name, request.input, request.reason))
+        return ApprovalAnswer.refuse("the hay is dry") if len(asked) == 1 else ApprovalAnswer.approve()
+
+    session.approvals.approver = ask
+    script = [
+        Says(calls=(("light", '{"item": "hay"}'),)),
+        Says(calls=(("light", '{"item": "torch"}'),)),
+        Says("It burns."),
+    ]
+    policy = lambda call: "fire is dangerous"  # noqa: E731
+    deadline = Deadline.after(30)
+    found, requests = await run(script, prompt_of(light), session, approval=policy, deadline=deadline)
+    assert found.text == "It burns." and session.state == {"lit": {"torch": True}}
+    assert asked[0] == ("light", {"item": "hay"}, "fire is dangerous")
+    ((_, refused),) = told(requests[1])
+    assert refused.startswith("FAILED (REFUSED)") and "the hay is dry" in refused

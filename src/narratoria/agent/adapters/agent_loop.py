@@ -42,6 +42,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
 )
 from narratoria.events import JsonObject
+from narratoria.run.approval import ApprovalPolicy
 from narratoria.run.executor import ToolExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
@@ -97,12 +98,14 @@ async def evaluate(
     tool_choice: str | None = None,
     on_text: Callable[[str], None] = unheard,
     config: Mapping[str, Any] | None = None,
+    approval: ApprovalPolicy | None = None,
 ) -> Evaluation[T]:
     """Ask until the model answers without calling a tool, at most `max_rounds` times.
 
     The rendered prompt is the system message and `request` the user's; without a request the prompt is the user's
     message. `history` (few-shot examples, earlier exchanges) stands between them. With `output`, a dataclass, the
-    answer is parsed strictly, and the model is told of every problem.
+    answer is parsed strictly, and the model is told of every problem. `approval` tells which calls a person must
+    approve first, beside the rules of the tools themselves; who is asked is the session's `approvals.approver`.
     """
     bound = prompt.bind() if isinstance(prompt, Prompt) else prompt
     if not isinstance(bound, BoundPrompt):
@@ -111,7 +114,7 @@ async def evaluate(
             f'Prompt(ns="app", key="ask", sections=[MarkdownSection(title="Ask", key="ask", template="…")])'
         )
     loop = _Loop(bound, adapter, session, output, deadline, budget_tracker, max_tokens, on_text, config or {})
-    loop.tool_choice, loop.time_limit = tool_choice, time_limit
+    loop.tool_choice, loop.time_limit, loop.approval = tool_choice, time_limit, approval
     with telemetry.evaluation(f"{bound.prompt.ns}/{bound.prompt.key}", session.id) as span:
         loop.begin(request, history)
         answer = await loop.rounds(max_rounds)
@@ -146,6 +149,7 @@ class _Loop(Generic[T]):
         self.config = config
         self.tool_choice: str | None = None
         self.time_limit = REPLY_TIMEOUT
+        self.approval: ApprovalPolicy | None = None
         self.concluding = False  # the model has called its tools: now only the form of its answer matters
         self.failures = 0
         self.objection = ""  # what was wrong with the last answer
@@ -170,7 +174,7 @@ class _Loop(Generic[T]):
             budget_tracker=self.tracker,
             config=self.config,
         )
-        self.executor = ToolExecutor(ToolRegistry(self.rendered.tools), scope=scope)
+        self.executor = ToolExecutor(ToolRegistry(self.rendered.tools, approval=self.approval), scope=scope)
         self.names = {function_name(tool.name): tool.name for tool in self.rendered.tools}
 
     async def rounds(self, most: int) -> Evaluation[T]:

@@ -43,6 +43,7 @@ export const api = {
   assetUrl: (hash) => `/assets/${encodeURIComponent(hash)}`,
   prompt: (id, prompt, origin) => call("POST", `${at(id)}/prompt`, { prompt, origin }),
   cancel: (id) => call("POST", `${at(id)}/cancel`, {}),
+  answer: (id, question, answer) => call("POST", `${at(id)}/approvals/${encodeURIComponent(question)}`, answer),
   previewUndo: (id, to) => call("GET", `${at(id)}/undo${to === undefined ? "" : `?to=${to}`}`),
   undo: (id, to) => call("POST", `${at(id)}/undo`, { to }),
   redo: (id, to) => call("POST", `${at(id)}/redo`, { to }),

@@ -2,7 +2,7 @@
 import { LONGEST_PROMPT } from "./dialogs.js";
 import { h, setText } from "./dom.js";
 import { isStrayLetter } from "./focus.js";
-import { activeTurns, endingOf, lastTurn } from "./fold.js";
+import { activeTurns, endingOf, lastTurn, openQuestions } from "./fold.js";
 import { icon } from "./icons.js";
 import { branch, redo, retry, undo } from "./moves.js";
 import { recall, remember } from "./tab.js";
@@ -54,6 +54,7 @@ export class Composer {
     const { world, busy } = game;
     const last = lastTurn(world);
     this.node.classList.toggle("busy", busy);
+    this.node.classList.toggle("waiting", last !== null && openQuestions(last).length > 0);
     this.cancelButton.hidden = !busy;
     const playable = last !== null && last.turn > 0;
     this.undoButton.disabled = busy || !playable;
@@ -120,6 +121,7 @@ function statusText(game, last) {
   if (game.connection === "offline") return "Offline";
   if (game.moving && !game.busy) return "One moment…";
   if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : !game.opened ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
+  if (last && openQuestions(last).length) return "Waiting for your answer";
   const running = last?.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null) ?? [];
   if (running.length) return [...new Set(running.map((call) => deed(game, call)))].slice(0, 2).join(" ");
   return "The narrator is thinking…";

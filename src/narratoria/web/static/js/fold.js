@@ -114,6 +114,11 @@ function turnOf(world, record) {
   return turn;
 }
 
+/** The questions of a turn that nobody has answered yet. */
+export function openQuestions(turn) {
+  return turn.outcome === null ? turn.items.filter((item) => item.kind === "approval" && !item.answer) : [];
+}
+
 function addItem(world, record, item) {
   const turn = turnOf(world, record);
   const at = turn.items.findIndex((other) => other.id === item.id);
@@ -277,6 +282,13 @@ const handlers = {
     });
     call.attempts.push({ attempt: call.attempt, started: record.ts, ended: null, outcome: "running" });
   },
+  approval_requested(world, event, record) {
+    addItem(world, record, { ...event, kind: "approval", id: `approval ${event.id}`, question: event.id, answer: null });
+  },
+  approval_given(world, event, record) {
+    if (!openQuestions(turnOf(world, record)).some((item) => item.question === event.id)) return;
+    addItem(world, record, { id: `approval ${event.id}`, answer: event });
+  },
   call_emitted(world, event, record) {
     emitted[event.event.type]?.(world, callOf(world, event.call, record), event.event, record);
   },
@@ -316,6 +328,8 @@ const handlers = {
     if (event.ok) return;
     dropPatches(world, event.call);
     if (event.state === "skipped" || call.parent) return;
+    const refused = event.errorCode === "REFUSED" && event.errorSource !== "tool"; // the card of the question says so
+    if (refused && turnOf(world, record).items.some((item) => item.kind === "approval" && item.call === event.call)) return;
     addItem(world, record, { kind: "failure", id: `failure-${event.call}`, call: event.call });
   },
   committed(world, event, record) {
@@ -356,6 +370,7 @@ const handlers = {
   },
   turn_committed(world, event, record) {
     const turn = turnOf(world, record);
+    for (const item of openQuestions(turn)) addItem(world, record, { id: item.id, answer: { decision: "cancelled" } });
     turn.outcome = event.outcome ?? "completed";
     if (world.running === event.turn) world.running = null;
     for (const [seq, pending] of world.pending) if (pending.turn === turn.turn) world.pending.delete(seq);

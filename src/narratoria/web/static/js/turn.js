@@ -1,7 +1,8 @@
 /** One turn on the page: what was said, the narration, pictures, cards, notices and, at its end, the choices. */
+import { approvalCard } from "./approval.js";
 import { openMenu } from "./dialogs.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
-import { namesOf } from "./fold.js";
+import { namesOf, openQuestions } from "./fold.js";
 import { icon } from "./icons.js";
 import { kindOf, media, openLightbox, titleOf } from "./media.js";
 import { branch, editAndRetry, nameMoment, retry, returnTo, undo } from "./moves.js";
@@ -110,7 +111,7 @@ export class TurnPart {
   #showPulse(turn) {
     const { world } = this.view.game;
     const running = turn.outcome === null && world.running === turn.turn;
-    this.pulse.hidden = !running;
+    this.pulse.hidden = !running || openQuestions(turn).length > 0; // the story waits, and nothing moves
     setAttribute(this.node, "aria-busy", running ? "true" : null);
     const calls = turn.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null);
     setText(this.pulse.lastElementChild, calls.slice(0, 3).map(activity).join("   "));
@@ -165,6 +166,7 @@ export class TurnPart {
       case "narration": return narration();
       case "asset": return { node: assetFigure(item.asset) };
       case "failure": return this.#failure(item);
+      case "approval": return approvalCard(this.view.game, item);
       case "notice": return { node: this.#notice(item) };
       case "denied": return { node: deniedCard(item) };
       default: return { node: uiCard(item) };
