@@ -1,6 +1,7 @@
 """Approvals in a turn and in a story: the narrator gets the reason of a refusal, and `story.toml` has rules."""
 
 import asyncio
+import contextlib
 import json
 from dataclasses import dataclass
 
@@ -9,10 +10,13 @@ import pytest
 from narratoria import PlanDocument, PlannedCall, Session, ToolRegistry, ToolResult, take_turn, tool
 from narratoria.errors import StoryInvalid
 from narratoria.play.game import Game, story_registry
+from narratoria.play.history import undo
 from narratoria.play.story import Story
 from narratoria.run.around import ToolCall
 from narratoria.session.approvals import ApprovalAnswer
 from narratoria.store.fold import Fold
+from narratoria.store.replay import verify
+from narratoria.store.sqlite import SqliteStore
 
 STORY = 'title = "T"\npremise = "P"\n{}[opening]\nnarrative = "N"\n'
 RULES = """
@@ -109,6 +113,28 @@ async def test_cancelling_the_turn_ends_a_waiting_question(tmp_path):
     assert folding.fold.view.turns[-1].approvals[0].decision == "cancelled"
 
 
+async def test_an_undo_and_a_replay_ask_nobody(tmp_path):
+    tale = Story.load(story(tmp_path / "tale", 'approval = "always"\n'))
+    with contextlib.closing(SqliteStore(tmp_path / "a.db")) as store:
+        session = Session("game", state=tale.state, assets=store.assets)
+        journal = store.create(session, story=tale.id)
+        asked = []
+
+        async def ask(request):
+            asked.append(request.input)
+            return ApprovalAnswer.edit({"to": "bo"})
+
+        game = Game(tale, session)
+        session.approvals.approver = ask
+        game.begin()
+        await game.prompt("pay ada")
+        outcome = await verify(store, "game", story_registry(tale), roots=[tale.root])
+        assert (outcome.calls, outcome.same, asked) == (1, True, [{"to": "ada"}])
+        await undo(journal, game.registry)
+        assert session.snapshot() == {} and len(asked) == 1
+        await journal.close()
+
+
 class Folding:
     full = False
 
@@ -127,7 +153,7 @@ class Folding:
 
 
 def story(root, keys="", manifest=None):
-    (root / "tools").mkdir(exist_ok=True)
+    (root / "tools").mkdir(parents=True, exist_ok=True)
     (root / "story.toml").write_text(STORY.format(keys))
     (root / "narrator.toml").write_text(RULES)
     path = root / "tools" / "pay"
