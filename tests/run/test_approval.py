@@ -416,3 +416,27 @@ async def test_a_cancelled_call_closes_its_question():
     assert recorder.of(CallFinished)[0].error_code == "CANCELLED"
     with pytest.raises(ApprovalNotOpen):
         session.approvals.answer(request.id, ApprovalAnswer.approve())
+
+
+async def test_a_question_that_was_cancelled_is_asked_anew_under_another_id():
+    session = Session()
+    recorder = Recorder(session)
+    session.approvals.attended = True
+    tries = []
+
+    @tool(description="Fail at first.")
+    async def fail(params: Payment, *, context) -> ToolResult[None]:
+        tries.append(1)
+        return ToolResult.ok(None) if len(tries) > 1 else ToolResult.failed("not yet")
+
+    both = parallel([paying(), fail], name="both", description="Pay, beside a failure.", stop_on_error=True)
+    call = plan(toolPath="both", retryPolicy={"maxRetries": 1, "backoffMs": 0})
+    running = asyncio.create_task(PlanExecutor(ToolRegistry([both]), session).execute(call))
+    async with asyncio.timeout(10):
+        while len(recorder.of(ApprovalRequested)) < 2:
+            await asyncio.sleep(0)
+    request = await opened(session)
+    session.approvals.answer(request.id, ApprovalAnswer.approve())
+    assert (await running).success
+    assert [one.decision for one in recorder.of(ApprovalGiven)] == ["cancelled", "approved"]
+    assert len({one.id for one in recorder.of(ApprovalRequested)}) == 2

@@ -156,7 +156,7 @@ class Approvals:
         known = self._remembered.get(key)
         if known is not None and known.given is not None and known.given.decision != "cancelled":
             return _as_answer(known.given)
-        if known is None:
+        if known is None or known.given is not None:  # one that was cancelled stays closed
             known = self._remember(key, self._question(tool, input, reason, call, whole))
             await self._write_down(known.request)
         request = ApprovalRequest(
