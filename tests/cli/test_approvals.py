@@ -141,3 +141,12 @@ def test_play_asks_the_player(narratoria: Any, pay: Path) -> None:
 def test_the_page_needs_no_such_option(narratoria: Any, pay: Path) -> None:
     ended = narratoria("play", pay.parents[1], "--yes")
     assert ended.code == 2 and "the page asks the player" in ended.err
+
+
+def test_retrying_a_turn_asks_too(narratoria: Any, pay: Path) -> None:
+    played = narratoria("play", pay.parents[1], "--terminal", "--json", "--yes", stdin="pay ada\n")
+    session = json.loads(played.out.splitlines()[-1])["session"]
+    again = narratoria("sessions", "retry", session, "--yes", "--json")
+    assert again.json["state"] == {"paid": {"to": "ada"}}
+    shown = typed(narratoria, "sessions", "retry", session, answers=[("[a/e/r]", "a")])
+    assert "? pay  it always asks first" in shown

@@ -9,12 +9,14 @@ import pytest
 
 from narratoria import PlanDocument, PlannedCall, Session, ToolRegistry, ToolResult, take_turn, tool
 from narratoria.errors import StoryInvalid
+from narratoria.play.call_again import run_again
 from narratoria.play.game import Game, story_registry
 from narratoria.play.history import undo
 from narratoria.play.story import Story
 from narratoria.run.around import ToolCall
 from narratoria.session.approvals import ApprovalAnswer
 from narratoria.store.fold import Fold
+from narratoria.store.recorded_call import find_call, named_call
 from narratoria.store.replay import verify
 from narratoria.store.sqlite import SqliteStore
 
@@ -113,7 +115,7 @@ async def test_cancelling_the_turn_ends_a_waiting_question(tmp_path):
     assert folding.fold.view.turns[-1].approvals[0].decision == "cancelled"
 
 
-async def test_an_undo_and_a_replay_ask_nobody(tmp_path):
+async def test_an_undo_a_replay_and_a_call_run_again_ask_nobody(tmp_path):
     tale = Story.load(story(tmp_path / "tale", 'approval = "always"\n'))
     with contextlib.closing(SqliteStore(tmp_path / "a.db")) as store:
         session = Session("game", state=tale.state, assets=store.assets)
@@ -130,6 +132,10 @@ async def test_an_undo_and_a_replay_ask_nobody(tmp_path):
         await game.prompt("pay ada")
         outcome = await verify(store, "game", story_registry(tale), roots=[tale.root])
         assert (outcome.calls, outcome.same, asked) == (1, True, [{"to": "ada"}])
+        again = await run_again(
+            store, "game", find_call(store, "game", named_call(store, "game", "pay")), game.executor
+        )
+        assert again.call.ok and len(asked) == 1  # who runs it again has decided
         await undo(journal, game.registry)
         assert session.snapshot() == {} and len(asked) == 1
         await journal.close()

@@ -31,7 +31,7 @@ from narratoria.play.story import Story
 from narratoria.play.turn import TurnResult
 from narratoria.run.plan import PlanDocument
 from narratoria.session import Record
-from narratoria.session.approvals import ApprovalAnswer, ApprovalRequest
+from narratoria.session.approvals import approving
 
 FaultKind: TypeAlias = Literal["failed call", "dead end", "unanswered choice", "notice", "crash"]
 
@@ -39,11 +39,6 @@ _PHRASES: Final = 12  # made of each rule
 _SLOT: Final = re.compile(r"\{(\w+)\}")
 _THINGS: Final = ("it", "stone", "door", "water")
 _REFUSALS_SHOWN: Final = 20
-
-
-async def _approve(request: ApprovalRequest) -> ApprovalAnswer:
-    """Approve every call: nobody sits at a playtest."""
-    return ApprovalAnswer.approve(by="playtest")
 
 
 class Fault(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -137,7 +132,7 @@ class _Player:
     def _new_game(self) -> Game:
         chain = ChainNarrator([self.narrator], last_resort=last_resort(self.story))
         game = Game.new(self.story, narrator=chain)
-        game.session.approvals.approver = _approve
+        game.session.approvals.approver = approving("playtest")
         game.session.attach(self)
         return game
 

@@ -22,15 +22,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 BY: Final = "terminal"
 
 
+def approve_option(command: Command) -> Command:
+    """Let a person approve the calls of a tool before they are asked about."""
+    return click.option("--approve", multiple=True, metavar="TOOL", help="Approve the calls of this tool.")(
+        command
+    )
+
+
 def approval_options(command: Command) -> Command:
     """Let a person answer questions before they are asked."""
     command = click.option("--yes", is_flag=True, help="Approve every call that asks for approval.")(command)
-    return click.option(
-        "--approve",
-        multiple=True,
-        metavar="TOOL",
-        help="Approve the calls of this tool.",
-    )(command)
+    return approve_option(command)
 
 
 class TerminalApprover:

@@ -17,6 +17,7 @@ from narratoria.cli.session_options import counted
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.story_library import open_story
+from narratoria.session.approvals import approving
 from narratoria.store.default_store import default_store
 
 _LISTED = 12  # of each kind, for people; --json has all
@@ -75,6 +76,7 @@ async def _saved(story: str, fault: Fault) -> str | None:
     store = await asyncio.to_thread(default_store)
     try:
         async with open_game(store, story, None, ("rules", "template")) as (game, _):
+            game.session.approvals.approver = approving("playtest")
             game.begin()
             for prompt in fault.prompts:
                 await game.prompt(prompt)

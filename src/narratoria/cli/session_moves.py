@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from narratoria.cli.approval_options import TerminalApprover, approve_option
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import console, print_json, styled
@@ -169,6 +170,7 @@ def redo_(session: str, force: bool, as_json: bool) -> None:
 @click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
 @story_option
 @env_option
+@approve_option
 @yes_option
 @as_json_option
 def retry_(
@@ -176,6 +178,7 @@ def retry_(
     prompt: str | None,
     narrators: tuple[str, ...],
     story: str | None,
+    approve: tuple[str, ...],
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -188,6 +191,7 @@ def retry_(
             preview = await history.preview_undo(journal, game.registry)
             _agree([preview], None, yes, f"Undo turn {preview.turn} and take it again?")
             said = await history.retry(journal, game.registry)
+            game.session.approvals.approver = TerminalApprover(yes=yes, approve=approve)
             result = await game.prompt(prompt or said, origin="retry")
             if as_json:
                 print_json(turn_document(game, result))

@@ -15,6 +15,7 @@ from narratoria.run.call_record import Call
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.resolve import ToolRefused
 from narratoria.session import Record, Session
+from narratoria.session.approvals import approving
 from narratoria.session.assets import AssetStore
 from narratoria.store.recorded_call import (
     CallRecords,
@@ -129,7 +130,9 @@ async def _run_in_scratch(
     past = Session(state=world.snapshot())
     heard = _Heard()
     world.attach(heard)
+    world.approvals.approver = approving("whoever runs it again")
     call = Call(
+        approval=False,
         call_id=f"again-{uuid.uuid4()}",
         tool_id=before.tool_id,
         timeout=tool.plan_timeout,
