@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import re
 import subprocess
+import termios
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,8 @@ def typed(narratoria: Any, *arguments: object, answers: list[tuple[str, str]]) -
         stdout=theirs,
         stderr=theirs,
         env={**narratoria.env, "TERM": "xterm-256color", "NO_COLOR": "1"},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl+C is a signal
     )
     os.close(theirs)
     shown, told = b"", 0
@@ -150,3 +154,15 @@ def test_retrying_a_turn_asks_too(narratoria: Any, pay: Path) -> None:
     assert again.json["state"] == {"paid": {"to": "ada"}}
     shown = typed(narratoria, "sessions", "retry", session, answers=[("[a/e/r]", "a")])
     assert "? pay  it always asks first" in shown
+
+
+def test_ctrl_c_ends_the_question_with_its_turn_and_the_game_goes_on(narratoria: Any, pay: Path) -> None:
+    answers = [
+        ("> ", "pay ada"),
+        ("[a/e/r]", "\x03"),
+        ("the turn was stopped", "pay bo"),
+        ("[a/e/r]", "a"),
+        ("Paid.", "/quit"),
+    ]
+    shown = typed(narratoria, "play", pay.parents[1], "--terminal", answers=answers)
+    assert shown.count("? pay  it always asks first") == 2
