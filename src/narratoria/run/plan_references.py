@@ -5,12 +5,14 @@ output, and `{"$literal": …}` is data that is taken as it stands, whatever key
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from narratoria.bounds import MAX_DEPTH
 from narratoria.events import JsonObject
 from narratoria.state import MISSING, lookup
 from narratoria.strict_json import is_integer
+from narratoria.tools.schema.showing import quoted, shorten, show_path
 
 FROM: Final = "$from"
 LITERAL: Final = "$literal"
@@ -19,6 +21,8 @@ MAX_VALUES: Final = 250_000  # members and elements of an input, once its refere
 _BESIDE: Final = {FROM: frozenset({FROM, "path", "default"}), LITERAL: frozenset({LITERAL})}
 _SCALARS: Final = (str, int, float, bool, type(None))
 _SHOWN: Final = 8  # keys of an output that a message lists
+_MAX_NOWHERE: Final = 20  # references that lead nowhere, which a message tells; an input may have 100,000
+_MAX_PLACE: Final = 200  # characters of the path to a value, and of a list of keys
 
 # Where a value stands: the trail of what holds it, and its key or index. Written out only in a message.
 Trail: TypeAlias = tuple[Any, str | int] | None
@@ -68,12 +72,12 @@ def _not_json(value: Any) -> str:
 
 
 def shown(trail: Trail, root: str = "input") -> str:
-    """Return a trail as a JSON path: `input.deep[0]`."""
-    parts = []
+    """Return a trail as a JSON path: `input.deep[0]`. It is short, whatever the keys are."""
+    parts: list[str | int] = []
     while trail is not None:
         trail, key = trail
-        parts.append(f"[{key}]" if isinstance(key, int) else f".{key}")
-    return root + "".join(reversed(parts))
+        parts.append(key if isinstance(key, int) else str(key))
+    return shorten(show_path([root, *reversed(parts)]), _MAX_PLACE)
 
 
 def sources(value: Any) -> Iterator[str]:
@@ -169,9 +173,12 @@ def _resolved(
         return found
     if "default" in mark:
         return mark["default"]
-    there = ", ".join(map(repr, list(output)[:_SHOWN])) or "nothing"
-    problems.append(
-        f"{shown(trail)}: there is no {path!r} in the output of {source!r}, which has {there}; "
-        f"correct `path`, or give a `default`"
-    )
+    if len(problems) < _MAX_NOWHERE:
+        there = shorten(", ".join(map(quoted, islice(output, _SHOWN))), _MAX_PLACE) or "nothing"
+        problems.append(
+            f"{shown(trail)}: there is no {quoted(path)} in the output of {quoted(source)}, which has {there}; "
+            f"correct `path`, or give a `default`"
+        )
+    elif len(problems) == _MAX_NOWHERE:
+        problems.append("and more")
     return None

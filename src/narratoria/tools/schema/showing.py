@@ -37,5 +37,12 @@ def show(value: Any) -> str:
     return type(value).__name__
 
 
+def quoted(value: Any) -> str:
+    """Return a name or a path that somebody else wrote, in quotes and on one line; a long one is cut."""
+    if isinstance(value, str):
+        return repr(shorten(value, MAX_SHOWN))
+    return shorten(repr(value), MAX_SHOWN)
+
+
 def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,0 +1,48 @@
+"""References between the calls of a plan: bounded, however many there are and whatever they lead to."""
+
+import json
+
+import pytest
+
+from narratoria import PlanDocument, PlanExecutor, Session, Tool, ToolRegistry, ToolResult
+
+pytestmark = pytest.mark.anyio
+
+
+async def _patch(args, *, context):
+    context.patch(args.get("patch", {}))
+    if "long" in args:
+        context.patch({"s": "x" * args["long"]})
+    return ToolResult.ok(None)
+
+
+PATCH = Tool("t", "Patches the state.", _patch, parameters={"type": "object", "additionalProperties": True})
+
+
+def call(tool_id, **fields):
+    return {"toolId": tool_id, "toolPath": "t", "retryPolicy": {"maxRetries": 0}, "input": fields}
+
+
+async def last(*calls):
+    plan = PlanDocument.from_json(json.dumps({"requestId": "x", "tools": calls}))
+    result = await PlanExecutor(ToolRegistry([PATCH]), Session()).execute(plan)
+    return result.tool_results[-1]
+
+
+async def test_of_many_references_that_lead_nowhere_the_first_are_told():
+    b = await last(call("a", patch={"v": 1}), call("b", q=[{"$from": "a", "path": "n"}] * 20_000))
+    assert b.state == "failed" and b.error_code == "INVALID_ARGUMENTS"
+    assert len(b.suggestions) == 21 and b.suggestions[-1] == "and more"
+    assert "input.q[0]: there is no 'n' in the output of 'a', which has 'v'" in b.error
+
+
+@pytest.mark.parametrize("long", ["key", "path", "list", "source", "place"])
+async def test_what_a_reference_that_leads_nowhere_quotes_is_cut(long):
+    big = "k" * 900_000
+    source = big if long == "source" else "a"
+    patch = {c + big: 1 for c in "abcdefgh"} if long == "key" else {"v": 1}
+    path = {"path": big, "list": [big, 0]}.get(long, "n")
+    where = big if long == "place" else "q"
+    b = await last(call(source, patch=patch), call("b", **{where: {"$from": source, "path": path}}))
+    assert b.state == "failed" and "there is no" in b.error
+    assert len(b.error) < 1_000 and len(b.suggestions[0]) < 1_000
