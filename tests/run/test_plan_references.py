@@ -46,3 +46,15 @@ async def test_what_a_reference_that_leads_nowhere_quotes_is_cut(long):
     b = await last(call(source, patch=patch), call("b", **{where: {"$from": source, "path": path}}))
     assert b.state == "failed" and "there is no" in b.error
     assert len(b.error) < 1_000 and len(b.suggestions[0]) < 1_000
+
+
+@pytest.mark.parametrize("part", ["text", "keys", "digits"])
+async def test_one_long_output_that_is_referred_to_again_and_again_fails_at_a_limit(part):
+    big = "x" * 1_000_000
+    patch = {"text": {"s": big}, "keys": {"s": {big: 1}}, "digits": {"s": [10**4_000] * 250}}[part]
+    refs = [{"$from": "a", "path": "s"}] * 300
+    b = await last(call("a", patch=patch), call("b", q=refs))
+    assert b.state == "failed" and b.error_code == "INVALID_ARGUMENTS"
+    assert "more than 16,000,000 characters; take the part that is needed with `path`" in b.error
+    few = await last(call("a", patch=patch), call("b", q=refs[:3]))
+    assert few.ok

@@ -18,6 +18,7 @@ FROM: Final = "$from"
 LITERAL: Final = "$literal"
 MAX_CONTAINERS: Final = 1_000_000  # objects and arrays in one input
 MAX_VALUES: Final = 250_000  # members and elements of an input, once its references are replaced
+MAX_TEXT: Final = 16_000_000  # characters of its strings, keys and numbers, once its references are replaced
 _BESIDE: Final = {FROM: frozenset({FROM, "path", "default"}), LITERAL: frozenset({LITERAL})}
 _SCALARS: Final = (str, int, float, bool, type(None))
 _SHOWN: Final = 8  # keys of an output that a message lists
@@ -140,23 +141,35 @@ def substitute(
 def too_large(value: Any) -> str | None:
     """Return the problem of an input that has become too large by its references, or None.
 
-    Each reference may double what the last one doubled: a plan of 2 kB can ask for gigabytes.
+    Each reference may double what the last one doubled, and one long string may be referred to a thousand times: a
+    plan of 2 kB can ask for gigabytes. Nothing is copied before this: a reference is replaced by the output itself.
     """
-    stack, values = [value], 0
+    stack, values, text = [value], 0, 0
     while stack:
         node = stack.pop()
         values += len(node)
         if values > MAX_VALUES:
-            return (
-                f"input: with its references replaced it has more than {MAX_VALUES:,} values; "
-                f"take the part that is needed with `path`"
-            )
-        stack += [
-            one
-            for one in (node.values() if isinstance(node, dict) else node)
-            if isinstance(one, dict | list | tuple)
-        ]
+            return _excess(f"{MAX_VALUES:,} values")
+        if isinstance(node, dict):
+            text += sum(map(len, node))
+            node = node.values()
+        for one in node:
+            if type(one) is str:
+                text += len(one)
+            elif type(one) is int:
+                text += one.bit_length() >> 2  # about its digits
+            elif isinstance(one, dict | list | tuple):
+                stack.append(one)
+        if text > MAX_TEXT:
+            return _excess(f"{MAX_TEXT:,} characters")
     return None
+
+
+def _excess(limit: str) -> str:
+    return (
+        f"input: with its references replaced it has more than {limit}; "
+        f"take the part that is needed with `path`"
+    )
 
 
 def _resolved(
