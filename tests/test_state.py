@@ -200,6 +200,15 @@ def test_lookup_walks_objects_and_arrays_and_falls_back():
     assert lookup(data, "inventory.torch.lit.deeper", "no") == "no"
 
 
+@pytest.mark.parametrize(
+    "index", ["\uff11", " 1", "1 ", "00", "01", "1_0", "+1", "-1", "-0", "", "1.0", -1, "9" * 5_000]
+)
+def test_only_a_plain_number_names_an_element_of_an_array(index):
+    data = {"list": [*range(20)]}
+    assert lookup(data, ["list", index], "no") == "no"
+    assert lookup(data, "list.10") == lookup(data, ["list", 10]) == lookup(data, ["list", "10"]) == 10
+
+
 def test_state_changes_become_patches():
     state = {"hits": 2}
     assert change_to_patch(state, "hits", "increment") == {"hits": 3}

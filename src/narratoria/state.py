@@ -9,6 +9,7 @@ Objects are exactly `dict` here: a process's output is decoded so, and a handler
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, overload
 
@@ -16,6 +17,9 @@ from narratoria.errors import NarratoriaError
 from narratoria.events import JsonObject
 
 MISSING: Final = object()
+_INDEX: Final = re.compile(
+    r"0|[1-9][0-9]{0,17}"
+)  # `int` reads " 1", "1_0" and the digits of other scripts too
 
 StateChange: TypeAlias = Literal["set", "clear", "increment", "decrement"]
 
@@ -212,16 +216,18 @@ def split_path(path: str | Sequence[str | int]) -> list[str | int]:
 
 
 def lookup(data: Any, path: str | Sequence[str | int], default: Any = None) -> Any:
-    """Return the value at `path` in `data`, or `default`. Array elements are named by their index."""
+    """Return the value at `path` in `data`, or `default`. Array elements are named by their index, from 0."""
     node = data
     for part in split_path(path):
         if isinstance(node, Mapping):
             node = node.get(part, MISSING)
         elif isinstance(node, Sequence) and not isinstance(node, str | bytes):
-            try:
-                node = node[int(part)]
-            except (ValueError, IndexError):
+            if isinstance(part, str) and not _INDEX.fullmatch(part):
                 return default
+            index = int(part)  # a whole number may be written 1.0
+            if not 0 <= index < len(node):
+                return default
+            node = node[index]
         else:
             return default
         if node is MISSING:
