@@ -55,7 +55,7 @@ ROOMS: Mapping[str, str] = {
 FLOORS: Mapping[str, Mapping[str, str]] = {
     "tools": {
         "schemas and types of values": "schema value_types",
-        "time": "deadline backoff backoff_kinds retry",
+        "time": "cancellation deadline backoff backoff_kinds retry",
         "the tool": "handler_types context read_only tool",
         "preconditions and effects": "contract",
     },

@@ -15,6 +15,7 @@ from narratoria.errors import INVALID_ARGUMENTS, REFUSED, ArgumentsInvalid, Tool
 from narratoria.run import outcomes
 from narratoria.run.around import ToolCall
 from narratoria.session import Draft, Session
+from narratoria.tools.cancellation import heed
 from narratoria.tools.schema import dump
 from narratoria.tools.tool import Tool, ToolResult
 
@@ -86,7 +87,7 @@ async def _reason(
         draft = Draft.of(session)
         try:
             given = executor.approval(ToolCall(tool, args, draft, call_id))
-            verdict = await given if inspect.isawaitable(given) else given
+            verdict = await heed(given) if inspect.isawaitable(given) else given
         finally:
             draft.discard()  # deciding changes nothing
         if verdict is not None and not isinstance(verdict, bool | str):

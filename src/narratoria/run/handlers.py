@@ -16,6 +16,7 @@ from typing import Any, Final
 from narratoria.errors import ToolValidationError
 from narratoria.run.threads import run_in_thread
 from narratoria.tools import schema
+from narratoria.tools.cancellation import heed, requests
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 if typing.TYPE_CHECKING:
@@ -72,19 +73,24 @@ async def raising(error: BaseException) -> Any:
 async def finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None, draft: Draft) -> Any:
     """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
     if timeout is None:
-        return await _resume(running, waiting)
+        return await heed(_resume(running, waiting))
     bound = asyncio.timeout(timeout)
+    before = requests()
     try:
         async with asyncio.timeout(timeout + STUBBORN) as last, bound:
             draft.limits += (last, bound)
             if draft.root.approvals.waiting:
                 draft.root.approvals.hold(draft)
             result = await _resume(running, waiting)
-    except TimeoutError:
-        if bound.expired():
+    except Exception as error:
+        if requests() > before:
+            raise asyncio.CancelledError from error
+        if isinstance(error, TimeoutError) and bound.expired():
             raise TimeIsUp from None
         raise  # the handler's own
-    if bound.expired():  # it swallowed its cancellation: what it says now is too late
+    if requests() > before:  # it swallowed a cancellation from outside: what it says now is too late
+        raise asyncio.CancelledError
+    if bound.expired():  # it swallowed that of its time limit
         raise TimeIsUp
     return result
 
@@ -97,7 +103,7 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
     while; refusing to stop must not. Cancellations of its own do not count: those that are over, as when a timeout
     within it has passed (`Task.uncancel`), and those of a scope of anyio, which come again at each step.
     """
-    cancellations, before = 0, _requests()
+    cancellations, before = 0, requests()
     while True:
         try:
             sent = yield waiting
@@ -116,16 +122,10 @@ def _resume(running: Coroutine[Any, Any, Any], waiting: Any) -> Generator[Any, A
         except GeneratorExit as error:
             raise RuntimeError("the handler raised GeneratorExit") from error
         if cancellations:
-            cancellations = min(cancellations, _requests() - before)
+            cancellations = min(cancellations, requests() - before)
             if cancellations > 1:
                 _close(running)
                 raise asyncio.CancelledError
-
-
-def _requests() -> int:
-    """Return how many cancellations of the current task are requested and not taken back."""
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()
 
 
 def _is_of_a_scope(error: BaseException) -> bool:

@@ -60,8 +60,10 @@ async def call(function: Callable[..., Any], *arguments: Any, within: float | No
         return outcome
     try:
         async with asyncio.timeout(within) as limit:
-            return await outcome
+            result = await outcome
     except TimeoutError:
-        if limit.expired():
-            raise NarratoriaError(f"not finished within {within:g} s") from None
-        raise
+        if not limit.expired():
+            raise
+    if limit.expired():  # also if it swallowed that: its outcome is too late
+        raise NarratoriaError(f"not finished within {within:g} s")
+    return result
