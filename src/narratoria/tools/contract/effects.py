@@ -18,7 +18,7 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.tools import schema
-from narratoria.tools.cancellation import heed
+from narratoria.tools.cancellation import contained
 from narratoria.tools.contract.author_functions import arity, call, check_declared
 from narratoria.tools.contract.effect_values import Source, check_templates, fill
 
@@ -230,7 +230,7 @@ async def apply_effects(
     a_call = EffectCall(context, result, params, cascade)
     for index, effect in enumerate(effects):
         try:
-            one = AppliedEffect(effect, index, await heed(effect.apply_to(a_call)))
+            one = AppliedEffect(effect, index, await contained(effect.apply_to(a_call)))
             (keep or applied.append)(one)
             if effect.reaches_outside:
                 _check_receipt(one.receipt)
@@ -282,7 +282,7 @@ async def take_back(applied: Sequence[AppliedEffect], context: ToolContext) -> N
         if not one.effect.reversible:
             continue
         try:
-            await heed(one.effect.roll_back(context, one.receipt))
+            await contained(one.effect.roll_back(context, one.receipt))
         except (Exception, asyncio.CancelledError) as error:  # 004: "Log but continue with other rollbacks"
             reason = str(error) or describe(error)
             context.session.report(

@@ -14,7 +14,7 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.spelling import spelled
-from narratoria.tools.cancellation import heed
+from narratoria.tools.cancellation import contained
 from narratoria.tools.contract.author_functions import arity, call, check_declared
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ async def validate(tool: Tool[Any, Any], context: ToolContext) -> PreconditionRe
     results: list[PreconditionCheck] = []
     for precondition in tool.preconditions:
         try:
-            results.append(PreconditionCheck(precondition, await heed(precondition.evaluate(context))))
+            results.append(PreconditionCheck(precondition, await contained(precondition.evaluate(context))))
         except (PromptEvaluationError, VisibilityExpansionRequired, DeadlineExceededError):
             raise  # 002, failure table: these end or redirect the evaluation
         except Exception as error:  # 004: a check that throws is a failed check; the others are still made
