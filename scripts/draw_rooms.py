@@ -102,7 +102,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "play": {
         "words of no language": "last_resort",
-        "the folder of a story": "story_texts story_approvals story_keys story_file story_skills stage story",
+        "the folder of a story": "story_watch story_texts story_approvals story_keys story_file story_skills stage "
+        "story",
         "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
         "one turn": "offering recollection disabled_skills earlier_plans turn waiting_turn resume",
@@ -131,7 +132,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "
-        "session_call session_moves sessions stories playtest_command",
+        "session_call session_moves sessions stories playtest_command dev_command",
     },
 }
 NOT_ROOMS = {"__init__", "__main__"}

@@ -32,6 +32,7 @@ UNHEARD: Final = 141
 COMMANDS: Final = {
     "call": ("narratoria.cli.call", "call"),
     "check": ("narratoria.cli.check", "check"),
+    "dev": ("narratoria.cli.dev_command", "dev"),
     "doctor": ("narratoria.cli.doctor", "doctor"),
     "eval": ("narratoria.cli.eval_command", "evaluate_set"),
     "lint": ("narratoria.cli.plans", "lint"),

@@ -25,11 +25,13 @@ from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
 from narratoria.play.story_library import open_story
 from narratoria.session import Session
+from narratoria.session.record import Sink
 from narratoria.store.default_store import default_store
 from narratoria.store.journal import Journal
 from narratoria.store.store import Store
 
 DEFAULT_STORY = "lighthouse"
+WATCH_SECONDS = 0.5
 
 
 @click.command()
@@ -75,7 +77,17 @@ def play(
         )
     if terminal or as_json:
         approver = TerminalApprover(yes=yes, approve=approve)
-        return asyncio.run(_play(story, session_id, narrators, as_json, approver, sources, skill_folders))
+        return asyncio.run(
+            play_in_terminal(
+                story,
+                session_id,
+                narrators,
+                approver,
+                as_json=as_json,
+                sources=sources,
+                skills=skill_folders,
+            )
+        )
     if yes or approve:
         raise click.UsageError("--yes and --approve go with --terminal; the page asks the player")
     try:
@@ -102,6 +114,8 @@ async def open_game(
     narrators: tuple[str, ...],
     sources: ToolSources | None = None,
     skills: Sequence[Path] = (),
+    watched: bool = False,
+    heard: Sink | None = None,
 ) -> AsyncIterator[tuple[Game, Journal]]:
     """Open a game over the store: a saved one, or a new one, which has no turn yet."""
     if session_id is not None:
@@ -111,7 +125,14 @@ async def open_game(
         if story is not None and folder_of(tale) != meta.folder:
             await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
         try:
-            game = Game(tale, journal.session, narrators=narrators or None, sources=sources, skills=skills)
+            game = Game(
+                tale,
+                journal.session,
+                narrators=narrators or None,
+                sources=sources,
+                skills=skills,
+                watched=watched,
+            )
         except BaseException:
             await journal.close()
             raise
@@ -121,32 +142,44 @@ async def open_game(
             click.echo(line, err=True)
         session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
         # First: what cannot be played is not kept.
-        game = Game(tale, session, narrators=narrators or None, sources=sources, skills=skills)
+        game = Game(
+            tale, session, narrators=narrators or None, sources=sources, skills=skills, watched=watched
+        )
         journal = await asyncio.to_thread(
             store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
         )
+    if heard is not None:
+        game.session.attach(heard)
+    looking = asyncio.create_task(_watch(game)) if watched else None
     try:
         yield game, journal
     finally:
+        if looking is not None:
+            looking.cancel()
         await journal.close()
         await game.close()
 
 
-async def _play(
+async def play_in_terminal(
     story: str | None,
     session_id: str | None,
     narrators: tuple[str, ...],
-    as_json: bool,
     approver: TerminalApprover,
-    sources: ToolSources | None,
-    skills: Sequence[Path],
+    *,
+    as_json: bool = False,
+    sources: ToolSources | None = None,
+    skills: Sequence[Path] = (),
+    watched: bool = False,
+    heard: Sink | None = None,
 ) -> int:
+    """Play until the story or the input ends. `heard` hears all records of the game."""
     custody().adopt_orphans()
     store = await asyncio.to_thread(default_store)
     parent: str | None = None
     try:
         while True:
-            async with open_game(store, story, session_id, narrators, sources, skills) as (game, journal):
+            opening = open_game(store, story, session_id, narrators, sources, skills, watched, heard)
+            async with opening as (game, journal):
                 table = JsonTable(game) if as_json else TerminalTable(game)
                 game.session.approvals.approver = approver
                 approver.quiet = table.quiet
@@ -163,6 +196,15 @@ async def _play(
         store.close()
     await sweep()
     return 0
+
+
+async def _watch(game: Game) -> None:
+    """Look at the files of the story now and then, so that an author hears of a mistake on saving."""
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        if not game.busy:
+            async with game.session.turn_lock:
+                await game.look_at_story()
 
 
 async def _exchange(game: Game, journal: Journal, table: JsonTable | TerminalTable) -> str | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, Final, cast
 
 from narratoria.errors import JournalError, NarratoriaError, StoryInvalid
 from narratoria.events import Choices, Narration, Notice, SessionStarted, TurnCommitted, TurnStarted
@@ -26,6 +26,7 @@ from narratoria.play.stage import stage
 from narratoria.play.story import Story
 from narratoria.play.story_library import library_story, open_story, story_folders
 from narratoria.play.story_skills import story_skills
+from narratoria.play.story_watch import FileWatch
 from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, take_turn
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
@@ -35,6 +36,9 @@ from narratoria.skills.skill_library import SkillLibrary
 from narratoria.store.fold import fold_turn
 from narratoria.store.journal import Journal
 from narratoria.store.store import SessionMeta
+from narratoria.tools.tool import Tool
+
+_SHOWN: Final = 3  # names of saved files in a notice
 
 
 class Game:
@@ -50,6 +54,7 @@ class Game:
         generation_timeout: float | None = None,
         sources: ToolSources | None = None,
         skills: Sequence[Path] = (),
+        watched: bool = False,
     ) -> None:
         self.story = story
         self.session = session
@@ -59,6 +64,7 @@ class Game:
         self._sources = GameSources(joined([story.sources, sources]), self.registry)
         if generation_timeout is None:
             generation_timeout = granted_time()
+        self._cast = None if narrator is not None else (narrators, generation_timeout)
         self.narrator = narrator or make_narrator(story, narrators, time_limit=generation_timeout)
         self.executor = PlanExecutor(self.registry, session, roots=[story.root])
         self.settings = turn_settings(story, generation_timeout)
@@ -69,6 +75,7 @@ class Game:
         self._ledger: Ledger | None = None
         self._reading = asyncio.Lock()
         self._turns: list[asyncio.Task[TurnResult]] = []  # the one being taken, and those that wait for it
+        self._watch = FileWatch(story.root) if watched else None
 
     @classmethod
     def new(
@@ -149,7 +156,51 @@ class Game:
         for problem in self._news_of_skills():
             self.session.notice(Notice(level="warn", message=problem))
 
+    def use_narrators(self, names: Sequence[str] | None) -> None:
+        """Let others narrate from the next turn on: those named, or the story's own."""
+        if self._cast is not None:
+            self._cast = names, self._cast[1]
+        self.narrator = make_narrator(self.story, names)
+
+    async def look_at_story(self) -> bool:
+        """Read a watched story anew if its files were saved; tell if they were. The open game goes on with it.
+
+        A story with a mistake is told of in a notice, and the game goes on with what it had.
+        """
+        if self._watch is None or not (names := await asyncio.to_thread(self._watch.changed)):
+            return False
+        saved = ", ".join(names[:_SHOWN]) + (
+            f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        )
+        try:
+            story = await asyncio.to_thread(Story.load, self.story.root)
+            tools = {tool.name: tool for tool in await asyncio.to_thread(_story_tools, story)}
+        except NarratoriaError as error:
+            message = f"{saved} saved, and the story goes on as it was: {error}"
+            self.session.notice(Notice(level="warn", message=message))
+            return True
+        self._go_on_with(story, tools)
+        self.session.notice(Notice(level="info", message=f"{saved} saved; the story goes on with it"))
+        for line in story.warn():
+            self.session.notice(Notice(level="warn", message=line))
+        return True
+
+    def _go_on_with(self, story: Story, tools: Mapping[str, Tool[Any, Any]]) -> None:
+        for old in {one.name for one in self.story.tools} - tools.keys():
+            self.registry.unregister(old)
+        self.registry.tools.update(tools)
+        self.session.trust(story.permissions)
+        self.story = story
+        disabled = self.settings.disabled_skills
+        timeout = self.settings.generation_timeout
+        self.settings = replace(turn_settings(story, timeout), disabled_skills=disabled)
+        if self._cast is not None:
+            self.narrator = make_narrator(story, self._cast[0], time_limit=self._cast[1])
+            warm_up(self.narrator)
+        self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
+
     async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
+        await self.look_at_story()
         session, memory = self.session, self._recollection
         await self.equipped()
         self._look_at_skills()
@@ -264,18 +315,22 @@ class Game:
 
 def story_registry(story: Story, skills: SkillLibrary | None = None) -> ToolRegistry:
     """The story's tools, each made from its executable and manifest, the scripts of its skills, and the stage."""
-    registry = ToolRegistry(
-        [stage] if story.needs_stage else [], approval=story.approval if story.approval.rules else None
-    )
+    approval = story.approval if story.approval.rules else None
+    registry = ToolRegistry(_story_tools(story), approval=approval)
+    (skills or story_skills(story)).follow(registry)
+    return registry
+
+
+def _story_tools(story: Story) -> list[Tool[Any, Any]]:
+    tools: list[Tool[Any, Any]] = [stage] if story.needs_stage else []
     for one in story.tools:
         try:
-            registry.register(load_tool(one.path))
+            tools.append(load_tool(one.path))
         except StoryInvalid:
             raise
         except NarratoriaError as error:
             raise StoryInvalid(f"{one.path}: {error}") from error
-    (skills or story_skills(story)).follow(registry)
-    return registry
+    return tools
 
 
 # --- which story a session is of ---------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from narratoria.play.game import Game, folder_of
 from narratoria.play.story import Story
 from narratoria.play.turn import Origin
 from narratoria.session import Session
+from narratoria.session.record import Sink
 from narratoria.store.portable import SUFFIX, export_session, import_session
 from narratoria.store.store import SessionMeta, SessionUnknown, Store
 from narratoria.web.call_views import CallViews
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from narratoria.store.journal import Journal
 
 GRACE_SECONDS: Final = 2.0
+WATCH_SECONDS: Final = 0.5
 FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`
 PATIENCE_SECONDS: Final = 0.5  # that a page waits for its story before it comes without
 MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the stream, beside the page
@@ -62,6 +64,8 @@ class Games:
         patience: float = PATIENCE_SECONDS,
         sources: ToolSources | None = None,
         skills: Sequence[Path] = (),
+        watched: bool = False,
+        heard: Sink | None = None,
     ) -> None:
         self.store = store
         self.shelf = Shelf(store, extra)
@@ -69,6 +73,8 @@ class Games:
         self._patience = patience
         self._sources = sources  # MCP servers and OpenAPI documents that every game gets
         self._skills = tuple(skills)  # folders of skills that every game gets
+        self._watched = watched  # stories are read anew when their files are saved
+        self._heard = heard  # hears all records of all games
         self._open_games: dict[str, OpenGame] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._tasks = asyncio.TaskGroup()
@@ -78,7 +84,18 @@ class Games:
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._tasks.create_task(self.shelf.draw_covers())
+        if self._watched:
+            self._tasks.create_task(self._watch())
         return self
+
+    async def _watch(self) -> None:
+        """Look at the stories of open games now and then, so that an author hears of a mistake on saving."""
+        while not self._ending.is_set():
+            for opened in [*self._open_games.values()]:
+                if not opened.game.busy:
+                    async with opened.session.turn_lock:
+                        await opened.game.look_at_story()
+            await asyncio.sleep(WATCH_SECONDS)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -191,7 +208,17 @@ class Games:
         )
 
     def _game(self, story: Story, session: Session) -> Game:
-        return Game(story, session, narrators=self._narrators, sources=self._sources, skills=self._skills)
+        game = Game(
+            story,
+            session,
+            narrators=self._narrators,
+            sources=self._sources,
+            skills=self._skills,
+            watched=self._watched,
+        )
+        if self._heard is not None:
+            session.attach(self._heard)
+        return game
 
     def _open_game(self, game: Game, journal: Journal) -> OpenGame:
         session = game.session

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from narratoria.errors import NarratoriaError
 from narratoria.events import MemoryChange
 from narratoria.narrator.roster import NARRATORS
-from narratoria.play.casting import make_narrator, what_is_missing
+from narratoria.play.casting import what_is_missing
 from narratoria.play.game import Game
 from narratoria.session import Session
 from narratoria.web.documents import Permission, Settings, SettingsChange, Skill
@@ -97,7 +97,7 @@ class OpenGame:
             logger.warning("session %s: %s", self.session.id, error)
 
     def _use_narrator(self, name: str) -> None:
-        self.game.narrator = make_narrator(self.game.story, self.chain if name == OWN_CHAIN else [name])
+        self.game.use_narrators(self.chain if name == OWN_CHAIN else [name])
         self.narrator = name
 
     def _switch_skills(self, skills: Mapping[str, bool]) -> None:

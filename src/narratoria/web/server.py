@@ -19,6 +19,7 @@ from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import sweep
 from narratoria.play.story import Story
 from narratoria.play.story_library import open_story
+from narratoria.session.record import Sink
 from narratoria.store.default_store import default_store
 from narratoria.store.store import Store, data_home
 from narratoria.web.access import LOOPBACK
@@ -46,29 +47,42 @@ def serve(
     browser: bool = True,
     sources: ToolSources | None = None,
     skills: Sequence[Path] = (),
+    watched: bool = False,
+    heard: Sink | None = None,
 ) -> int:
-    """Serve until interrupted. Opens on `session_id`, on a new game of `story`, or where the player was last."""
-    return asyncio.run(_serve(story, session_id, tuple(narrators), host, port, browser, sources, skills))
+    """Serve until interrupted. Opens on `session_id`, on a new game of `story`, or where the player was last.
+
+    Stories that are `watched` are read anew when their files are saved. `heard` hears all records of all games.
+    """
+
+    def games(store: Store, tale: Story | None) -> Games:
+        return Games(
+            store,
+            narrators=tuple(narrators) or None,
+            extra=[tale] if tale else [],
+            sources=sources,
+            skills=skills,
+            watched=watched,
+            heard=heard,
+        )
+
+    return asyncio.run(_serve(story, session_id, host, port, browser, games))
 
 
 async def _serve(
     story: str | None,
     session_id: str | None,
-    narrators: tuple[str, ...],
     host: str,
     port: int | None,
     browser: bool,
-    sources: ToolSources | None,
-    skills: Sequence[Path],
+    make_games: Callable[[Store, Story | None], Games],
 ) -> int:
     tale = await asyncio.to_thread(open_story, story) if story else None
     for line in tale.warn() if tale else ():
         click.echo(line, err=True)
     store = await asyncio.to_thread(default_store)
     try:
-        games = Games(
-            store, narrators=narrators or None, extra=[tale] if tale else [], sources=sources, skills=skills
-        )
+        games = make_games(store, tale)
         server = Server(games, data_home(), host=host, port=port)
         listener = server.bind()
         path = await first_page(store, tale, session_id, games)

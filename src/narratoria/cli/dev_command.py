@@ -1,0 +1,215 @@
+"""`narratoria dev`: a story or a tool, read anew whenever its files are saved."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from narratoria.cli.completion import SESSION
+from narratoria.cli.env_option import env_option
+from narratoria.cli.output import console, printable, read_object, styled
+from narratoria.errors import NarratoriaError, StoryInvalid
+from narratoria.events import (
+    AssetStored,
+    CallEmitted,
+    CallFinished,
+    CallRetrying,
+    CallStarted,
+    Log,
+    Notice,
+    StatePatch,
+    TurnStarted,
+    UiEvent,
+)
+from narratoria.extras import needed
+from narratoria.play.game import folder_of, story_of
+from narratoria.play.story import Story
+from narratoria.play.story_library import open_story
+from narratoria.play.story_watch import FileWatch
+from narratoria.session import Record, Session
+from narratoria.state import merge
+from narratoria.store.default_store import default_store
+
+_LOOK: Final = 0.3  # seconds between two looks at a tool
+_LONGEST: Final = 300  # characters of a line
+
+
+@click.command("dev")
+@click.argument("target", metavar="STORY|TOOL")
+@click.option("--at", "state", help="Start with this state: JSON, @file, or - for standard input.")
+@click.option("--session", "session_id", type=SESSION, metavar="ID", help="Go on with a saved session.")
+@click.option("--turn", type=click.IntRange(0), help="With --session: go on after this turn, in a branch.")
+@click.option("--input", "input_", help="For a tool: the input of each run; else its first example.")
+@click.option("--terminal", is_flag=True, help="Play here instead of in a browser.")
+@click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@env_option
+def dev(
+    target: str,
+    state: str | None,
+    session_id: str | None,
+    turn: int | None,
+    input_: str | None,
+    terminal: bool,
+    narrators: tuple[str, ...],
+    port: int | None,
+    no_browser: bool,
+) -> int:
+    """Play STORY, or run TOOL, and read it anew whenever a file of it is saved.
+
+    An open session of a story goes on with the new rules and tools, and events are shown here as they come. A tool is
+    checked and called again after each save.
+    """
+    if turn is not None and session_id is None:
+        raise click.UsageError("--turn needs the --session it is a turn of")
+    if state is not None and session_id is not None:
+        raise click.UsageError("a session brings its own state; give --at or --session")
+    story = _story(target)
+    if story is None:
+        if state is not None or session_id is not None or terminal:
+            raise click.UsageError(f"{target} is a tool; --at, --session and --terminal are for stories")
+        return _dev_tool(Path(target), input_)
+    if input_ is not None:
+        raise click.UsageError(f"{target} is a story; --input is for tools")
+    started = _begin(story, read_object("--at", state) if state is not None else None, session_id, turn)
+    heard = EventLines()
+    if terminal:
+        from narratoria.cli.approval_options import TerminalApprover
+        from narratoria.cli.play import play_in_terminal
+
+        approver = TerminalApprover()
+        return asyncio.run(
+            play_in_terminal(str(story.root), started, narrators, approver, watched=True, heard=heard)
+        )
+    try:
+        from narratoria.web.server import serve
+    except ImportError:
+        raise NarratoriaError(f"the story page {needed('web')}; or use --terminal") from None
+    return serve(
+        story=str(story.root),
+        session_id=started,
+        narrators=narrators,
+        port=port,
+        browser=not no_browser,
+        watched=True,
+        heard=heard,
+    )
+
+
+def _story(target: str) -> Story | None:
+    """Return the story of this name or folder; None for a tool."""
+    path = Path(target)
+    if path.is_file() or (path.is_dir() and not (path / "story.toml").is_file()):
+        return None
+    return open_story(target)
+
+
+def _begin(story: Story, state: Any, session_id: str | None, turn: int | None) -> str | None:
+    """Return the session to open: a new one with this state, a branch after this turn, or the one given."""
+    if state is None and session_id is None:
+        return None
+    store = default_store()
+    try:
+        if session_id is None:
+            session = Session(
+                state=merge(story.state, state), permissions=story.permissions, assets=store.assets
+            )
+            journal = store.create(session, story=story.id, title=story.title, folder=folder_of(story))
+            asyncio.run(journal.close())
+            return session.id
+        meta = store.find(session_id)
+        story_of(meta, story)  # a session of another story is refused here
+        return (
+            meta.id
+            if turn is None
+            else store.branch(meta.id, turn, title=f"{meta.title}, from turn {turn}").id
+        )
+    finally:
+        store.close()
+
+
+class EventLines:
+    """Prints the events of games on standard error, a line each, as they come."""
+
+    full = False
+
+    def __init__(self) -> None:
+        self.out = console(stderr=True)
+        self._tools: dict[str, str] = {}  # by call
+
+    async def wait(self) -> None:
+        return None
+
+    def push(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, TurnStarted):
+            self._line(f"turn {event.turn}", event.prompt or "the opening", "bold")
+        elif isinstance(event, CallStarted):
+            self._tools[event.call] = event.tool
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            self._line(f"call {event.tool}{again}", _json(event.input), "cyan")
+        elif isinstance(event, CallEmitted):
+            self._emitted(self._tools.get(event.call, event.call), event.event)
+        elif isinstance(event, AssetStored):
+            self._line("asset", f"{event.name} ({event.media_type}, {event.size:,} bytes)", "magenta")
+        elif isinstance(event, CallRetrying):
+            self._line("again", f"in {event.delay:g} s: {event.error}", "yellow")
+        elif isinstance(event, CallFinished):
+            self._finished(event)
+        elif isinstance(event, Notice):
+            self._line(event.level, event.message, "yellow" if event.level != "info" else "green")
+
+    def _emitted(self, tool: str, event: Any) -> None:
+        if isinstance(event, Log):
+            fields = f" {_json(event.fields)}" if event.fields else ""
+            self._line(f"{tool} {event.level}", f"{event.message}{fields}", "dim")
+        elif isinstance(event, StatePatch):
+            self._line(f"{tool} patch", _json(event.patch), "dim")
+        elif isinstance(event, UiEvent):
+            self._line(f"{tool} {event.event}", _json(event.payload), "dim")
+
+    def _finished(self, event: CallFinished) -> None:
+        self._tools.pop(event.call, None)
+        took = f"{event.duration * 1000:.0f} ms"
+        if event.ok:
+            self._line(f"✓ {event.tool}", took, "green")
+            return
+        self._line(f"✗ {event.tool}", f"{event.error_code}: {event.error} ({took})", "red")
+        for line in (event.stderr or "").splitlines()[-8:]:
+            self._line("  stderr", line, "red")
+
+    def _line(self, head: str, text: str, style: str) -> None:
+        short = printable(" ".join(text.split()))
+        short = short if len(short) <= _LONGEST else f"{short[:_LONGEST]}…"
+        self.out.print(styled((f"  {head} ", style), (short, "dim" if style == "dim" else "")))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode() if value is not None else ""
+
+
+# --- tools -------------------------------------------------------------------------------------------------
+
+
+def _dev_tool(path: Path, input_: str | None) -> int:
+    """Check and call a tool after each save, until interrupted."""
+    from narratoria.cli import cli
+
+    if not path.is_file():
+        raise StoryInvalid(f"{path}: neither a story (a folder with a story.toml) nor a file that is a tool")
+    given = ["--input", json.dumps(read_object("--input", input_))] if input_ is not None else []
+    watch = FileWatch(path.resolve())
+    while True:
+        for command in (["check", str(path)], ["call", str(path), *given]):
+            cli.main(command, prog_name="narratoria", standalone_mode=False)
+        click.echo(f"watching {path}; Ctrl+C ends it", err=True)
+        while not (names := watch.changed()):
+            time.sleep(_LOOK)
+        click.echo(f"\n{', '.join(names)} saved", err=True)
