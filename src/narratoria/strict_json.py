@@ -73,7 +73,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise DuplicateKey(f"the key {json.dumps(twice)} appears twice in one object")
+        raise DuplicateKey(f"the key {json.dumps(twice[:60])} appears twice in one object")
     return found
 
 

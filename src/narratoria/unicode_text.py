@@ -27,6 +27,16 @@ def check_text(value: object, what: str) -> str:
     return value if type(value) is str else str.__str__(value)
 
 
+def escaped(text: str, keep: str = "") -> str:
+    """Return text with control characters escaped, except those in `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in text
+    )
+
+
 def _encodes(text: str) -> bool:
     try:
         text.encode()

@@ -205,6 +205,16 @@ def test_the_message_is_short_and_safe_on_a_terminal() -> None:
     assert "100,004 bytes" in str(failure)
 
 
+@pytest.mark.parametrize("field", ["level", "version", "type", "twice"])
+def test_a_long_value_is_not_quoted_whole(field: str) -> None:
+    line = {"version": "0", "type": "log", "level": "info", "message": "m", field: "\x1b" + "x" * 900_000}
+    text = json.dumps(line)
+    if field == "twice":
+        text = '{"' + "x" * 900_000 + '":1,"' + "x" * 900_000 + '":2,' + text[1:]
+    message = str(fault(text.encode() + b"\n"))
+    assert len(message) < 1_000 and message.isprintable()
+
+
 def test_a_line_without_end_is_cut_off_at_the_limit() -> None:
     decoder = Decoder("t", Limits(max_line_bytes=1000))
     decoder.feed(b"x" * 1000)

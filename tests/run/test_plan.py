@@ -286,6 +286,34 @@ def test_of_a_thousand_problems_the_first_are_told():
     assert len(problems(plan(*({} for _ in range(5_000))))) == 200
 
 
+BIG = "x" * 900_000
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [call("a", BIG)],
+        [call(BIG), call(BIG)],
+        [call(BIG, BIG)],
+        [call("a", input={"q": {"$from": BIG}})],
+        [call("a"), call("b", input={"q": {"$from": "a", BIG: 1}})],
+        [call("a", input={BIG: {"$from": "z"}})],
+        [call("a", retryPolicy={"maxRetries": 10**4_000})],
+        [call(f"{n:0500}", f"{(n + 1) % 1_000:0500}") for n in range(1_000)],
+    ],
+    ids=["dependency", "same id", "cycle", "source", "key beside", "place", "number", "long cycle"],
+)
+def test_a_problem_does_not_quote_long_text_whole(calls):
+    found = problems(plan(*calls))
+    assert found and all(len(one) < 4_000 for one in found)
+
+
+def test_a_key_that_appears_twice_or_that_is_unknown_is_cut():
+    (found,) = problems(f'{{"{BIG}": 1, "{BIG}": 2}}')
+    assert "appears twice" in found and len(found) < 200
+    assert all(len(one) < 200 for one in unknown_keys({BIG: 1}))
+
+
 def test_unknown_keys_are_told_with_the_key_that_was_perhaps_meant():
     document = {
         "requestId": "p",

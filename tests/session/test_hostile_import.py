@@ -321,6 +321,16 @@ def bombs(last: bytes) -> bytes:
     return script.file(contents)
 
 
+@pytest.mark.parametrize("outcome", ["x" * 3_000_000, "\x1b[2J\x1b]0;mine\x07"])
+def test_what_a_refusal_quotes_of_a_file_is_short_and_safe_on_a_terminal(home: Path, outcome: str) -> None:
+    script = Script().begin(1, "look").add("turn_committed", turn=1, outcome=outcome)
+    store = default_store(home)
+    with pytest.raises(JournalError, match=r"Invalid enum value .*outcome") as refused:
+        taken_in(store, script.file())
+    assert len(str(refused.value)) < 500 and str(refused.value).isprintable()
+    store.close()
+
+
 REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "reordered": (reordered, "beginning|out of order"),
     "backwards": (backwards, "beginning"),

@@ -21,6 +21,7 @@ import click
 from narratoria import __version__
 from narratoria.cli.signals import exit_code, heed
 from narratoria.errors import NarratoriaError
+from narratoria.unicode_text import escaped
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -110,7 +111,7 @@ def main(arguments: list[str] | None = None) -> Any:
         click.echo("interrupted", err=True)
         sys.exit(exit_code(INTERRUPTED))
     except NarratoriaError as error:
-        click.echo(f"narratoria: {error}", err=True)
+        click.echo(escaped(f"narratoria: {error}", keep="\n\t"), err=True)
         sys.exit(FAILED)
     except (_Unheard, BrokenPipeError):
         _give_up_stdout()  # whoever read us is gone: nothing to say

@@ -8,8 +8,8 @@ from typing import Final
 from narratoria.conformance.observation import LINGER, Observation
 from narratoria.conformance.verdicts import Finding, Subject, failed, idle, passed
 from narratoria.events import Done
-from narratoria.kinds.line_faults import escaped
 from narratoria.kinds.process.crash_lines import crash_line, last_words
+from narratoria.unicode_text import escaped
 
 _CRASH_MARKS: Final = ("Traceback (most recent", "panicked at", "Segmentation fault", "    at Object.")
 

@@ -15,11 +15,13 @@ import msgspec
 
 from narratoria.errors import EXECUTION_FAILED, MISSING_DONE, CallFailure, ToolFailure
 from narratoria.events import Asset, AssetDenied, AssetStored, Done, JsonObject, ToolErrorEvent, ToolEvent
-from narratoria.kinds.line_faults import escaped, printable
+from narratoria.kinds.line_faults import printable
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
 from narratoria.state import plain
+from narratoria.tools.schema.showing import quoted
 from narratoria.tools.tool import ToolContext, ToolResult
+from narratoria.unicode_text import escaped
 
 LAYOUT: Final = "\n\t"
 """Control characters that a tool's message may keep."""
@@ -78,8 +80,8 @@ class Conversation:
         if kind.local_files:
             return await asyncio.to_thread(draft.accept_asset, call_id, event, self.folder)
         reason = (
-            f"asset {event.asset_id!r}: {printable(event.path.encode())} was not read: a tool of the kind {kind.name} "
-            "does not write files on this machine"
+            f"asset {quoted(event.asset_id)}: {printable(event.path.encode())} was not read: a tool of the kind "
+            f"{kind.name} does not write files on this machine"
         )
         return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
 

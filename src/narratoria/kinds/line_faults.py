@@ -10,6 +10,8 @@ import msgspec
 
 from narratoria.events import TOOL_EVENT_TYPES
 from narratoria.strict_json import DuplicateKey
+from narratoria.tools.schema.showing import excerpt
+from narratoria.unicode_text import escaped
 
 EXCERPT_BYTES: Final = 160
 _BOM: Final = b"\xef\xbb\xbf"
@@ -38,16 +40,6 @@ def printable(raw: bytes, limit: int = EXCERPT_BYTES) -> str:
     return f"`{escaped(text)}`" + (f"… ({len(raw):,} bytes)" if len(raw) > limit else "")
 
 
-def escaped(text: str, keep: str = "") -> str:
-    """Return text with control characters escaped, except those in `keep`."""
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c in keep else c.encode("unicode_escape", "surrogatepass").decode()
-        for c in text
-    )
-
-
 # --- what went wrong -----------------------------------------------------------------------------------
 
 
@@ -67,8 +59,8 @@ def diagnose(line: bytes, error: BaseException, depth: int) -> tuple[str, str]:
             return "is UTF-16, not UTF-8", "encode as UTF-8"
         return f"is not UTF-8 at byte {error.start}", "encode stdout as UTF-8; put binary data in a file"
     if isinstance(error, msgspec.ValidationError):
-        return _diagnose_event(line, str(error))
-    return _diagnose_json(line.strip(), str(error))
+        return _diagnose_event(line, excerpt(error))
+    return _diagnose_json(line.strip(), excerpt(error))
 
 
 def _diagnose_json(line: bytes, reason: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import policy_from_data
+from narratoria.tools.schema.showing import excerpt
 from narratoria.tools.schema.tables import table_problems
 from narratoria.tools.tool import Approval
 
@@ -122,7 +123,7 @@ def manifest_data(path: Path) -> Any:
     except DuplicateKey as error:
         raise ToolValidationError(f"{path}: {error}; keep one of the two") from None
     except (ValueError, RecursionError) as error:
-        raise ToolValidationError(f"{path}: not JSON: {error}") from None
+        raise ToolValidationError(f"{path}: not JSON: {excerpt(error)}") from None
     except OSError as error:
         raise ToolValidationError(
             f"{path}: the manifest cannot be read: {error.strerror}; make it a file that you may read"

@@ -27,6 +27,7 @@ from narratoria.run.plan_problems import (
 from narratoria.run.plan_references import survey
 from narratoria.spelling import StructSpelled, spelled
 from narratoria.strict_json import DuplicateKey, decode, with_integers
+from narratoria.tools.schema.showing import excerpt
 
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
 
@@ -92,7 +93,7 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         except DuplicateKey as error:
             raise PlanRejected([f"$: {error}; keep one of the two"]) from None
         except (ValueError, RecursionError) as error:
-            raise PlanRejected([f"$: not JSON: {error}"]) from None
+            raise PlanRejected([f"$: not JSON: {excerpt(error)}"]) from None
         return cls.from_data(document)
 
     @classmethod
@@ -128,7 +129,7 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
             self.check()  # first, since what is nested too deeply cannot be written
             plan = PlanDocument.from_data(self.to_data())
         except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-            raise PlanRejected([f"$: not JSON data: {describe(error)}"], plan_id=named) from None
+            raise PlanRejected([f"$: not JSON data: {excerpt(describe(error))}"], plan_id=named) from None
         if plan != self:
             return plan
         _sound[id(self)] = self

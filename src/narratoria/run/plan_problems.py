@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from narratoria.events import JsonObject
 from narratoria.run.plan_references import Survey, mark_problems, shown, survey
 from narratoria.strict_json import is_integer
+from narratoria.tools.schema.showing import MAX_SHOWN, quoted, shorten, show
 
 MAX_CALLS: Final = 10_000  # in one plan
 MAX_RETRIES: Final = 100
@@ -16,6 +17,7 @@ MAX_BACKOFF_MS: Final = 3_600_000
 MAX_ATTEMPT: Final = 1_000_000
 MAX_CYCLES: Final = 20  # that are told of one plan
 MAX_PROBLEMS: Final = 200  # that are told of one plan
+_SHOWN_CALLS: Final = 40  # of one cycle
 _ALIKE: Final = 0.6  # from here on a key is taken for a misspelling
 
 _PLAN_FIELDS: Final[Mapping[str, tuple[type, ...]]] = {
@@ -128,7 +130,7 @@ def _integer_problems(data: JsonObject, name: str, path: str, low: int, high: in
     if not is_integer(value):
         yield f"{path}.{name}: expected integer, got {_NAMES.get(type(value), '?')}"
     elif not low <= value <= high:
-        yield f"{path}.{name}: {value} is outside {low}..{high}"
+        yield f"{path}.{name}: {show(value)} is outside {low}..{high}"
 
 
 # --- keys that are not ours ------------------------------------------------------------------------------
@@ -157,13 +159,13 @@ def _unknown(data: Any, known: Sequence[str] | Mapping[str, Any], path: str) -> 
         if key not in known:
             near = _nearest(key, [name for name in known if name not in data])
             hint = f"did you mean {near!r}? As it stands it is ignored" if near else "it is ignored"
-            yield f"{path}.{key}: unknown key; {hint}"
+            yield f"{path}.{shorten(str(key), MAX_SHOWN)}: unknown key; {hint}"
 
 
 def _meant_by(name: str, data: JsonObject, known: Mapping[str, Any]) -> str:
     """Return the unknown key that was perhaps meant to be the missing `name`, in words."""
     near = next((key for key in data if key not in known and _nearest(key, [name])), None)
-    return f"; was it meant by {near!r}?" if near else ""
+    return f"; was it meant by {quoted(near)}?" if near else ""
 
 
 def _nearest(key: str, known: Sequence[str]) -> str | None:
@@ -186,7 +188,7 @@ def graph_problems(calls: Sequence[tuple[int, Drafted]], unwritable: list[int]) 
         if not call.tool_id.strip():
             yield f"$.tools[{index}].toolId: must not be empty"
         elif call.tool_id in known:
-            yield f"$.tools[{index}].toolId: {call.tool_id!r} is already used by tools[{known[call.tool_id]}]"
+            yield f"$.tools[{index}].toolId: {quoted(call.tool_id)} is already used by tools[{known[call.tool_id]}]"
         else:
             known[call.tool_id] = index
     graph: dict[str, list[str]] = {}
@@ -195,7 +197,7 @@ def graph_problems(calls: Sequence[tuple[int, Drafted]], unwritable: list[int]) 
         known_all = names.issuperset(call.dependencies)
         for position, dependency in enumerate(() if known_all else call.dependencies):
             if dependency not in known:
-                yield f"$.tools[{index}].dependencies[{position}]: no call has the toolId {dependency!r}"
+                yield f"$.tools[{index}].dependencies[{position}]: no call has the toolId {quoted(dependency)}"
         graph[call.tool_id] = call.dependencies
         if call.input:
             found = survey(call.input)
@@ -207,8 +209,15 @@ def graph_problems(calls: Sequence[tuple[int, Drafted]], unwritable: list[int]) 
         cycle = find_cycle(graph)
         if cycle is None:
             return
-        yield f"$.tools: circular dependency: {' → '.join(cycle)}"
+        yield f"$.tools: circular dependency: {_shown_cycle(cycle)}"
         graph[cycle[0]] = [one for one in graph[cycle[0]] if one != cycle[1]]
+
+
+def _shown_cycle(cycle: list[str]) -> str:
+    names = [shorten(one, MAX_SHOWN) for one in cycle]
+    if len(names) > _SHOWN_CALLS:
+        names[_SHOWN_CALLS // 2 : -_SHOWN_CALLS // 2] = [f"… ({len(cycle) - _SHOWN_CALLS} more)"]
+    return " → ".join(names)
 
 
 def _input_problems(root: str, found: Survey, known: Mapping[str, int]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from narratoria.bounds import MAX_DEPTH
 from narratoria.events import JsonObject
 from narratoria.state import MISSING, lookup
 from narratoria.strict_json import is_integer
-from narratoria.tools.schema.showing import quoted, shorten, show_path
+from narratoria.tools.schema.showing import MAX_SHOWN, quoted, shorten, show_path
 
 FROM: Final = "$from"
 LITERAL: Final = "$literal"
@@ -96,7 +96,7 @@ def mark_problems(where: str, mark: JsonObject, known: Mapping[str, Any]) -> Ite
         if key not in _BESIDE[kind]:
             allowed = "`path` and `default`" if kind == FROM else "nothing"
             yield (
-                f"{where}.{key}: unknown key; beside `{kind}` may stand {allowed}. "
+                f"{where}.{shorten(str(key), MAX_SHOWN)}: unknown key; beside `{kind}` may stand {allowed}. "
                 f'Data with a `{kind}` key is written {{"$literal": …}}'
             )
     if kind == LITERAL:
@@ -105,7 +105,7 @@ def mark_problems(where: str, mark: JsonObject, known: Mapping[str, Any]) -> Ite
     if not isinstance(source, str):
         yield f"{where}.$from: expected string, got {_kind(source)}"
     elif source not in known:
-        yield f"{where}.$from: no call has the toolId {source!r}"
+        yield f"{where}.$from: no call has the toolId {quoted(source)}"
     if isinstance(path, list):
         for index, part in enumerate(path):
             if type(part) is not str and not is_integer(part):

@@ -24,6 +24,7 @@ from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
 from narratoria.session.media import HEAD_BYTES, contradiction, is_media_type
 from narratoria.session.private_files import make_folder
+from narratoria.tools.schema.showing import quoted
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 DEFAULT_CAP: Final = 256 * 1024 * 1024
@@ -79,7 +80,8 @@ class AssetStore:
             raise AssetRefused("asset: assetId is empty; give each asset a name of its own")
         if not is_media_type(asset.media_type):
             raise AssetRefused(
-                f"asset {asset.asset_id!r}: {asset.media_type!r} is not a media type; use one like image/png"
+                f"asset {quoted(asset.asset_id)}: {quoted(asset.media_type)} is not a media type; "
+                f"use one like image/png"
             )
         path = Path(asset.path) if base is None else base / asset.path
         digest, size = self._copy(asset.asset_id, path, asset.media_type)
@@ -118,7 +120,7 @@ class AssetStore:
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
     def _copy(self, asset_id: str, path: Path, media_type: str) -> tuple[str, int]:
-        where = f"asset {asset_id!r}: {shown(path)}"
+        where = f"asset {quoted(asset_id)}: {shown(path)}"
         # O_NONBLOCK: opening a FIFO nobody writes to must not hang; it is then refused as not a regular file.
         try:
             source = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
@@ -244,4 +246,4 @@ def _why_unreadable(asset_id: str, path: Path, error: OSError | ValueError) -> s
         IsADirectoryError: "is a directory; name a file",
     }
     reason = reasons.get(type(error), f"cannot be opened: {getattr(error, 'strerror', None) or error}")
-    return f"asset {asset_id!r}: {shown(path)} {reason}"
+    return f"asset {quoted(asset_id)}: {shown(path)} {reason}"

@@ -46,6 +46,7 @@ from narratoria.session.resources.write_notes import CallNotes
 from narratoria.session.slices import Slice
 from narratoria.state import StateChange, StateView, change_to_patch, merge_into
 from narratoria.tools.schema import dump
+from narratoria.tools.schema.showing import quoted
 from narratoria.unicode_text import check_text
 
 if TYPE_CHECKING:
@@ -251,7 +252,9 @@ class Draft(msgspec.Struct, eq=False):
         """Check and copy the file. Touches nothing but the store, so it may run in a thread."""
         known = self._asset_ids = self._asset_ids or set()
         if event.asset_id in known:
-            reason = f"asset {event.asset_id!r}: already used in the same invocation; ids must be unique"
+            reason = (
+                f"asset {quoted(event.asset_id)}: already used in the same invocation; ids must be unique"
+            )
             return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
         try:
             stored = self.root.assets.accept(call_id, event, base)

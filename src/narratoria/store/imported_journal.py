@@ -58,6 +58,7 @@ from narratoria.store.imported_snapshot import (
 )
 from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
+from narratoria.tools.schema.showing import excerpt
 
 MAX_LINE: Final = 64 * 1024**2
 MAX_JOURNAL: Final = 2 * 1024**3
@@ -139,7 +140,7 @@ class ImportedJournal:
         except UnicodeDecodeError as error:
             raise Unfit(f"{where} is not UTF-8 (byte {error.start})") from None
         except (ValueError, RecursionError) as error:
-            raise Unfit(f"{where}: {error}") from None
+            raise Unfit(f"{where}: {excerpt(error)}") from None
         self._measure(line, values, found)
         for record in found:
             yield self._accept(record)

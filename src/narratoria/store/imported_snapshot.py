@@ -13,6 +13,7 @@ import msgspec
 
 from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
+from narratoria.tools.schema.showing import excerpt
 
 MAX_TURNS: Final = 1_000_000
 """Cap on the turns that all snapshots of a file count: a few bytes name millions of them."""
@@ -27,7 +28,7 @@ def read_snapshot(content: Any, where: str) -> SessionSnapshot:
     try:
         return msgspec.convert(content, SessionSnapshot, str_keys=True)
     except (ValueError, RecursionError) as error:
-        raise Unfit(f"{where}: its snapshot cannot be read: {error}") from None
+        raise Unfit(f"{where}: its snapshot cannot be read: {excerpt(error)}") from None
 
 
 def inert_snapshot(snapshot: SessionSnapshot) -> SessionSnapshot:

@@ -33,6 +33,7 @@ from narratoria.store import record_batches as chunks
 from narratoria.store.imported_journal import MAX_LINE, ImportedJournal, check_story, check_time
 from narratoria.store.imported_snapshot import Unfit, read_snapshot
 from narratoria.store.store import SessionMeta, Store
+from narratoria.tools.schema.showing import excerpt
 
 FORMAT: Final = 1
 SUFFIX: Final = ".narratoria"
@@ -251,7 +252,7 @@ class _Import:
         except Unfit:
             raise
         except (ValueError, RecursionError) as error:
-            raise Unfit(f"session.json: {error}") from None
+            raise Unfit(f"session.json: {excerpt(error)}") from None
 
     def blocks(self, name: str, most: int | None = None) -> Iterator[bytes]:
         """Yield the content as it is unpacked, and count it: a small file may unpack to far more than it claims."""

@@ -16,6 +16,7 @@ import msgspec
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, ToolEvent
 from narratoria.session.record import EmittedRecords, Record
+from narratoria.tools.schema.showing import excerpt
 
 _LEVEL: Final = 1
 MAX_BATCH: Final = 1 << 30  # a damaged length must not make us allocate everything
@@ -86,7 +87,7 @@ def _unpack(data: bytes, what: str) -> tuple[bytes, bytes]:
     try:
         content = inflater.decompress(data, MAX_BATCH)
     except zlib.error as error:
-        raise JournalError(f"{what} is damaged ({error})") from None
+        raise JournalError(f"{what} is damaged ({excerpt(error)})") from None
     if not inflater.eof:
         raise JournalError(f"{what} is damaged (it is cut short)")
     return content, inflater.unused_data
@@ -96,11 +97,11 @@ def read_records(data: bytes, what: str) -> list[Record]:
     try:
         return from_lines(unpack(data, what))
     except (ValueError, RecursionError) as error:  # of JSON and of UTF-8
-        raise JournalError(f"{what} is damaged ({error})") from None
+        raise JournalError(f"{what} is damaged ({excerpt(error)})") from None
 
 
 def read_as(kind: type[Any], content: bytes, what: str) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
     except (ValueError, RecursionError) as error:
-        raise JournalError(f"{what} is damaged ({error})") from None
+        raise JournalError(f"{what} is damaged ({excerpt(error)})") from None

@@ -13,6 +13,7 @@ from starlette.requests import Request as HttpRequest
 
 from narratoria.errors import NarratoriaError
 from narratoria.strict_json import check_whole
+from narratoria.tools.schema.showing import excerpt
 from narratoria.web import documents
 from narratoria.web.cards import LONGEST_TITLE
 
@@ -105,5 +106,5 @@ async def body_of(request: HttpRequest, kind: type[T], without: T | None = None)
         body = msgspec.json.decode(content, type=kind)
         check_whole(bytes(content))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise BadRequest(f"the body does not fit: {error}") from None
+        raise BadRequest(f"the body does not fit: {excerpt(error)}") from None
     return body

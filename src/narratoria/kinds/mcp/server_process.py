@@ -26,11 +26,12 @@ from mcp_types import jsonrpc_message_adapter
 from narratoria import bounds
 from narratoria.errors import OUTPUT_LIMIT, PROTOCOL_ERROR
 from narratoria.kinds.environment import environment
-from narratoria.kinds.line_faults import escaped, printable
+from narratoria.kinds.line_faults import printable
 from narratoria.kinds.mcp.server_file import McpServer
 from narratoria.kinds.process import marks, platform
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.process.launch import LaunchRefused, NotExecutable, ToolMissing, refused
+from narratoria.unicode_text import escaped
 
 MESSAGE_BYTES: Final = 32 * 1024 * 1024
 """Cap on one message of a server."""

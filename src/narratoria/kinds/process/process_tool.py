@@ -22,7 +22,6 @@ from narratoria.events import JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.kinds.conversation import LAYOUT, Conversation, request_for
 from narratoria.kinds.environment import Named, environment, named, unset_of
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
-from narratoria.kinds.line_faults import escaped
 from narratoria.kinds.manifest import SUFFIX, Manifest, is_manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.crash_lines import last_words
@@ -34,6 +33,7 @@ from narratoria.session import Session
 from narratoria.session.attempt_note import AttemptNote
 from narratoria.tools.contract import Compensation, Effect
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
+from narratoria.unicode_text import escaped
 
 PROCESS: Final = ToolKind("process", ends_itself=True, returns_its_patches=True, local_files=True)
 _CLOSED: Final = "it had closed its standard output, and lived on"

@@ -7,10 +7,14 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from narratoria.unicode_text import escaped
+
 Path: TypeAlias = Sequence[str | int]
 
 MAX_SHOWN: Final = 60
 """Cap on the characters of a value or a key in a message."""
+MAX_EXCERPT: Final = 240
+"""Cap on the characters of a foreign text in a message, such as what a decoder says of a document."""
 
 
 def show_path(path: Path) -> str:
@@ -42,6 +46,16 @@ def quoted(value: Any) -> str:
     if isinstance(value, str):
         return repr(shorten(value, MAX_SHOWN))
     return shorten(repr(value), MAX_SHOWN)
+
+
+def excerpt(text: object) -> str:
+    """Return a text that quotes somebody else, on one line; of a long one its middle is left out, since a decoder
+    says what is wrong at the beginning and where at the end.
+    """
+    text = str(text)
+    if len(text) > MAX_EXCERPT:
+        text = f"{text[: MAX_EXCERPT // 2]}…{text[-MAX_EXCERPT // 3 :]}"
+    return escaped(text)
 
 
 def shorten(text: str, length: int) -> str:
