@@ -13,7 +13,7 @@ import pytest
 
 from conftest import RunningServer
 from narratoria.web.browser_launch import signpost
-from narratoria.web.sign_ins import THIRTY_DAYS, TOKEN_SECONDS, SignIns
+from narratoria.web.sign_ins import GRACE, THIRTY_DAYS, TOKEN_SECONDS, SignIns
 
 
 def test_nothing_is_told_without_a_token(server: RunningServer) -> None:
@@ -140,6 +140,34 @@ def test_signing_out_ends_the_cookie_and_its_streams(fresh_server: RunningServer
 def test_a_token_for_another_browser_is_not_given_to_strangers(server: RunningServer) -> None:
     assert httpx.post(server.origin + "/tokens").status_code == 401
     assert httpx.post(server.origin + "/sign-out").status_code == 401
+
+
+def test_signing_out_ends_the_tokens_that_were_asked_for(fresh_server: RunningServer) -> None:
+    with httpx.Client(base_url=fresh_server.origin, timeout=30) as browser:
+        browser.get(fresh_server.address)
+        token = browser.post("/tokens").json()["token"]
+        assert browser.post("/sign-out").status_code == 204
+    assert httpx.get(fresh_server.origin, params={"token": token}).status_code == 401
+    assert httpx.get(fresh_server.origin, headers={"Authorization": f"Bearer {token}"}).status_code == 401
+
+
+def test_only_the_tokens_of_the_sign_in_that_ends_end_with_it(tmp_path: Path) -> None:
+    now = [0.0]
+    file = tmp_path / "kept.json"
+    first = SignIns(file, clock=lambda: now[0])
+    secret = first.exchange(first.print_token())
+    other = first.exchange(first.print_token())
+    sign_ins = SignIns(file, clock=lambda: now[0])  # after a restart both are renewed
+    mine, others = sign_ins.of_browser(secret), sign_ins.of_browser(other)
+    early, theirs = sign_ins.new_token(of=mine), sign_ins.new_token(of=others)
+    renewed = sign_ins.renewed(mine)
+    now[0] = GRACE + 1
+    assert sign_ins.of_browser(secret) is None  # the earlier secret has ended, its sign-in has not
+    assert sign_ins.waits(early)
+    late = sign_ins.new_token(of=sign_ins.of_browser(renewed))
+    sign_ins.end(sign_ins.of_browser(renewed))
+    assert not sign_ins.waits(early) and not sign_ins.waits(late)
+    assert sign_ins.exchange(theirs) is not None
 
 
 def test_a_token_that_was_asked_for_does_not_wait_for_ever() -> None:

@@ -248,8 +248,8 @@ class Api:
     # --- who is here ---------------------------------------------------------------------------------------
 
     async def make_token(self, request: HttpRequest) -> Response:
-        token = documents.Token(token=self._sign_ins.new_token(), seconds=int(TOKEN_SECONDS))
-        return json_response(token, 201)
+        token = self._sign_ins.new_token(of=request.scope[SIGN_IN])
+        return json_response(documents.Token(token=token, seconds=int(TOKEN_SECONDS)), 201)
 
     async def sign_out(self, request: HttpRequest) -> Response:
         self._sign_ins.end(request.scope[SIGN_IN])

@@ -42,6 +42,8 @@ class SignIn:
     successor: str | None = None
     on_end: set[Callable[[], None]] = field(default_factory=set)
     """Called when it ends: its streams end with it."""
+    tokens: set[str] = field(default_factory=set)
+    """Hashes of the tokens it asked for: those that nobody has used yet end with it."""
 
 
 class SignIns:
@@ -70,8 +72,8 @@ class SignIns:
         self._tokens[_hash(self.printed)] = None
         return self.printed
 
-    def new_token(self, seconds: float = TOKEN_SECONDS) -> str:
-        """Return a token that a signed-in client may hand to another browser."""
+    def new_token(self, seconds: float = TOKEN_SECONDS, *, of: SignIn | None = None) -> str:
+        """Return a token that a signed-in client may hand to another browser. It ends with the sign-in it is `of`."""
         now = self._clock()
         for old in [one for one, end in self._tokens.items() if end is not None and end < now]:
             del self._tokens[old]
@@ -80,6 +82,9 @@ class SignIns:
             del self._tokens[old]
         token = secrets.token_urlsafe(24)
         self._tokens[_hash(token)] = now + seconds
+        if of is not None:
+            of.tokens.intersection_update(self._tokens)
+            of.tokens.add(_hash(token))
         return token
 
     def admit(self, token: str) -> str:
@@ -134,11 +139,12 @@ class SignIns:
         if known.successor is None:
             known.until = self._clock() + GRACE
             known.successor = self._sign_in(kept=True)
+            self._known[_hash(known.successor)].tokens = known.tokens
             self._write()
         return known.successor
 
     def end(self, known: SignIn) -> None:
-        """Sign out, under both the renewed and the earlier secret."""
+        """Sign out, under both the renewed and the earlier secret. Tokens that it asked for end too."""
         for one in list(self._known.values()):
             if one is known or self._follows(one, known) or self._follows(known, one):
                 self._forget(one)
@@ -152,6 +158,9 @@ class SignIns:
         for act in tuple(known.on_end):
             act()
         self._known = {mark: one for mark, one in self._known.items() if one is not known}
+        if known.successor is None:  # else it goes on under a new secret
+            for mark in known.tokens:
+                self._tokens.pop(mark, None)
 
     def _sign_in(self, *, kept: bool) -> str:
         secret = secrets.token_urlsafe(32)
