@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests import warm_start
 
+from narratoria.narrator.roster import BY_RULES, BY_TOOLS, LAST_RESORT, NARRATORS
 from narratoria.run.plan import PlanDocument
 from narratoria.testing import Fails, Says, ScriptedModel
 
@@ -367,3 +368,11 @@ async def test_eval_scores_a_set_about_a_storys_rules(tmp_path: Path) -> None:
     assert code == 0 and "rules → paraphrase" in out and "unasked acts" in out
     code, _, err = await narratoria("eval", str(file), "--narrator", "llm")
     assert (code, "'llm' knows no rules" in " ".join(err.split())) == (2, True), err
+
+
+async def test_the_help_and_the_checks_take_their_narrators_from_the_roster():
+    _, narrate, _ = await narratoria("narrate", "--help")
+    _, evaluate, _ = await narratoria("eval", "--help")
+    assert ", ".join(NARRATORS) in " ".join(narrate.split())
+    assert " or ".join(BY_TOOLS) in " ".join(evaluate.split())
+    assert {*BY_TOOLS, *BY_RULES, LAST_RESORT} == NARRATORS.keys()

@@ -20,16 +20,14 @@ from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.invocation import NarratorFailed
 from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
-from narratoria.narrator.roster import BY_RULES, NARRATORS
+from narratoria.narrator.roster import BY_RULES, BY_TOOLS, NARRATORS
 from narratoria.play.casting import make_narrator
 from narratoria.run.plan import PlanDocument
-
-_OF_CATALOGUES = ("local", "llm")
 
 
 @click.command("eval")
 @click.argument("file", metavar="SET.jsonl", type=click.Path(dir_okay=False, exists=True, path_type=Path))
-@narrators_option("local or llm; for a set about a story rules or paraphrase")
+@narrators_option(f"{' or '.join(BY_TOOLS)}; for a set about a story {' or '.join(BY_RULES)}")
 @timeout_option
 @click.option(
     "--attempts",
@@ -54,7 +52,7 @@ def evaluate_set(file: Path, narrators: tuple[str, ...], timeout: float, attempt
     """
     if is_story_set(file):
         return _evaluate_story(file, narrators, as_json)
-    _check(narrators, _OF_CATALOGUES, "belongs to a story")
+    _check(narrators, BY_TOOLS, "belongs to a story")
     cases = load_set(file)
     chain = make_narrator(bare_story(file.parent), narrators or ("local",), time_limit=timeout)
     asked = Persistent(chain.narrators, attempts=attempts, time_limit=timeout)

@@ -24,6 +24,7 @@ from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
+from narratoria.narrator.roster import NARRATORS
 from narratoria.play.casting import granted_time, make_narrator, ready
 from narratoria.play.game import story_registry
 from narratoria.play.recollection import Recollection, check_lore
@@ -72,7 +73,7 @@ timeout_option = click.option(
 @click.option(
     "--state", metavar="JSON", help="The world as it is: an object, or @file; else the story's beginning."
 )
-@narrators_option("rules, paraphrase, local, llm or template")
+@narrators_option(", ".join(NARRATORS))
 @timeout_option
 @source_options
 @skills_option

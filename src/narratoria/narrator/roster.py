@@ -15,4 +15,8 @@ NARRATORS: Final[Mapping[str, str]] = {
     "template": "narratoria.narrator.template",
 }
 BY_RULES: Final = ("rules", "paraphrase")  # those that speak by a story's rules
-USUAL: Final = ("rules", "template")  # of a story that names none
+LAST_RESORT: Final = "template"
+BY_TOOLS: Final = tuple(
+    name for name in NARRATORS if name not in (*BY_RULES, LAST_RESORT)
+)  # who need no rules
+USUAL: Final = ("rules", LAST_RESORT)  # of a story that names none
