@@ -81,7 +81,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "one call": "dropping handlers outcomes call_record records around approval admission call_span "
         "executor",
         "catalogues": "registry tool_folder resolve",
-        "whole plans": "lint plan_executor",
+        "whole plans": "lint plan_run plan_executor",
     },
     "store": {
         "records of a session": "store timeline restoration fold record_batches mending transcript retention "
