@@ -88,7 +88,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "recorded_call",
         "the journal": "writer journal replay",
         "files": "imported_snapshot imported_journal portable",
-        "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sqlite postgres",
+        "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sql_store sqlite postgres",
         "on top of a store": "default_store salvage",
     },
     "agent": {"prompts": "prompt", "models": "adapters planning"},

@@ -20,8 +20,8 @@ from narratoria.events import AssetStored
 from narratoria.extras import needed
 from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import make_file
+from narratoria.store.sql_store import SqlStore
 from narratoria.store.sql_versions import SCHEMA, upgrade
-from narratoria.store.sql_writing import SqlStore
 from narratoria.store.store import SCHEMA_VERSION
 from narratoria.store.writer import Database
 

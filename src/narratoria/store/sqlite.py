@@ -14,8 +14,8 @@ from narratoria.session.assets import AssetStore
 from narratoria.session.private_files import make_file, make_folder
 from narratoria.store.file_lease import FileLease, lock_name
 from narratoria.store.sql_reading import Rows, SqlReader
+from narratoria.store.sql_store import SqlStore
 from narratoria.store.sql_versions import SCHEMA, standing_turns, upgrade
-from narratoria.store.sql_writing import SqlStore
 from narratoria.store.sqlite_database import (
     BUSY_MS,
     IN_MEMORY,
