@@ -71,7 +71,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "outside_effect redaction",
         "manifests": "environment manifest from_manifest load",
         "the protocol of tools": "ndjson conversation",
-        "in this process": "function plain_function shared_arguments composed_times compose",
+        "in this process": "function plain_function shared_arguments composed_results composed_times compose",
         "processes": "process tool_files kept_files browser builtin_tools",
         "MCP and HTTP": "foreign_tool mcp openapi foreign_sources",
     },

@@ -24,6 +24,7 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.kinds.composed_names import composed_name
+from narratoria.kinds.composed_results import labels_of, never_again, together
 from narratoria.kinds.composed_times import Times, time_in_order, time_of_chains, time_side_by_side
 from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.spelling import options_spelled
@@ -87,7 +88,7 @@ def sequence(
                     made.append(await heed(output) if isinstance(output, Awaitable) else output)
             elif stop_on_error:
                 return result
-        return _together(tools, dict(enumerate(results)), {"results": results})
+        return together(tools, dict(enumerate(results)), {"results": results})
 
     return _composed(
         run,
@@ -128,9 +129,9 @@ def parallel(
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[JsonObject]:
         ended = await _side_by_side(tools, shared.split(args), context, at_once, stop_on_error)
-        labels = _labels(tools)
+        labels = labels_of(tools)
         value = {labels[index]: one for index, one in ended.results.items()}
-        result = _together(tools, ended.results, value, ended.stopped_by)
+        result = together(tools, ended.results, value, ended.stopped_by)
         if ended.late and result.failure is not None and result.failure.verdict != EFFECT_FAILED:
             return ToolResult.failed(
                 f"{context.tool.name}: no result within {context.time_limit:g} s",
@@ -249,7 +250,7 @@ def conditional(
         share = shared.split(args)
         firsts: list[ToolResult[Any]] = []
         result = await choose(share, context, firsts)
-        return result if result.success else _never_again(result, firsts)
+        return result if result.success else never_again(result, firsts)
 
     async def choose(share: Share, context: ToolContext, firsts: list[ToolResult[Any]]) -> ToolResult[Any]:
         for branch in branches:
@@ -297,26 +298,6 @@ def _checked_branches(branches: Sequence[Branch]) -> list[Branch]:
         if listed := tuple(branch.tools):
             checked.append(Branch(branch.condition, _some(listed, "conditional")))
     return checked
-
-
-def _never_again(result: ToolResult[Any], earlier: Sequence[ToolResult[Any]]) -> ToolResult[Any]:
-    """Return a failure that no general policy retries, if an effect of an earlier tool failed: that handler has done
-    its work.
-    """
-    effect = next(
-        (one.failure for one in earlier if one.failure is not None and one.failure.verdict == EFFECT_FAILED),
-        None,
-    )
-    if effect is None or result.failure is None or result.failure.verdict == EFFECT_FAILED:
-        return result
-    return ToolResult.failed(
-        f"{result.message}; before that {effect.message}",
-        code=effect.code,
-        recoverable=effect.recoverable,
-        suggestions=(*result.failure.suggestions, *effect.suggestions),
-        value=result.value,
-        source=effect.source,
-    )
 
 
 async def _in_order(
@@ -373,48 +354,3 @@ def _some(tools: Sequence[AnyTool], what: str) -> tuple[AnyTool, ...]:
         if not isinstance(tool, Tool):
             raise ToolValidationError(f"{what}: {tool!r} is not a Tool")
     return tools
-
-
-def _together(
-    tools: Sequence[AnyTool],
-    results: Mapping[int, ToolResult[Any]],
-    value: JsonObject,
-    first: int | None = None,
-) -> ToolResult[JsonObject]:
-    """The result of the whole. `first` is the part whose failure stopped the others, else the first that failed. Its
-    code is that of the whole, unless an effect failed.
-    """
-    failed = [index for index, result in results.items() if not result.success]
-    if not failed:
-        messages = "; ".join(result.message for result in results.values() if result.message)
-        return ToolResult.ok(value, message=messages)
-    index = failed[0] if first is None else first
-    message = (
-        f"{len(failed)} of {len(results)} tools failed, first {tools[index].name}: {results[index].message}"
-    )
-    error = results[index].failure
-    for other in failed:
-        effect = results[other].failure
-        if effect is not None and effect.verdict == EFFECT_FAILED:
-            if other != index:
-                message += f"; then {effect.message}"
-            error = effect  # that handler has done its work: no retry of the whole may run it again
-            break
-    return ToolResult.failed(
-        message,
-        code=error.code if error else "EXECUTION_FAILED",
-        recoverable=error.recoverable if error else True,
-        suggestions=error.suggestions if error else (),
-        value=value,
-        source=error.source if error else "tool",
-    )
-
-
-def _labels(tools: Sequence[AnyTool]) -> list[str]:
-    """The names of the tools; the second of one name is `name#2`."""
-    seen: dict[str, int] = {}
-    labels = []
-    for tool in tools:
-        seen[tool.name] = count = seen.get(tool.name, 0) + 1
-        labels.append(tool.name if count == 1 else f"{tool.name}#{count}")
-    return labels
