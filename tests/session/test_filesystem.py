@@ -514,3 +514,60 @@ def test_a_directory_made_anew_by_the_failing_call_goes_with_its_files(tmp_path:
     failing.discard()
     assert files.glob("**") == ["d", "d/old.txt"]
     assert files._history._chains == {}
+
+
+CHANGES_OF_KIND = {
+    "file to folder": ({"x": "1"}, [("delete", "x"), ("mkdir", "x")], {"x": None}),
+    "file to folder with a file": (
+        {"x": "1"},
+        [("delete", "x"), ("write_text", "x/y", "2")],
+        {"x": None, "x/y": "2"},
+    ),
+    "folder to file": (
+        {"x/y": "1"},
+        [("delete", "x/y"), ("delete", "x"), ("write_text", "x", "2")],
+        {"x": "2"},
+    ),
+    "back and forth": (
+        {"x": "1"},
+        [
+            ("delete", "x"),
+            ("mkdir", "x"),
+            ("delete", "x"),
+            ("write_text", "x", "2"),
+            ("delete", "x"),
+            ("mkdir", "x"),
+        ],
+        {"x": None},
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "steps", "after"), CHANGES_OF_KIND.values(), ids=CHANGES_OF_KIND)
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_becomes_of_another_kind_within_one_call_is_kept(
+    files: Files,
+    before: dict[str, str],
+    steps: list[tuple[str, ...]],
+    after: dict[str, str | None],
+    nested: bool,
+) -> None:
+    for path, content in before.items():
+        files.write_text(path, content)
+    outer = files.draft()
+    draft = outer.draft() if nested else outer
+    for verb, *given in steps:
+        getattr(draft, verb)(*given)
+    assert not draft.commit() and not (nested and outer.commit())
+    assert {path: None if files.is_dir(path) else files.read_text(path) for path in files.glob("**")} == after
+
+
+def test_what_another_call_wrote_meanwhile_stays_where_a_memory_draft_changes_the_kind() -> None:
+    files = MemoryFilesystem({"x": "1"})
+    draft, sibling = files.draft(), files.draft()
+    draft.delete("x")
+    draft.mkdir("x")
+    sibling.delete("x")
+    sibling.write_text("x/y", "theirs")
+    assert not sibling.commit() and not draft.commit()
+    assert files.read_text("x/y") == "theirs"

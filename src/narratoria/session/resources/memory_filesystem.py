@@ -17,11 +17,12 @@ _DIRECTORY: Final = object()
 class MemoryFilesystem(Texts):
     """Files that live as long as the session's process, for tests and for tools that need no disk."""
 
-    __slots__ = ("_base", "_nodes")
+    __slots__ = ("_base", "_nodes", "_removed")
 
     def __init__(self, files: Mapping[str, str | bytes] | None = None) -> None:
         self._base: MemoryFilesystem | None = None
         self._nodes: dict[str, object] = {}  # path → bytes, a directory, or gone
+        self._removed: dict[str, bool] = {}  # what a draft has removed of its base → if it was a file
         for path, content in (files or {}).items():
             self.write_bytes(path, content.encode() if isinstance(content, str) else content)
 
@@ -107,10 +108,17 @@ class MemoryFilesystem(Texts):
 
     def commit(self) -> Sequence[str]:
         """Make the changes of the draft real."""
-        base, nodes = self._base, self._nodes
+        base, nodes, removed = self._base, self._nodes, self._removed
         if base is None:
             return []
-        self._nodes = {}
+        self.discard()
+        for name in sorted(removed, reverse=True):  # first: a file may become a directory, and the reverse
+            present, left = base._node(name), nodes[name]
+            is_file = isinstance(present, bytes)
+            if left is not _GONE and (isinstance(left, bytes) == is_file or removed[name] is not is_file):
+                continue  # it is overwritten, or another call wrote there meanwhile
+            if is_file or (present is _DIRECTORY and not base.list(name)):
+                base._remove(name)  # a directory that a call beside this one has filled since then stays
         problems: Names = []
         for name, node in nodes.items():
             try:
@@ -120,20 +128,19 @@ class MemoryFilesystem(Texts):
                     base.mkdir(name)
             except (IsADirectoryError, NotADirectoryError) as problem:
                 problems.append(f"{name} was not kept: another call wrote there meanwhile ({problem})")
-        for name in sorted((name for name, node in nodes.items() if node is _GONE), reverse=True):
-            present = base._node(name)
-            if isinstance(present, bytes) or (present is _DIRECTORY and not base.list(name)):
-                base._remove(name)  # a directory that a call beside this one has filled since then stays
         return problems
 
     def discard(self) -> None:
         """Drop the changes of the draft."""
         self._nodes = {}
+        self._removed = {}
 
     def _remove(self, name: str) -> None:
         if self._base is None:
             self._nodes.pop(name, None)
         else:
+            if (before := self._base._node(name)) is not _GONE:
+                self._removed.setdefault(name, isinstance(before, bytes))
             self._nodes[name] = _GONE
 
     def _node(self, name: str) -> object:
