@@ -233,8 +233,8 @@ def conditional(
     """Take the first branch whose condition holds for the result of its first tool, and run its other tools, up to
     the first of them that fails. The last result is the result of the whole.
 
-    The changes of the first tool of a branch not taken are dropped. With no match the `fallback` runs; without one
-    the call fails with `NO_BRANCH_MATCHED`.
+    The changes of the first tool of a branch not taken are dropped; its assets and choices are kept. With no match the
+    `fallback` runs; without one the call fails with `NO_BRANCH_MATCHED`.
     """
     branches = _checked_branches(branches)
     fallback = fallback if isinstance(fallback, Tool) else tuple(fallback or ())

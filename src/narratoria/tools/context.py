@@ -180,7 +180,9 @@ class ToolContext(msgspec.Struct, eq=False):
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[Trial]:
-        """Open a part of this call that can be abandoned: its changes are then dropped, and the call goes on."""
+        """Open a part of this call that can be abandoned: its changes are then dropped, and the call goes on. Its
+        assets and choices are kept, like those of a failed call.
+        """
         trial = Trial(self.tool, self.session.draft(), self.call_id, self.executor, self.scope)
         try:
             yield trial
@@ -196,6 +198,8 @@ class ToolContext(msgspec.Struct, eq=False):
     async def _leave(self, trial: Trial) -> None:
         try:
             await self.executor.drop(trial.session)
+            if trial.session not in trial.session.root.dropping:  # else it was closed, and drops itself
+                trial.session.keep(self.call_id)
         finally:
             self.session.hear(trial.session, kept=False)
 
