@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from narratoria.kinds.compose import Branch, conditional, sequence
 from narratoria.kinds.function import tool
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.plan_executor import PlanExecutor
@@ -84,3 +85,38 @@ async def test_a_rollback_that_ends_so_is_reported_and_the_others_are_taken_back
     ]
     result = await ToolRegistry([worker([], effects=effects)]).execute("work", {})
     assert result.failure.code == "EFFECT_FAILED" and taken == ["a"]
+
+
+async def test_a_handler_whose_effect_failed_is_not_run_again_though_the_call_around_it_went_on():
+    runs = []
+    effect = NotificationEffect(event="x", apply=raises(ValueError("full")), reversible=False)
+    work, ok, bad = worker(runs, effects=[effect]), worker([]), failing("bad")
+    recovers = conditional([Branch(lambda result, context: not result.success, [work, ok])])
+
+    @tool(description="Goes on.", name="goes_on", retry=RetryPolicy(2))
+    async def goes_on(params: None, *, context: ToolContext) -> ToolResult[None]:
+        await context.call(work, {})
+        raise ValueError("later")
+
+    @tool(description="Goes on.", name="answers", retry=RetryPolicy(2))
+    async def answers(params: None, *, context: ToolContext) -> ToolResult[None]:
+        async with context.attempt() as trial:
+            await trial.call(work, {})
+        return ToolResult.error("later", code="BROKEN")
+
+    for one in (sequence([recovers, bad], retry=RetryPolicy(2)), goes_on, answers, sequence([goes_on])):
+        runs.clear()
+        registry = ToolRegistry([one])
+        result = await registry.execute(one.name, {})
+        assert result.failure.code == "EFFECT_FAILED" and runs == [1]
+        plan = PlanDocument(tools=[PlannedCall(tool_id="a", tool_path=one.name)])
+        await PlanExecutor(registry, Session()).execute(plan)
+        assert runs == [1, 1]
+
+
+def failing(name):
+    @tool(description="Fails.", name=name)
+    async def fail(params: None, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.error("no")
+
+    return fail

@@ -24,7 +24,7 @@ from narratoria.errors import (
 )
 from narratoria.events import JsonObject
 from narratoria.kinds.composed_names import composed_name
-from narratoria.kinds.composed_results import labels_of, never_again, together
+from narratoria.kinds.composed_results import labels_of, together
 from narratoria.kinds.composed_times import Times, time_in_order, time_of_chains, time_side_by_side
 from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.spelling import options_spelled
@@ -248,15 +248,9 @@ def conditional(
 
     async def run(args: JsonObject, *, context: ToolContext) -> ToolResult[Any]:
         share = shared.split(args)
-        firsts: list[ToolResult[Any]] = []
-        result = await choose(share, context, firsts)
-        return result if result.success else never_again(result, firsts)
-
-    async def choose(share: Share, context: ToolContext, firsts: list[ToolResult[Any]]) -> ToolResult[Any]:
         for branch in branches:
             async with context.attempt() as trial:
                 result = await trial.call(branch.tools[0], share(branch.tools[0]))
-                firsts.append(result)
                 holds = branch.condition(result, trial)
                 if not (await heed(holds) if isinstance(holds, Awaitable) else holds):
                     trial.abandon()

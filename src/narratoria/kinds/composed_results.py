@@ -47,26 +47,6 @@ def together(
     )
 
 
-def never_again(result: ToolResult[Any], earlier: Sequence[ToolResult[Any]]) -> ToolResult[Any]:
-    """Return a failure that no general policy retries, if an effect of an earlier tool failed: that handler has done
-    its work.
-    """
-    effect = next(
-        (one.failure for one in earlier if one.failure is not None and one.failure.verdict == EFFECT_FAILED),
-        None,
-    )
-    if effect is None or result.failure is None or result.failure.verdict == EFFECT_FAILED:
-        return result
-    return ToolResult.failed(
-        f"{result.message}; before that {effect.message}",
-        code=effect.code,
-        recoverable=effect.recoverable,
-        suggestions=(*result.failure.suggestions, *effect.suggestions),
-        value=result.value,
-        source=effect.source,
-    )
-
-
 def labels_of(tools: Sequence[AnyTool]) -> list[str]:
     """The names of the tools; the second of one name is `name#2`."""
     seen: dict[str, int] = {}

@@ -167,6 +167,7 @@ class ToolExecutor:
             while not result.success:
                 if not await self._may_retry(tool, result, root, call_id, call, attempt, started):
                     outcomes.keep_assets(result, call_id)
+                    outcomes.note_failed_effect(result, session)
                     break
                 attempt += 1
                 ran = self._attempt(tool, args, params, session, call_id, call, attempt)
@@ -302,12 +303,13 @@ class ToolExecutor:
                 kept = True
             else:
                 await drop(draft)
-                result = outcomes.dropped(result, draft)
+                result = outcomes.dropped(outcomes.after_failed_effect(result, draft), draft)
         except BaseException as error:
             context.cancelled = True
             try:
                 await drop(draft)
-                result = outcomes.dropped(outcomes.as_result(tool, error, timeout), draft)
+                failed = outcomes.as_result(tool, error, timeout)
+                result = outcomes.dropped(outcomes.after_failed_effect(failed, draft), draft)
             except BaseException:
                 if draft not in draft.root.dropping:  # else it was closed, and drops itself
                     draft.keep(context.call_id)  # the error passes through: no other attempt follows

@@ -33,7 +33,7 @@ from narratoria.tools.value_types import mismatch
 from narratoria.unicode_text import check_text, legible
 
 if TYPE_CHECKING:
-    from narratoria.session import Draft
+    from narratoria.session import Draft, Session
 
 # --- failures as data --------------------------------------------------------------------------------------
 
@@ -70,6 +70,34 @@ def keep_assets(result: ToolResult[Any], call_id: str) -> None:
     """Keep the assets of a call that has failed for good; only its patches are dropped."""
     if isinstance(result, Dropped) and result.draft is not None:
         result.draft.keep(call_id)
+
+
+def note_failed_effect(result: ToolResult[Any], session: Session | Draft) -> None:
+    """Note in the calls around a failed one that an effect of it failed."""
+    error = result.failure
+    if error is None or error.verdict != EFFECT_FAILED or session is session.root:
+        return
+    draft: Any = session
+    for one in (draft, *draft.enclosing):
+        one.effect_failed = error
+
+
+def after_failed_effect(result: ToolResult[Any], draft: Draft) -> ToolResult[Any]:
+    """Return a failure as that of an effect within the call, if there was one. That handler has done its work, also if
+    the call went on: no general retry policy may run it again.
+    """
+    effect, error = draft.effect_failed, result.failure
+    if effect is None or error is None or error.verdict == EFFECT_FAILED:
+        return result
+    return ToolResult.failed(
+        f"{result.message}; before that {effect.message}",
+        code=effect.code,
+        recoverable=effect.recoverable,
+        suggestions=(*error.suggestions, *effect.suggestions),
+        details=error.details,
+        value=result.value,
+        source=effect.source,
+    )
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> ToolResult[Any]:

@@ -51,6 +51,7 @@ from narratoria.unicode_text import check_text
 
 if TYPE_CHECKING:
     from narratoria.session.session import Session
+    from narratoria.tools.tool import ToolError
 
 T = TypeVar("T")
 
@@ -78,6 +79,7 @@ class Draft(msgspec.Struct, eq=False):
     limits: tuple[asyncio.Timeout, ...] = ()  # the time limits of the attempt
     asked: dict[Any, int] | None = None  # the questions to a person so far, and how often
     aside: set[int] | None = None  # which of `events`, by index, are no part of what the call gives
+    effect_failed: ToolError | None = None  # of a call within this one, whose handler has done its work
 
     @classmethod
     def of(cls, parent: Session | Draft) -> Draft:
