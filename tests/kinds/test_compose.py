@@ -18,7 +18,7 @@ from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.tools.contract import NotificationEffect, StateChangeEffect
 from narratoria.tools.retry import FixedBackoff, JitteredBackoff, RetryPolicies, RetryPolicy
-from narratoria.tools.tool import ToolContext, ToolResult
+from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 
 @dataclass(frozen=True)
@@ -426,6 +426,33 @@ def both(first, second):
 
 def test_composed_names_do_not_collide():
     assert len(ToolRegistry(compositions())) == len(compositions())
+
+
+def test_compositions_of_different_parts_of_one_name_have_different_names():
+    one = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+    async def first(args, *, context):
+        return ToolResult.ok("first")
+
+    async def second(args, *, context):
+        return ToolResult.ok("second")
+
+    def effect(note):
+        return StateChangeEffect(state="x", apply=lambda: note)
+
+    parts = [
+        Tool("x", "An x.", first, parameters={"type": "object"}),
+        Tool("x", "Another x.", first, parameters={"type": "object"}),
+        Tool("x", "An x.", second, parameters={"type": "object"}),
+        Tool("x", "An x.", first, parameters=one),
+        Tool("x", "An x.", first, parameters=one, timeout=1.0),
+        Tool("x", "An x.", first, parameters=one, retry=RetryPolicy(1)),
+        Tool("x", "An x.", first, parameters=one, effects=[effect("a")]),
+        Tool("x", "An x.", first, parameters=one, effects=[effect("b")]),
+    ]
+    parts += [sequence([part], name="x") for part in parts]
+    for make in (sequence, parallel, lambda tools: conditional([], tools)):
+        assert len({make([part]).name for part in parts}) == len(parts)
 
 
 def test_composed_names_are_the_same_each_time():

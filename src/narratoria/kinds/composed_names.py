@@ -1,12 +1,13 @@
 """Names of compositions whose author gave none: the kind, the parts, and a digest of everything that makes them differ.
 
-The digest covers the structure, the options and the functions (conditions, transforms). A function counts by its code
-and the values it holds, so that the same source gives the same name in every process. An object without a text of its
-own counts by its type alone.
+The digest covers the structure, the options and the functions (conditions, transforms), and of each part what it
+declares and its handler. A function counts by its code and the values it holds, so that the same source gives the same
+name in every process. An object without a text of its own counts by its type alone.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import re
@@ -16,7 +17,8 @@ from typing import Any, Final
 
 import msgspec
 
-from narratoria.tools.tool import Tool
+from narratoria.tools.contract import Compensation, Effect, Precondition
+from narratoria.tools.tool import FUNCTION, Tool
 
 _LONGEST: Final = 55  # of the part before the digest; the whole is a tool's name, of 64 at most
 _DEEPEST: Final = 200  # of values that hold values; what is deeper counts by its type alone
@@ -36,6 +38,7 @@ class _Texts:
 
     def __init__(self) -> None:
         self._within: list[int] = []  # the ids of the values that hold the present one
+        self._tools: dict[int, str] = {}
         self._functions: dict[int, str] = {}  # by id: one held in many places is read once
 
     def of(self, value: Any) -> str:
@@ -51,7 +54,10 @@ class _Texts:
 
     def _read(self, value: Any) -> str:
         if isinstance(value, Tool):
-            return f"tool {value.name}"
+            return self._tool(value)
+        if isinstance(value, Effect | Precondition | Compensation):
+            declared = [getattr(value, one.name) for one in dataclasses.fields(value)]
+            return f"{type(value).__qualname__} {self.of(declared)}"
         if isinstance(value, types.FunctionType):
             return self._function(value)
         if isinstance(value, types.CodeType):
@@ -74,6 +80,22 @@ class _Texts:
             return f"{type(value).__qualname__} {self.of(fields)}"
         text = repr(value)
         return f"{type(value).__module__}.{type(value).__qualname__}" if " at 0x" in text else text
+
+    def _tool(self, tool: Tool[Any, Any]) -> str:
+        if id(tool) not in self._tools:
+            made_of: list[Any] = [
+                tool.description,
+                tool.parameters,
+                tool.timeout,
+                tool.retry,
+                tool.preconditions,
+                tool.effects,
+            ]
+            if tool.kind is FUNCTION or tool.kind.made_of_tools:  # others are told apart by what they declare
+                made_of.append(tool.handler)
+            digest = hashlib.sha256(self.of(made_of).encode()).hexdigest()
+            self._tools[id(tool)] = f"tool {tool.name} {digest}"
+        return self._tools[id(tool)]
 
     def _function(self, function: types.FunctionType) -> str:
         if id(function) not in self._functions:
