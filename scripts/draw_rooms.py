@@ -54,7 +54,7 @@ ROOMS: Mapping[str, str] = {
 # A folder stands for its modules, but for those that are named themselves.
 FLOORS: Mapping[str, Mapping[str, str]] = {
     "tools": {
-        "schemas and types of values": "schema value_types",
+        "schemas and types of values": "schema value_constraints value_types",
         "time": "cancellation deadline backoff backoff_kinds retry",
         "the tool": "handler_types context read_only tool",
         "preconditions and effects": "contract",

@@ -1,9 +1,10 @@
 """Results and examples are what their types say, inside lists and unions too."""
 
 import asyncio
+import datetime
 import sys
 import types
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import (
     Annotated,
@@ -293,3 +294,64 @@ def test_a_class_whose_fields_name_a_later_class_is_checked_once_that_exists() -
         assert "but .door is int" in str(mismatch(module.Hall(3), module.Hall))
     finally:
         del sys.modules["later_names"]
+
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Code = Annotated[str, msgspec.Meta(pattern="^a+$", max_length=3)]
+PositiveId = NewType("PositiveId", Positive)
+
+
+class Named(TypedDict):
+    a: int
+    b: NotRequired[Positive]
+
+
+@dataclass(frozen=True)
+class Counted:
+    n: Positive
+    of: Annotated[list[Code] | None, msgspec.Meta(min_length=1)] = None
+
+
+DAY = datetime.date(2020, 1, 1)
+NOON = datetime.datetime(2020, 1, 1, 12)
+
+
+@pytest.mark.parametrize(
+    ("expected", "good", "bad", "told"),
+    [
+        (Positive, 1, 0, "got 0, which is not at least 1"),
+        (Annotated[float, msgspec.Meta(lt=1, gt=0)], 0.5, 1.0, "which is not less than 1"),
+        (Annotated[int, msgspec.Meta(le=9, multiple_of=3)], 9, 8, "which is no multiple of 3"),
+        (PositiveId, 1, 0, "which is not at least 1"),
+        (Positive | None, None, 0, "got int"),
+        (Code, "aaa", "bbb", "which does not match"),
+        (Code, "aaa", "a" * 90_000, "of the length 90,000, more than 3"),
+        (list[Positive], [1, 2], [1, 0], "but [1] is 0, which"),
+        (dict[str, Positive], {"a": 1}, {"a": 0}, "is 0, which"),
+        (Counted, Counted(1), Counted(0), "but .n is 0, which is not at least 1"),
+        (Counted, Counted(1, ["a"]), Counted(1, []), "of the length 0, less than 1"),
+        (Counted, Counted(1, ["a"]), Counted(1, ["b"]), "does not match"),
+        (list[Counted], [Counted(1)], [Counted(0)], "but [0].n is 0"),
+        (Named, {"a": 1, "b": 1}, {"a": 1, "b": 0}, "is 0, which"),
+        (Named, {"a": 1}, {"a": 1, "c": 2}, "but ['c'] is not declared"),
+        (datetime.date, DAY, NOON, "got datetime"),
+        (list[datetime.date], [DAY], [NOON], "but [0] is datetime"),
+        (Sequence[str], ["a"], "abc", "got str"),
+        (Iterable[str], ("a",), "abc", "got str"),
+        (Collection[int], [1], b"abc", "got bytes"),
+        (Sequence, ["a"], "abc", "got str"),
+    ],
+)
+def test_constraints_hold_for_values_as_the_published_schema_says(expected, good, bad, told):
+    assert mismatch(good, expected) is None
+    found = mismatch(bad, expected)
+    assert found is not None and told in found and len(found) < 500
+
+
+async def test_a_result_that_breaks_a_constraint_is_a_failure():
+    @tool(description="Counts.", name="count")
+    async def count(params: None, *, context: ToolContext) -> ToolResult[Counted]:
+        return ToolResult.ok(Counted(0))
+
+    result = await ToolRegistry([count]).execute("count", {})
+    assert not result.success and "which is not at least 1" in result.message

@@ -7,15 +7,23 @@ the output of an example. Nothing is converted. The fields of dataclasses, Struc
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Reversible, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar, Union
+
+from narratoria.tools import value_constraints
+from narratoria.tools.schema.showing import quoted
 
 _ALIAS: Final = getattr(typing, "TypeAliasType", None)  # `type X = …`, Python 3.12
 _PLAIN: Final = frozenset((str, int, bool, float, dict, list, bytes))
 _SCALARS: Final = frozenset((str, int, bool, float, bytes, type(None)))
+_LISTS: Final = frozenset((Collection, Container, Iterable, Reversible, Sequence))  # arrays in a schema
+_TEXTS: Final = (str, bytes, bytearray)
+_UNDECORATED: Final = (type, types.GenericAlias, types.UnionType)
+_NO_RULES: Final[dict[str, Any]] = {}
 _MISSING: Final = object()
 _QUALIFIERS: Final = (typing.Annotated, typing.Required, typing.NotRequired, typing.ClassVar, typing.Final)
 
@@ -56,12 +64,11 @@ def _fits(class_: type) -> Callable[[Any], bool]:
     tests: list[str] = []
     for name, hint in _typed_fields(class_):
         members = typing.get_args(hint) if typing.get_origin(hint) in (Union, types.UnionType) else (hint,)
-        members = tuple(map(_plain, members))
-        if not _SCALARS.issuperset(members):
+        if any(map(_constraints, (hint, *members))) or not _SCALARS.issuperset(map(_plain, members)):
             return _never
         is_one = []
         for member in members:
-            types_[f"t{len(types_)}"] = member
+            types_[f"t{len(types_)}"] = _plain(member)
             is_one.append(f"type(value.{name}) is t{len(types_) - 1}")
         tests.append(f"({' or '.join(is_one)})")
     return eval(f"lambda value: {' and '.join(tests) or True}", types_)  # type: ignore[no-any-return]  # noqa: S307 - as dataclasses do; the names are identifiers
@@ -78,8 +85,15 @@ def describe_type(expected: Any) -> str:
 
 
 def _misfit(value: Any, expected: Any, path: str) -> tuple[str, str] | None:
-    """Return the path of the first part that does not fit, and its type."""
-    expected = _plain(expected)
+    """Return the path of the first part that does not fit, and its type or the constraint it breaks."""
+    found = _misfit_of_type(value, _plain(expected), path)
+    if found is None and (rules := _constraints(expected)):
+        told = value_constraints.broken(value, rules)
+        return None if told is None else (path, told)
+    return found
+
+
+def _misfit_of_type(value: Any, expected: Any, path: str) -> tuple[str, str] | None:
     if _says_nothing(expected):
         return None
     if isinstance(expected, type) and typing.get_origin(expected) is None:
@@ -122,7 +136,7 @@ def _misfit_of_parts(
         keys = _first_misfit(((key, key, of_key) for key in value), path)
         return keys or _first_misfit(((key, one, of_value) for key, one in value.items()), path)
     if issubclass(origin, Iterable) and isinstance(value, Collection) and len(arguments) == 1:
-        item = _plain(arguments[0])
+        item = arguments[0] if _constraints(arguments[0]) else _plain(arguments[0])
         if isinstance(item, type) and not _fields(item) and all(type(one) is item for one in value):
             return None
         return _first_misfit(((index, one, item) for index, one in enumerate(value)), path)
@@ -180,7 +194,11 @@ def _fields(class_: type) -> tuple[tuple[str, Any], ...]:
 def _typed_fields(class_: type) -> tuple[tuple[str, Any], ...]:
     names = _field_names(class_)
     hints = typing.get_type_hints(class_, include_extras=True) if names else {}
-    return tuple((name, _plain(hints[name])) for name in names if name in hints and not _is_free(hints[name]))
+    return tuple(
+        (name, hints[name] if _constraints(hints[name]) else _plain(hints[name]))
+        for name in names
+        if name in hints and not _is_free(hints[name])
+    )
 
 
 def _field_names(class_: type) -> tuple[str, ...]:
@@ -192,6 +210,8 @@ def _field_names(class_: type) -> tuple[str, ...]:
 
 
 def _is_free(hint: Any) -> bool:
+    if _constraints(hint):
+        return False
     hint = _plain(hint)
     return _says_nothing(hint) and not isinstance(hint, TypeVar)
 
@@ -211,6 +231,9 @@ def _misfit_of_typed_dict(value: Any, expected: Any, path: str) -> tuple[str, st
         if key not in value:
             return f"{path}[{key!r}]", "missing"
     hints = typing.get_type_hints(expected, include_extras=True)
+    for key in value:
+        if key not in hints:
+            return f"{path}[{quoted(key)}]", "not declared"
     return _first_misfit(((key, value[key], hint) for key, hint in hints.items() if key in value), path)
 
 
@@ -227,6 +250,27 @@ def _plain(expected: Any) -> Any:
             return type(None) if expected is None else expected
 
 
+def _constraints(expected: Any) -> dict[str, Any]:
+    """Return the constraints that an annotation states around its type."""
+    if isinstance(
+        expected, type | types.GenericAlias | types.UnionType
+    ):  # most are: int, list[int], int | None
+        return _NO_RULES
+    found: dict[str, Any] = {}
+    while True:
+        origin = typing.get_origin(expected)
+        if origin in _QUALIFIERS:
+            if origin is typing.Annotated:
+                found |= value_constraints.read(expected.__metadata__)
+            expected = typing.get_args(expected)[0]
+        elif hasattr(expected, "__supertype__"):
+            expected = expected.__supertype__
+        elif _ALIAS is not None and isinstance(expected, _ALIAS):
+            expected = expected.__value__
+        else:
+            return found
+
+
 def _says_nothing(expected: Any) -> bool:
     return expected is Any or expected is object or isinstance(expected, TypeVar | typing.ForwardRef | str)
 
@@ -234,6 +278,10 @@ def _says_nothing(expected: Any) -> bool:
 def _is_a(value: Any, expected: type) -> bool:
     if expected is int or expected is float:  # true is not an int; an int will do for a float
         return isinstance(value, int if expected is int else int | float) and not isinstance(value, bool)
+    if expected is datetime.date and isinstance(value, datetime.datetime):  # a subclass, written another way
+        return False
+    if isinstance(value, _TEXTS) and expected in _LISTS:
+        return False
     try:
         return isinstance(value, expected)
     except TypeError:  # a Protocol that cannot be checked at run time
