@@ -220,7 +220,11 @@ async def test_a_check_can_read_memory_as_004_does() -> None:
         (lambda: DependencyPrecondition(tool="x", status="soon"), "completed or available"),  # type: ignore[arg-type]
         (
             lambda: StatePrecondition(state="x", expected_value={"$near": 3}),
-            r"\$near: unknown operator; known: ",
+            r"\$near: unknown operator; did you mean '\$ne'\?",
+        ),
+        (
+            lambda: StatePrecondition(state="x", expected_value={"$within": 3}),
+            r"\$within: unknown operator; known: ",
         ),
         (lambda: StatePrecondition(state="x", expected_value={"$in": 3}), r"\$in: expected a list"),
         (lambda: StatePrecondition(state="x", expected_value={"$matches": "("}), "not a regular expression"),
