@@ -223,8 +223,8 @@ async def test_a_check_can_read_memory_as_004_does() -> None:
             r"\$near: unknown operator; did you mean '\$ne'\?",
         ),
         (
-            lambda: StatePrecondition(state="x", expected_value={"$within": 3}),
-            r"\$within: unknown operator; known: ",
+            lambda: StatePrecondition(state="x", expected_value={"$quux": 3}),
+            r"\$quux: unknown operator; known: ",
         ),
         (lambda: StatePrecondition(state="x", expected_value={"$in": 3}), r"\$in: expected a list"),
         (lambda: StatePrecondition(state="x", expected_value={"$matches": "("}), "not a regular expression"),
