@@ -57,7 +57,11 @@ def write_workshop(home: Path) -> None:
     (root / "narrator.toml").write_text(rules, encoding="utf-8")
     _write_tool(root / "tools" / "bench", description=f"Does as it is told. {HOSTILE}")
     _write_tool(
-        root / "tools" / "pen", title="Sign the deed", description="Signs a paper.", approval="always"
+        root / "tools" / "pen",
+        title="Sign the deed",
+        description="Signs a paper.",
+        approval="always",
+        skill="bench",
     )
     effects = [{"type": "notification", "event": "guard:called"}]
     _write_tool(root / "tools" / "siren", title="The siren", description="Calls the guard.", effects=effects)

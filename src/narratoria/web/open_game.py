@@ -13,6 +13,7 @@ from narratoria.events import MemoryChange
 from narratoria.narrator.roster import NARRATORS
 from narratoria.play.casting import what_is_missing
 from narratoria.play.game import Game
+from narratoria.play.stage import stage
 from narratoria.session import Session
 from narratoria.web.documents import Permission, Settings, SettingsChange, Skill
 from narratoria.web.feed import Feed
@@ -49,7 +50,8 @@ class OpenGame:
         }
         asked: set[str] = set(self.game.story.permissions)
         for tool in self.game.registry:
-            skills.setdefault(tool.skill or tool.name, tool.description)
+            if tool is not stage:  # the rules' own: a story without it could not go on
+                skills.setdefault(tool.skill or tool.name, tool.description)
             asked.update(tool.permissions)
         granted = self.session.permissions
         health = self.session.health
