@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from tests import warm_start
 
+from narratoria.play.game import Game
+from narratoria.play.story import Story
 from narratoria.play.story_watch import FileWatch
 
 STORY = """
@@ -211,6 +213,21 @@ def test_wrong_use_is_said_so(story: Path, tmp_path: Path, arguments: list[str],
     assert ended.returncode in (1, 2)
     assert says in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+async def test_a_narrator_that_can_speak_no_more_is_told_of_and_the_game_goes_on(story: Path) -> None:
+    game = Game.new(Story.load(story), narrators=["rules"], watched=True)
+    try:
+        game.begin()
+        (story / "story.toml").write_text(STORY.replace('["rules", "template"]', '["template"]'))
+        (story / "narrator.toml").unlink()
+        assert (await game.prompt("look")).narrative == "A wall, and a gate."
+        assert not await game.look_at_story()
+        (story / "story.toml").write_text(STORY)
+        (story / "narrator.toml").write_text(RULES.replace("a gate", "a door"))
+        assert (await game.prompt("look")).narrative == "A wall, and a door."
+    finally:
+        await game.close()
 
 
 def test_a_watch_names_what_was_made_saved_and_removed(tmp_path: Path) -> None:

@@ -175,17 +175,24 @@ class Game:
         try:
             story = await asyncio.to_thread(Story.load, self.story.root)
             tools = {tool.name: tool for tool in await asyncio.to_thread(_story_tools, story)}
+            narrator = self._recast(story)  # may be refused: nothing is exchanged before
         except NarratoriaError as error:
             message = f"{saved} saved, and the story goes on as it was: {error}"
             self.session.notice(Notice(level="warn", message=message))
             return True
-        self._go_on_with(story, tools)
+        self._go_on_with(story, tools, narrator)
         self.session.notice(Notice(level="info", message=f"{saved} saved; the story goes on with it"))
         for line in story.warn():
             self.session.notice(Notice(level="warn", message=line))
         return True
 
-    def _go_on_with(self, story: Story, tools: Mapping[str, Tool[Any, Any]]) -> None:
+    def _recast(self, story: Story) -> Narrator:
+        """Return the narrator for the story as it is now; one that the program brought stays."""
+        if self._cast is None:
+            return self.narrator
+        return make_narrator(story, self._cast[0], time_limit=self._cast[1])
+
+    def _go_on_with(self, story: Story, tools: Mapping[str, Tool[Any, Any]], narrator: Narrator) -> None:
         for old in {one.name for one in self.story.tools} - tools.keys():
             self.registry.unregister(old)
         self.registry.tools.update(tools)
@@ -194,13 +201,13 @@ class Game:
         disabled = self.settings.disabled_skills
         timeout = self.settings.generation_timeout
         self.settings = replace(turn_settings(story, timeout), disabled_skills=disabled)
-        if self._cast is not None:
-            self.narrator = make_narrator(story, self._cast[0], time_limit=self._cast[1])
-            warm_up(self.narrator)
+        self.narrator = narrator
+        warm_up(narrator)
         self._recollection = Recollection(story, self.narrator, chronicle=self._chronicle)
 
     async def _take(self, text: str, origin: Origin, resume: Interrupted | None) -> TurnResult:
-        await self.look_at_story()
+        if len(self._turns) == 1:  # else another turn is being taken, with the story as it was
+            await self.look_at_story()
         session, memory = self.session, self._recollection
         await self.equipped()
         self._look_at_skills()
