@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
+from tests.recorder import Recorder
 
 from narratoria.errors import ToolValidationError
 from narratoria.events import CallFinished, CallStarted
@@ -24,23 +25,6 @@ from narratoria.tools.tool import ToolResult
 class Light:
     target: str
     brightness: int = 1
-
-
-class Recorder:
-    full = False
-
-    def __init__(self, session):
-        self.records = []
-        session.attach(self)
-
-    def push(self, record):
-        self.records.append(record)
-
-    async def wait(self):
-        return None
-
-    def of(self, kind):
-        return [record.event for record in self.records if isinstance(record.event, kind)]
 
 
 def lamp(runs=None):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import anyio
 import pytest
+from tests.recorder import Recorder
 
 from narratoria.errors import (
     DeadlineExceededError,
@@ -53,25 +54,6 @@ class Lit:
 @dataclass(frozen=True)
 class Nothing:
     pass
-
-
-class Recorder:
-    """A sink that keeps everything."""
-
-    full = False
-
-    def __init__(self, session):
-        self.records = []
-        session.attach(self)
-
-    def push(self, record):
-        self.records.append(record)
-
-    async def wait(self):
-        return None
-
-    def of(self, kind):
-        return [record.event for record in self.records if isinstance(record.event, kind)]
 
 
 def failing(error):
