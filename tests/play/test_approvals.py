@@ -115,6 +115,21 @@ async def test_cancelling_the_turn_ends_a_waiting_question(tmp_path):
     assert folding.fold.view.turns[-1].approvals[0].decision == "cancelled"
 
 
+async def test_a_story_saved_while_it_is_played_asks_as_it_says_now(tmp_path):
+    folder, asked = story(tmp_path, 'approval = "always"\n'), []
+    game = Game.new(Story.load(folder), watched=True)
+    game.session.approvals.approver = refusing(asked)
+    game.begin()
+    await game.prompt("pay ada")
+    assert len(asked) == 1
+    (folder / "story.toml").write_text(STORY.format(""))
+    assert (await game.prompt("pay ada")).outcome == "completed" and len(asked) == 1
+    (folder / "story.toml").write_text(STORY.format('approval = "always"\n') + "\n")
+    await game.prompt("pay ada")
+    assert len(asked) == 2
+    await game.close()
+
+
 async def test_an_undo_a_replay_and_a_call_run_again_ask_nobody(tmp_path):
     tale = Story.load(story(tmp_path / "tale", 'approval = "always"\n'))
     with contextlib.closing(SqliteStore(tmp_path / "a.db")) as store:

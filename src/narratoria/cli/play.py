@@ -24,6 +24,7 @@ from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.kinds.process.custody import custody, sweep
 from narratoria.play.game import Game, folder_of, story_of
 from narratoria.play.story_library import open_story
+from narratoria.play.story_watch import WATCH_SECONDS
 from narratoria.session import Session
 from narratoria.session.record import Sink
 from narratoria.store.default_store import default_store
@@ -31,7 +32,6 @@ from narratoria.store.journal import Journal
 from narratoria.store.store import Store
 
 DEFAULT_STORY = "lighthouse"
-WATCH_SECONDS = 0.5
 
 
 @click.command()
@@ -199,12 +199,10 @@ async def play_in_terminal(
 
 
 async def _watch(game: Game) -> None:
-    """Look at the files of the story now and then, so that an author hears of a mistake on saving."""
+    """Look at the files of the story now and then."""
     while True:
         await asyncio.sleep(WATCH_SECONDS)
-        if not game.busy:
-            async with game.session.turn_lock:
-                await game.look_at_story()
+        await game.look_between_turns()
 
 
 async def _exchange(game: Game, journal: Journal, table: JsonTable | TerminalTable) -> str | None:

@@ -186,6 +186,12 @@ class Game:
             self.session.notice(Notice(level="warn", message=line))
         return True
 
+    async def look_between_turns(self) -> None:
+        """Look at the files of the story unless a turn is being taken: its author hears of a mistake on saving."""
+        if not self.busy:
+            async with self.session.turn_lock:
+                await self.look_at_story()
+
     def _recast(self, story: Story) -> Narrator:
         """Return the narrator for the story as it is now; one that the program brought stays."""
         if self._cast is None:
@@ -196,6 +202,8 @@ class Game:
         for old in {one.name for one in self.story.tools} - tools.keys():
             self.registry.unregister(old)
         self.registry.tools.update(tools)
+        self.registry.approval = story.approval if story.approval.rules else None
+        self.executor = PlanExecutor(self.registry, self.session, roots=[story.root])
         self.session.trust(story.permissions)
         self.story = story
         disabled = self.settings.disabled_skills

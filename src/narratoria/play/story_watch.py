@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
+WATCH_SECONDS: Final = 0.5  # between two looks
 MOST_FILES: Final = 5_000
 _SKIPPED: Final = frozenset({".git", "__pycache__", "node_modules", ".venv"})
 Marks: TypeAlias = dict[str, tuple[int, int, int]]  # by name: time, size and inode

@@ -47,7 +47,7 @@ class ToolRegistry:
         approval: ApprovalPolicy | None = None,
     ) -> None:
         self.around = checked_around(around)
-        self.approval = checked_policy(approval)
+        self._approval = checked_policy(approval)
         self.tools: dict[str, Tool[Any, Any]] = {}  # by name, in the order they were registered
         self._executor: ToolExecutor | None = None
         self.register_all(tools)
@@ -130,6 +130,15 @@ class ToolRegistry:
 
     def __len__(self) -> int:
         return len(self.tools)
+
+    @property
+    def approval(self) -> ApprovalPolicy | None:
+        """The function that tells which calls a person must approve. A new one holds for pipelines made after it."""
+        return self._approval
+
+    @approval.setter
+    def approval(self, policy: ApprovalPolicy | None) -> None:
+        self._approval, self._executor = checked_policy(policy), None
 
     @property
     def executor(self) -> ToolExecutor:

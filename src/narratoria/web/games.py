@@ -19,6 +19,7 @@ from narratoria.events import Notice
 from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.play.game import Game, folder_of
 from narratoria.play.story import Story
+from narratoria.play.story_watch import WATCH_SECONDS
 from narratoria.play.turn import Origin
 from narratoria.session import Session
 from narratoria.session.record import Sink
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from narratoria.store.journal import Journal
 
 GRACE_SECONDS: Final = 2.0
-WATCH_SECONDS: Final = 0.5
 FIRST_TURNS: Final = 50  # that a page opens with, as in `game.js`
 PATIENCE_SECONDS: Final = 0.5  # that a page waits for its story before it comes without
 MOST_BYTES_AT_FIRST: Final = 200_000  # more than that is better read from the stream, beside the page
@@ -89,12 +89,10 @@ class Games:
         return self
 
     async def _watch(self) -> None:
-        """Look at the stories of open games now and then, so that an author hears of a mistake on saving."""
+        """Look at the stories of open games now and then."""
         while not self._ending.is_set():
             for opened in [*self._open_games.values()]:
-                if not opened.game.busy:
-                    async with opened.session.turn_lock:
-                        await opened.game.look_at_story()
+                await opened.game.look_between_turns()
             await asyncio.sleep(WATCH_SECONDS)
 
     async def __aexit__(
