@@ -155,7 +155,7 @@ def test_words_of_two_screens_take_half_of_one_and_can_be_scrolled(
     assert page.locator(".prompt").first.get_attribute("tabindex") is None
 
 
-def test_nothing_that_can_be_read_lies_behind_the_way_down(
+def test_the_way_down_covers_nothing_of_the_story(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
@@ -163,8 +163,5 @@ def test_nothing_that_can_be_read_lies_behind_the_way_down(
     jump = page.get_by_role("button", name="Go down to")
     expect(jump).to_be_visible()
     shoot(page, "story-way-down")
-    bottom = page.locator(".story").bounding_box()
-    covered = bottom["y"] + bottom["height"] - jump.bounding_box()["y"]
-    mask = page.locator(".story").evaluate("node => getComputedStyle(node).maskImage")
-    assert covered <= 56
-    assert "calc(100% - 52px)" in mask, "the text has faded where the button begins"
+    frame = page.locator(".story").bounding_box()
+    assert jump.bounding_box()["y"] >= frame["y"] + frame["height"]

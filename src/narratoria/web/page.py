@@ -26,6 +26,7 @@ STYLES: Final = (
     "story",
     "views",
     "calls",
+    "short",
 )  # in the order in which they may override each other
 HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
 Story = Callable[[], Awaitable[bytes | None]]

@@ -7,11 +7,14 @@ import { icon } from "./icons.js";
 import { branch, redo, retry, undo } from "./moves.js";
 import { recall, remember } from "./tab.js";
 
+/** The name of the field; where there is no room for its label, the placeholder shows it. */
+const QUESTION = "What do you do?";
+
 export class Composer {
-  /** @param {import("./game.js").Game} game */
-  constructor(game) {
+  /** @param {import("./game.js").Game} game @param {HTMLElement} jump the way down to what is below the edge of the story */
+  constructor(game, jump) {
     this.game = game;
-    this.field = h("textarea", { id: "prompt", rows: 1, maxlength: LONGEST_PROMPT, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", placeholder: " ", dir: "auto" });
+    this.field = h("textarea", { id: "prompt", rows: 1, maxlength: LONGEST_PROMPT, autocomplete: "off", enterkeyhint: "send", "aria-describedby": "prompt-hint", placeholder: QUESTION, dir: "auto" });
     this.sendButton = h("button", { class: "button filled send", type: "submit" }, icon("send"), h("span", { text: "Send" }));
     this.cancelButton = h("button", { class: "button tonal", type: "button", hidden: true, on: { click: () => game.cancel() } }, icon("stop"), h("span", { text: "Cancel" }));
     this.undoButton = action("undo", "Undo", () => undo(game));
@@ -20,8 +23,9 @@ export class Composer {
     this.branchButton = action("branch", "Branch", () => branch(game));
     this.status = h("p", { class: "status", role: "status" });
     this.node = h("form", { class: "composer", "aria-label": "Your turn" },
-      h("div", { class: "composer-bar" }, this.status, this.undoButton, this.redoButton, this.retryButton, this.branchButton),
-      h("div", { class: "composer-field" }, h("label", { for: "prompt", text: "What do you do?" }), this.field, this.cancelButton, this.sendButton),
+      h("div", { class: "composer-bar" }, this.status, jump,
+        h("div", { class: "composer-actions" }, this.undoButton, this.redoButton, this.retryButton, this.branchButton)),
+      h("div", { class: "composer-field" }, h("label", { for: "prompt", text: QUESTION }), this.field, this.cancelButton, this.sendButton),
       h("p", { id: "prompt-hint", class: "visually-hidden", text: "Enter sends, Shift and Enter begin a new line, arrow up brings back what you said before." }));
     this.back = 0;
     this.node.addEventListener("submit", (event) => { event.preventDefault(); this.#send(); });

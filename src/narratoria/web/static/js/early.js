@@ -13,6 +13,18 @@
   root.dataset.width = prefs.width ?? "medium";
   root.style.setProperty("--reading-size", `${prefs.size ?? 19}px`);
 
+  // The height that is left, with the keyboard of a phone open too; a browser that lays the keyboard over the page says
+  // so nowhere else.
+  const view = window.visualViewport;
+  const measure = () => {
+    const height = Math.round(view.height * view.scale);
+    root.dataset.height = height > 480 ? "tall" : height > 300 ? "short" : "tiny";
+    if (innerHeight - height > 1) root.style.setProperty("--window", `${height}px`);
+    else root.style.removeProperty("--window");
+  };
+  measure();
+  view.addEventListener("resize", measure);
+
   // All windows of a browser share its few connections, and their server counts them by this name.
   let name = "unnamed";
   try {

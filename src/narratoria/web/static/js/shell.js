@@ -32,7 +32,7 @@ export class Shell {
   constructor(game) {
     this.game = game;
     this.story = new StoryView(game);
-    this.composer = new Composer(game);
+    this.composer = new Composer(game, this.story.jump);
     const narrative = h("div", { class: "narrative" }, this.story.node, this.composer.node);
     /** Those that have been asked for, by name. @type {Object<string, {node: HTMLElement, update: () => void, show?: (id: string) => boolean}>} */
     this.views = {
@@ -42,10 +42,7 @@ export class Shell {
     this.banner = h("div", { class: "banner", role: "alert", hidden: true });
     this.links = VIEWS.map(([name, label, symbol]) => h("a", { class: "nav-link", href: `#${name}` }, h("span", { class: "nav-icon" }, icon(symbol), h("i", { class: "badge", hidden: true, "aria-hidden": "true" })), h("span", { text: label })));
     this.main = h("main", { id: "main", tabindex: "-1" }, narrative);
-    addEventListener("hashchange", () => {
-      this.#route();
-      this.main.parentElement?.scrollTo(0, 0); // where height is scarce, the frame scrolls
-    });
+    addEventListener("hashchange", () => this.#route());
   }
 
   /** @param {HTMLElement} root @param {{title: string, language: string}|null} first what the page came with */

@@ -29,8 +29,9 @@ export class StoryView {
     this.earlier = h("button", { class: "button text earlier", hidden: true, on: { click: () => this.#showEarlier() } });
     this.scroller = h("div", { class: "story", role: "log", "aria-label": "Story", tabindex: "0" }, this.earlier, this.page, this.ending);
     this.below = h("span");
-    this.jump = h("button", { class: "jump", hidden: true, on: { click: () => this.#goDown() } }, h("span", { class: "visually-hidden", text: "Go down to: " }), this.below, icon("down"));
-    this.node = h("div", { class: "story-frame" }, this.scroller, this.jump);
+    /** It stands in the composer, where it covers nothing. */
+    this.jump = h("button", { class: "jump", type: "button", hidden: true, on: { click: () => this.#goDown() } }, h("span", { class: "visually-hidden", text: "Go down to: " }), this.below, icon("down"));
+    this.node = h("div", { class: "story-frame" }, this.scroller);
     this.turns = new Keyed(this.page);
     this.following = true;
     this.#hold(true);

@@ -5,7 +5,7 @@ import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { namesOf, openQuestions } from "./fold.js";
 import { icon } from "./icons.js";
 import { kindOf, media, openLightbox, titleOf } from "./media.js";
-import { branch, editAndRetry, nameMoment, retry, returnTo, undo } from "./moves.js";
+import { branch, editAndRetry, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
 import { showProse } from "./prose.js";
 
 /** Characters from which a text can carry an initial over two lines. */
@@ -66,8 +66,11 @@ export class TurnPart {
       { label: "Undo to before this", icon: "undo", disabled, run: () => undo(game, this.turn) },
     ];
     const fork = { label: "Branch from here", icon: "branch", disabled: turn.outcome === null && game.busy, run: () => branch(game, this.turn) };
-    const name = this.node.classList.contains("last") ? [{ label: "Name this moment…", icon: "flag", disabled, run: () => nameMoment(game) }] : [];
-    return [...(turn.turn ? actions : []), fork, ...name, ...this.#tellers()];
+    const last = this.node.classList.contains("last");
+    // where height is scarce the composer has no room for it
+    const again = last && game.world.redo.length ? [{ label: "Redo", icon: "redo", disabled, run: () => redo(game) }] : [];
+    const name = last ? [{ label: "Name this moment…", icon: "flag", disabled, run: () => nameMoment(game) }] : [];
+    return [...(turn.turn ? actions : []), ...again, fork, ...name, ...this.#tellers()];
   }
 
   /** Who spoke, and why those before did not. */
