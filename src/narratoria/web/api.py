@@ -17,6 +17,7 @@ from narratoria.store.portable import SUFFIX
 from narratoria.web import documents, open_questions, openapi
 from narratoria.web import game_moves as moves
 from narratoria.web.access import SIGN_IN, signed_out
+from narratoria.web.asset_pages import asset_page
 from narratoria.web.asset_responses import asset_response
 from narratoria.web.feed import Feed, Viewer
 from narratoria.web.games import Games, NotFound
@@ -171,6 +172,16 @@ class Api:
     async def state(self, request: HttpRequest) -> Response:
         session = (await self.games.open(session_id(request))).session
         return json_response(documents.StateNow(seq=session.seq, state=session.snapshot()))
+
+    async def assets(self, request: HttpRequest) -> Response:
+        given = request.query_params.get("before")
+        before = None if given is None else number("before", given)
+        most = max(0, number("most", request.query_params.get("most", "200")))
+        opened = await self.games.open(session_id(request))
+        await opened.journal.flush()
+        return json_response(
+            await asyncio.to_thread(asset_page, self.games.store, opened.session.id, before, most)
+        )
 
     async def plans(self, request: HttpRequest) -> Response:
         feed = (await self.games.open(session_id(request))).feed
@@ -354,6 +365,10 @@ OPERATIONS: Final = (
         query={"after": "integer", "turns": "integer", "once": "integer", "browser": "string"},
     ),
     Operation("GET", "/sessions/{id}/state", "state", "The committed state", answer=documents.StateNow),
+    Operation(
+        "GET", "/sessions/{id}/assets", "assets", "What its tools have made, in parts, the newest first",
+        answer=documents.AssetPage, query={"before": "integer", "most": "integer"},
+    ),
     Operation(
         "GET", "/sessions/{id}/tools", "tools", "What its tools are called before a player",
         answer=list[documents.ToolName],

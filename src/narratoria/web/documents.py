@@ -287,6 +287,29 @@ class CallEvents(Document, frozen=True, kw_only=True):
     events: list[EventView]
 
 
+class AssetCard(Document, frozen=True, kw_only=True):
+    """An asset that stands, with the record that stored it and its turn."""
+
+    seq: int
+    turn: int
+    call: str
+    asset_id: str
+    kind: str
+    media_type: str
+    hash: str
+    size: int
+    name: str = ""
+    metadata: dict[str, Any] | None = None
+
+
+class AssetPage(Document, frozen=True, kw_only=True):
+    """Assets, the newest first; there are `total` before the record that was named, `kinds` of each media type."""
+
+    total: int
+    kinds: dict[str, int]
+    assets: list[AssetCard]
+
+
 class StateNow(Document, frozen=True, kw_only=True):
     """The committed state, after the record `seq`."""
 

@@ -1,8 +1,12 @@
 /** The gallery: everything the tools have made, by kind. */
+import { api } from "./api.js";
+import { attempt } from "./dialogs.js";
 import { fileSize, h, Keyed, setAttribute, setText } from "./dom.js";
 import { icon } from "./icons.js";
 import { kindOf, media, openLightbox, titleOf } from "./media.js";
 
+/** Older ones that come with one request. */
+const PAGE = 100;
 const KINDS = [["all", "Everything"], ["image", "Pictures"], ["audio", "Sounds"], ["video", "Films"], ["other", "Other files"]];
 
 export class AssetsView {
@@ -16,7 +20,29 @@ export class AssetsView {
     this.cards = new Keyed(this.grid);
     this.empty = h("div", { class: "empty" }, icon("image"), h("h2", { text: "Nothing to look at yet" }),
       h("p", { text: "Pictures, sounds and films that the tools make are collected here, and shown in the story where they belong." }));
-    this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" }, h("header", { class: "view-head" }, h("h1", { text: "Assets" }), this.filter), this.empty, this.grid));
+    /** Those of turns that this page has not loaded, as far as they have been asked for. @type {any[]} */
+    this.older = [];
+    this.total = 0;
+    this.kinds = {};
+    this.more = h("button", { class: "button tonal small", on: { click: () => this.#readOlder(PAGE) } });
+    this.count = h("span");
+    this.earlier = h("p", { class: "earlier-turns quiet", role: "status", hidden: true }, this.count, this.more);
+    this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" }, h("header", { class: "view-head" }, h("h1", { text: "Assets" }), this.filter), this.empty, this.grid, this.earlier));
+  }
+
+  /** How many older ones there are, and the next of them. */
+  async #readOlder(most) {
+    const { begins } = this.game;
+    this.more.disabled = true;
+    const page = await attempt(() => api.assets(this.game.id, this.older.at(-1)?.seq ?? begins, most));
+    this.more.disabled = false;
+    if (!page || begins !== this.begins) return;
+    if (!this.older.length) [this.total, this.kinds] = [page.total, page.kinds];
+    const first = this.older.length;
+    this.older.push(...page.assets.map((asset) => ({ ...asset, key: `${asset.call}/${asset.assetId}` })));
+    this.drawn = -1;
+    this.update();
+    if (most) this.cards.parts.get(this.older[first]?.key)?.node.focus({ preventScroll: true });
   }
 
   /** Deep link: #assets/<call>/<asset>. @param {string} key @returns {boolean} whether it is here */
@@ -32,18 +58,30 @@ export class AssetsView {
   }
 
   update() {
-    const { world } = this.game;
+    const { world, begins } = this.game;
+    if (this.begins !== begins) { // more turns have been loaded, or fewer
+      [this.begins, this.older, this.total, this.kinds, this.drawn] = [begins, [], 0, {}, -1];
+      if (begins) this.#readOlder(0);
+    }
     if (this.drawn === world.assetsRev) return;
     this.drawn = world.assetsRev;
-    const assets = [...world.assets.values()].filter((asset) => !world.turns.get(asset.turn)?.undone).reverse();
+    const here = [...world.assets.values()].filter((asset) => !world.turns.get(asset.turn)?.undone).reverse();
+    const assets = [...here, ...this.older];
+    const total = here.length + this.total;
     for (const chip of this.chips) {
-      const count = assets.filter((asset) => chip.dataset.kind === "all" || kindOf(asset) === chip.dataset.kind).length;
-      setText(chip.lastElementChild, String(count));
+      const is = (asset) => chip.dataset.kind === "all" || kindOf(asset) === chip.dataset.kind;
+      let count = here.filter(is).length;
+      for (const [mediaType, many] of Object.entries(this.kinds)) if (is({ mediaType })) count += many;
+      setText(chip.lastElementChild, count.toLocaleString("en"));
       chip.hidden = !count && chip.dataset.kind !== "all" && chip.dataset.kind !== this.kind;
       setAttribute(chip, "aria-pressed", String(chip.dataset.kind === this.kind));
     }
-    this.empty.hidden = assets.length > 0;
-    this.filter.hidden = !assets.length;
+    this.empty.hidden = total > 0;
+    this.filter.hidden = !total;
+    const left = total - assets.length;
+    this.earlier.hidden = left <= 0;
+    setText(this.count, `${assets.length.toLocaleString("en")} of ${total.toLocaleString("en")} are here, the newest first.`);
+    setText(this.more, `Show ${Math.min(PAGE, left).toLocaleString("en")} more`);
     const shown = assets.filter((asset) => this.kind === "all" || kindOf(asset) === this.kind);
     this.cards.show(shown, (asset) => asset.key, (asset) => ({ node: card(asset, world) }));
   }

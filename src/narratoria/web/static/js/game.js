@@ -24,6 +24,7 @@ export class Game {
     this.turns = FIRST_TURNS;
     /** How many older turns the server has left out. */
     this.earlier = 0;
+    this.begins = 0;
     this.connection = "connecting";
     /** Whether its first records have come; until then nothing can be said of it. */
     this.opened = false;
@@ -62,6 +63,8 @@ export class Game {
   #begin({ seq, records, earlier }) {
     this.world = newWorld(this.world.rev + 1);
     this.earlier = earlier;
+    /** What was recorded before this is not here. */
+    this.begins = earlier ? records[0].seq + 1 : 0;
     this.#take(records);
     this.world.seq = Math.max(this.world.seq, seq);
     this.world.stale = false;

@@ -150,6 +150,10 @@ export class Shell {
   #badges(world) {
     const running = world.running !== null && world.turns.get(world.running)?.calls.some((id) => world.calls.get(id).ended === null);
     this.links[1].querySelector(".badge").hidden = !running;
+    if (this.begins !== this.game.begins) { // older turns have come, and are no news
+      this.begins = this.game.begins;
+      this.seenAssets = undefined;
+    }
     if (this.current === "assets") this.seenAssets = world.assets.size;
     this.seenAssets ??= world.session ? world.assets.size : undefined;
     this.links[2].querySelector(".badge").hidden = !(world.assets.size > this.seenAssets);

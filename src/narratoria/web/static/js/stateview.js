@@ -1,6 +1,7 @@
 /** The state view: the tree, what each turn changed, and the raw JSON. */
 import { snackbar } from "./dialogs.js";
 import { h, setAttribute } from "./dom.js";
+import { EarlierTurns } from "./earlier.js";
 import { activeTurns, provisionalState } from "./fold.js";
 import { icon } from "./icons.js";
 import { Inspector } from "./inspector.js";
@@ -20,9 +21,10 @@ export class StateView {
     this.empty = h("div", { class: "empty" }, icon("tree"), h("h2", { text: "The world is still blank" }),
       h("p", { text: "What tools learn and change about the world is kept here: things carried, places found, doors opened." }));
     this.select = h("select", { id: "state-turn", on: { change: () => { this.chosen = this.select.value === "" ? null : Number(this.select.value); this.drawn = -1; this.update(); } } });
+    this.earlier = new EarlierTurns(game);
     this.changes = h("div", { class: "changes" });
     const changesPanel = h("div", { class: "panel", role: "tabpanel", id: "panel-changes", "aria-labelledby": "tab-changes" },
-      h("div", { class: "inspector-bar" }, h("label", { for: "state-turn", class: "visually-hidden", text: "Turn compared" }), this.select), this.changes);
+      h("div", { class: "inspector-bar" }, h("label", { for: "state-turn", class: "visually-hidden", text: "Turn compared" }), this.select), this.earlier.node, this.changes);
     const jsonPanel = h("div", { class: "panel", role: "tabpanel", id: "panel-json", "aria-labelledby": "tab-json", hidden: true }, this.inspector.node);
     this.panels = { changes: changesPanel, json: jsonPanel };
     this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Look at the state as" }, this.#tab("changes", "Changes by turn"), this.#tab("json", "Raw JSON"));
@@ -58,6 +60,7 @@ export class StateView {
 
   update() {
     const { world } = this.game;
+    this.earlier.update();
     if (this.drawn === world.stateRev) return;
     this.drawn = world.stateRev;
     const state = provisionalState(world);

@@ -2,6 +2,7 @@
 import { CallCard } from "./callcard.js";
 import { planPicture } from "./dag.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
+import { EarlierTurns } from "./earlier.js";
 import { activeTurns } from "./fold.js";
 import { icon } from "./icons.js";
 import { Timeline } from "./timeline.js";
@@ -18,6 +19,7 @@ export class ToolsView {
     /** @type {number|null} the chosen turn; null follows the newest */
     this.chosen = null;
     this.select = h("select", { id: "tools-turn", on: { change: () => { this.chosen = this.select.value === "" ? null : Number(this.select.value); this.update(); } } });
+    this.earlier = new EarlierTurns(game);
     this.empty = h("div", { class: "empty" }, icon("wrench"), h("h2", { text: "No tool has run yet" }),
       h("p", { text: "When the narrator plans something, every call appears here with its progress, its log and how it ended." }));
     this.planList = h("div", { class: "plans" });
@@ -30,7 +32,7 @@ export class ToolsView {
     this.content = h("div", { class: "tools-content" }, this.planList, this.timelineCard, this.callsTitle, this.callList);
     this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" },
       h("header", { class: "view-head" }, h("h1", { text: "Tools" }), h("label", { for: "tools-turn", class: "visually-hidden", text: "Turn shown" }), this.select),
-      this.empty, this.content));
+      this.earlier.node, this.empty, this.content));
     this.opened = new Set();
     setInterval(() => this.#tick(), TICK);
   }
@@ -63,6 +65,7 @@ export class ToolsView {
   update() {
     const { world } = this.game;
     const turns = this.#turns();
+    this.earlier.update();
     this.#options(turns);
     const turn = turns.find((one) => one.turn === this.chosen) ?? turns.at(-1);
     this.empty.hidden = Boolean(turn);
