@@ -378,6 +378,8 @@ def story_of(meta: SessionMeta, given: Story | str | None = None) -> Story:
     try:
         return library_story(meta.story)
     except StoryInvalid as error:
+        if error.problems:  # it is there, with mistakes in it
+            raise
         raise StoryInvalid(f"session {meta.id}: {error}; say with --story where the story is") from None
 
 

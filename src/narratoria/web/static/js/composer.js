@@ -123,6 +123,7 @@ function action(name, label, run) {
 function statusText(game, last) {
   const { world } = game;
   if (game.connection === "offline") return "Offline";
+  if (game.connection === "refused") return "Not open";
   if (game.moving && !game.busy) return "One moment…";
   if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : !game.opened ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
   if (last && openQuestions(last).length) return "Waiting for your answer";

@@ -12,6 +12,9 @@ const BANNERS = {
   expired: "This page is no longer signed in. Open the address that `narratoria play` printed when it started.",
 };
 
+/** A story with a mistake in it, say, which its author is about to mend. */
+const refusal = (reason) => `This story cannot be opened just now: ${reason} — This page goes on by itself as soon as that is mended.`;
+
 /** Milliseconds. Then what a story can begin without is fetched. */
 const SOON = 1500;
 
@@ -126,7 +129,7 @@ export class Shell {
     this.title.hidden = !title;
     const label = VIEWS.find(([key]) => key === this.current)[1];
     document.title = title ? `${title} · ${label} · Narratoria` : "Narratoria";
-    const banner = BANNERS[connection];
+    const banner = connection === "refused" ? refusal(this.game.stream.reason) : BANNERS[connection];
     this.banner.hidden = !banner;
     if (this.announced !== banner) this.banner.replaceChildren(h("span", {}, ...coded(banner ?? "")));
     this.announced = banner;

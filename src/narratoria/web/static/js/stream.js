@@ -26,7 +26,7 @@ export class Stream {
    *   waiting: () => boolean,
    *   records: (records: import("./fold.js").JournalRecord[]) => void,
    *   snapshot: (snapshot: {records: import("./fold.js").JournalRecord[], earlier: number}) => void,
-   *   status: (status: "connecting"|"live"|"offline"|"expired"|"gone") => void,
+   *   status: (status: "connecting"|"live"|"offline"|"refused"|"expired"|"gone") => void,
    * }} listener
    */
   constructor(session, listener) {
@@ -36,6 +36,7 @@ export class Stream {
     /** @type {EventSource|null} */
     this.source = null;
     this.timer = 0;
+    /** What the server said of a session that it does not open. */
     this.reason = "";
     document.addEventListener("visibilitychange", () => this.#visibility());
     // a window that waits for a stream asks those nobody looks at for theirs, and they do not linger
@@ -111,9 +112,9 @@ export class Stream {
       if (response.status === 401 || response.status === 403) return "expired";
       if (response.ok) return "offline";
       const problem = await response.json();
-      if (response.status !== 404) return "offline";
-      this.reason = problem.error === "not_found" ? "" : problem.message; // a session that is there, and cannot be opened
-      return "gone";
+      this.reason = problem.error === "not_found" ? "" : problem.message ?? ""; // a session that is there, and cannot be opened
+      if (response.status === 404) return "gone";
+      return this.reason ? "refused" : "offline";
     } catch {
       return "offline";
     }
