@@ -406,11 +406,11 @@ def test_a_picture_is_drawn_and_is_the_same_every_time(lighthouse: Story, scene:
     asset, data = made(lighthouse, "view", {"scene": scene})
     assert (asset.kind, asset.media_type) == ("image", "image/png")
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
-    assert struct.unpack(">II", data[16:24]) == (640, 360)
+    assert struct.unpack(">II", data[16:24]) == (1280, 720)
     start = data.index(b"IDAT")
     size = struct.unpack(">I", data[start - 4 : start])[0]
     tones = zlib.decompress(data[start + 4 : start + 4 + size])
-    assert len(tones) == 361 * 640 - 280
+    assert len(tones) == 1281 * 720
     assert len(set(tones)) > 40
     assert made(lighthouse, "view", {"scene": scene})[1] == data
     if scene in ("tower", "lens"):
@@ -452,11 +452,12 @@ async def test_a_browser_plays_the_film(lighthouse: Story) -> None:
                 film.onerror = () => no(film.error.message);
               });
               const canvas = document.createElement('canvas').getContext('2d');
+              Object.assign(canvas.canvas, { width: film.videoWidth, height: film.videoHeight });
               const lightness = async at => {
                 film.currentTime = at;
                 await new Promise(ok => { film.onseeked = ok });
                 canvas.drawImage(film, 0, 0);
-                return canvas.getImageData(170, 60, 1, 1).data[0];
+                return canvas.getImageData(340, 120, 1, 1).data[0];
               };
               const size = [film.videoWidth, film.videoHeight, film.duration];
               return [...size, await lightness(0.01), await lightness(1.5)];
@@ -464,7 +465,7 @@ async def test_a_browser_plays_the_film(lighthouse: Story) -> None:
             base64.b64encode(data).decode(),
         )
         await browser.close()
-    assert seen[:3] == [320, 176, 3]
+    assert seen[:3] == [640, 352, 3]
     assert seen[3] > seen[4] + 30, "the beam lies to the right at first and to the left half a turn later"
 
 

@@ -73,6 +73,7 @@ def test_a_number_key_takes_a_choice_and_typing_a_number_does_too(
 ) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     expect(button(page, "Paint a picture")).to_be_visible()
+    story(page).focus()
     page.keyboard.press("1")
     expect(button(page, "Hang it up")).to_be_visible()
     say(page, "2")
@@ -199,7 +200,11 @@ def test_a_file_that_was_refused_leaves_a_quiet_card_in_its_place(
 ) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "forge")
-    card = story(page).locator(".ui-card")
+    card = story(page).locator(".placeholder")
+    expect(card).to_contain_text("The deed")
+    for fact in ("Kind image", "Type image/png"):
+        name, _, value = fact.partition(" ")
+        expect(card.locator("dl > div").filter(has_text=name)).to_have_text(f"{name}{value}")
     expect(card).to_contain_text("A picture belongs here, but could not be shown.")
     expect(page.get_by_role("status")).to_have_text("Your turn")
     expect(story(page).locator(".notice")).to_have_count(0)
@@ -262,7 +267,7 @@ def test_a_long_turn_is_read_from_its_beginning(server: RunningServer, open_page
 def test_a_tall_turn_names_what_lies_below_and_leads_there_in_order(
     server: RunningServer, open_page: Open, shoot: Shoot
 ) -> None:
-    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 1280, "height": 490})
+    page = open_page(server.at(f"/play/{server.new_session()}"), viewport={"width": 1280, "height": 380})
     say(page, "lengthen")
     expect(button(page, "Finish")).to_be_attached()
     say(page, "paint")
@@ -376,7 +381,8 @@ def test_undoing_a_turn_that_was_left_out_is_shown_right(
 def test_a_keyboard_alone_reaches_an_ending(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     expect(button(page, "Paint a picture")).to_be_visible()
-    page.keyboard.press("1")
+    page.keyboard.type("1")
+    page.keyboard.press("Enter")
     expect(button(page, "Hang it up")).to_be_visible()
     for _ in range(40):
         page.keyboard.press("Tab")

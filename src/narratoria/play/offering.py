@@ -31,7 +31,7 @@ def offer_after(
     if offered := choices_of(
         [*completed, *failed]
     ):  # 000 §13.4 rule 7: of all tools, whatever became of them
-        return Choices(choices=offered)
+        return Choices(choices=in_their_order(offered, session.choices))
     standing = session.choices if session.standing is None else session.standing
     if any(isinstance(event, StatePatch) for one in completed for event in one.events):
         standing = [choice for choice in standing if not taken(choice)]
@@ -40,6 +40,12 @@ def offer_after(
     if not settled:
         return Choices(choices=list(session.choices), standing=session.standing)
     return Choices(choices=list(standing))
+
+
+def in_their_order(offered: Sequence[str], before: Sequence[str]) -> list[str]:
+    """Return the choices with those that were offered before in the order they had: a player looks for them there."""
+    known = iter([choice for choice in before if choice in offered])
+    return [next(known) if choice in before else choice for choice in offered]
 
 
 def choices_of(results: Collection[CallResult]) -> list[str]:

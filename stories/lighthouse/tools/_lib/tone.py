@@ -40,15 +40,20 @@ DAWN = ramp(
 
 
 class Plate:
-    def __init__(self, width, height, seed):
+    """A picture of `width` by `height` units, each drawn as `scale` by `scale` pixels: screens have several to a unit."""
+
+    def __init__(self, width, height, seed, scale=2):
         self.width = width
         self.height = height
-        self.tones = bytearray(width * height)
+        self.scale = scale
+        self.wide, self.tall = width * scale, height * scale
+        self.tones = bytearray(self.wide * self.tall)
         self.chance = random.Random(seed)  # noqa: S311
 
     def gradient(self, top, bottom, stops):
         """Rows from `top` to `bottom` through the tones `stops`, dithered so that no band shows."""
         table = [self.chance.random() for _ in range(1021)]
+        top, bottom = top * self.scale, bottom * self.scale
         for y in range(top, bottom):
             place = (y - top) / max(1, bottom - top - 1) * (len(stops) - 1)
             step = min(int(place), len(stops) - 2)
@@ -56,28 +61,42 @@ class Plate:
             low, share = int(tone), tone - int(tone)
             grain = bytes(low + (chance < share) for chance in table)
             at = self.chance.randrange(1021)
-            row = (grain[at:] + grain * (self.width // 1021 + 2))[: self.width]
-            self.tones[y * self.width : (y + 1) * self.width] = row
+            row = (grain[at:] + grain * (self.wide // 1021 + 2))[: self.wide]
+            self.tones[y * self.wide : (y + 1) * self.wide] = row
 
     def span(self, y, left, right, tone):
-        """A run of one tone with soft ends."""
-        if not 0 <= y < self.height:
+        """A run of one tone, one unit high."""
+        for line in range(self.scale):
+            self._run(int(y * self.scale) + line, left * self.scale, right * self.scale, tone)
+
+    def streak(self, x, y, length, tone):
+        """A thin stroke that falls to the left, lighter than what is below it."""
+        x, y, wide = x * self.scale, y * self.scale, self.wide
+        for step in range(length * self.scale):
+            at = (y + step) * wide + x - step // 3
+            if 0 <= at < len(self.tones):
+                self.tones[at] = min(255, self.tones[at] + tone)
+
+    def _run(self, y, left, right, tone):
+        """A run of pixels with soft ends."""
+        if not 0 <= y < self.tall:
             return
-        start, stop = max(0, int(left)), min(self.width, int(right))
+        start, stop = max(0, int(left)), min(self.wide, int(right))
         if start >= stop:
             return
-        row = y * self.width
+        row = y * self.wide
         edges = ((start, 1 - (left - int(left)) if left > 0 else 1), (stop, right - int(right)))
         self.tones[row + start : row + stop] = bytes((tone,)) * (stop - start)
         for x, share in edges:
-            if 0 <= x < self.width and x == stop:
+            if 0 <= x < self.wide and x == stop:
                 old = self.tones[row + x]
                 self.tones[row + x] = int(old + (tone - old) * share)
 
     def polygon(self, points, tone):
         """Filled, convex or not."""
+        points = [(x * self.scale, y * self.scale) for x, y in points]
         ys = [y for _, y in points]
-        for y in range(max(0, int(min(ys))), min(self.height, int(max(ys)) + 1)):
+        for y in range(max(0, int(min(ys))), min(self.tall, int(max(ys)) + 1)):
             crossings = []
             middle = y + 0.5
             for (x1, y1), (x2, y2) in zip(points, points[1:] + points[:1], strict=True):
@@ -85,13 +104,14 @@ class Plate:
                     crossings.append(x1 + (middle - y1) * (x2 - x1) / (y2 - y1))
             crossings.sort()
             for left, right in zip(crossings[::2], crossings[1::2], strict=False):
-                self.span(y, left, right, tone)
+                self._run(y, left, right, tone)
 
     def glow(self, x, y, radius, strength, squash=1.0):
         """Light around a point, falling off with the distance; added, never past the brightest tone."""
-        tones, width = self.tones, self.width
+        tones, width = self.tones, self.wide
+        x, y, radius = x * self.scale, y * self.scale, radius * self.scale
         reach = radius * radius
-        for row in range(max(0, int(y - radius * squash)), min(self.height, int(y + radius * squash) + 1)):
+        for row in range(max(0, int(y - radius * squash)), min(self.tall, int(y + radius * squash) + 1)):
             high = ((row - y) / squash) ** 2
             if high >= reach:
                 continue
@@ -112,10 +132,10 @@ class Plate:
         self.tones = add(lowered, noise)
 
     def png(self, colours):
-        width = self.width
+        width = self.wide
         rows = b"".join(b"\0" + self.tones[at : at + width] for at in range(0, len(self.tones), width))
         palette = b"".join(bytes(colour) for colour in colours)
-        header = struct.pack(">IIBBBBB", width, self.height, 8, 3, 0, 0, 0)
+        header = struct.pack(">IIBBBBB", width, self.tall, 8, 3, 0, 0, 0)
         return b"\x89PNG\r\n\x1a\n" + b"".join(
             _chunk(kind, data)
             for kind, data in (

@@ -302,8 +302,8 @@ const handlers = {
   asset_denied(world, event, record) {
     const call = callOf(world, event.call, record);
     call.log.push({ level: "warn", message: `asset ${event.assetId} was refused: ${event.reason}`, ts: record.ts });
-    const { mediaType = "" } = call.announced.get(event.assetId) ?? {};
-    addItem(world, record, { kind: "denied", id: `denied-${record.seq}`, call: event.call, mediaType, reason: event.reason });
+    const { kind: assetKind = "", mediaType = "", metadata = null } = call.announced.get(event.assetId) ?? {};
+    addItem(world, record, { kind: "denied", id: `denied-${record.seq}`, call: event.call, assetId: event.assetId, assetKind, mediaType, metadata, reason: event.reason });
   },
   call_retrying(world, event, record) {
     const call = callOf(world, event.call, record);

@@ -72,7 +72,7 @@ export class LibraryView {
       else button.disabled = false;
     };
     return h("article", { class: "card story-card", lang: story.language },
-      h("div", { class: "card-picture" }, picture(story.cover, story.id, story.coverAlt)),
+      h("div", { class: "card-picture" }, story.cover ? h("img", { class: "backdrop", src: api.assetUrl(story.cover), alt: "", loading: "lazy" }) : "", picture(story.cover, story.id, story.coverAlt)),
       h("div", { class: "card-text" },
         h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), story.author ? h("p", { class: "quiet", text: `by ${story.author}`, dir: "auto" }) : ""),
           h("button", { class: "button filled", lang: "en", "aria-label": `Begin ${story.title}`, on: { click: begin } }, icon("book"), h("span", { text: "Begin" }))),

@@ -2,12 +2,17 @@
 import { api } from "./api.js";
 import { clockTime, fileSize, h } from "./dom.js";
 import { icon } from "./icons.js";
+import { makePlayer } from "./player.js";
 
 /** What a browser shows in <img> without running anything; SVG is inert there. */
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|svg\+xml|bmp)$/;
 const AUDIO = /^audio\//;
 const VIDEO = /^video\//;
 const SMALL = 200;
+/** Pixels of a picture to one of the page: screens have that many. */
+const SHARP = 2;
+/** The least width, in pixels of the page, at which a picture is shown that has the pixels for it. */
+const LEAST = 320;
 
 /** @returns {"image"|"audio"|"video"|"other"} */
 export function kindOf(asset) {
@@ -36,22 +41,31 @@ export function media(asset, open) {
 function image(asset, url, title, open) {
   const alt = typeof asset.metadata?.alt === "string" ? asset.metadata.alt : title;
   const picture = h("img", { src: url, alt, loading: "lazy", decoding: "async" });
-  const { width, height } = asset.metadata ?? {};
-  // the space is kept before the picture is there: nothing jumps
-  if (width > 0 && height > 0) Object.assign(picture, { width, height });
   // a tiny picture blown up to the width of the page is no pleasure
   picture.addEventListener("load", () => picture.classList.toggle("small", picture.naturalWidth < SMALL));
   picture.addEventListener("error", () => broken(picture, asset, url, title));
-  if (!open) return picture;
+  if (!open) return fit(picture, picture, asset);
   const button = h("button", { class: "picture", "aria-label": `Enlarge: ${title}`, on: { click: () => open(asset) } }, picture);
+  fit(button, picture, asset);
   button.asset = asset;
   return button;
 }
 
+/** The space is kept before a picture is there, and nothing jumps; it is shown no larger than it is sharp. */
+function fit(frame, element, asset) {
+  const { width, height } = asset.metadata ?? {};
+  if (!(width > 0 && height > 0)) return frame;
+  for (const [name, value] of Object.entries({ width, height })) element.setAttribute(name, String(value));
+  frame.style.setProperty("--ratio", String(width / height));
+  if (asset.mediaType !== "image/svg+xml") frame.style.setProperty("--shown", `${Math.max(LEAST, Math.round(width / SHARP))}px`);
+  return frame;
+}
+
 function player(tag, asset, url, title) {
-  const element = h(tag, { src: url, controls: true, preload: "metadata", "aria-label": title });
-  element.addEventListener("error", () => broken(element, asset, url, title));
-  return element;
+  const { node, element } = makePlayer(tag, { url, title, loop: asset.metadata?.loop === true });
+  if (tag === "video") fit(node, element, asset);
+  element.addEventListener("error", () => broken(node, asset, url, title));
+  return node;
 }
 
 function broken(element, asset, url, title) {
@@ -109,11 +123,11 @@ export function openLightbox(asset) {
 }
 
 /** What is known of an asset, in words; what is its title already is not said twice. */
-function facts(asset) {
+export function facts(asset) {
   const { width, height, title, caption, alt, ...rest } = asset.metadata ?? {};
-  const known = { File: asset.name || asset.assetId, Type: asset.mediaType, Size: fileSize(asset.size) };
+  const known = { File: asset.name || asset.assetId, Kind: asset.kind, Type: asset.mediaType, Size: asset.size === undefined ? "" : fileSize(asset.size) };
   if (width > 0 && height > 0) known.Dimensions = `${width} × ${height}`;
-  Object.assign(known, { Turn: asset.turn || "before the first", Made: asset.ts ? clockTime(asset.ts) : "" });
+  if (asset.turn !== undefined) Object.assign(known, { Turn: asset.turn || "before the first", Made: asset.ts ? clockTime(asset.ts) : "" });
   for (const [name, text] of Object.entries({ caption, description: alt })) if (text !== titleOf(asset)) known[name] = text;
   return Object.entries({ ...known, ...rest }).filter(([, value]) => value !== undefined && value !== "")
     .map(([name, value]) => [name[0].toUpperCase() + name.slice(1), typeof value === "object" ? JSON.stringify(value) : String(value)]);

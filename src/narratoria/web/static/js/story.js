@@ -96,11 +96,14 @@ export class StoryView {
     settleFocus();
   }
 
-  /** The keyboard begins where the story is, not at the top of the page. */
+  /** The keyboard begins where one writes, not at the top of the page. */
   #enter() {
     if (this.entered || !this.newest) return;
     this.entered = true;
-    if (document.activeElement === document.body) this.newest.focus();
+    if (document.activeElement !== document.body || !this.node.checkVisibility()) return;
+    // a touch screen would bring its keyboard up
+    if (typesByHand()) document.getElementById("prompt").focus({ preventScroll: true });
+    else this.newest.focus();
   }
 
   /** One may still go back, or simply go on. */

@@ -4,7 +4,7 @@ import { openMenu } from "./dialogs.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { namesOf, openQuestions } from "./fold.js";
 import { icon } from "./icons.js";
-import { kindOf, media, openLightbox, titleOf } from "./media.js";
+import { facts, kindOf, media, openLightbox, titleOf } from "./media.js";
 import { branch, editAndRetry, nameMoment, redo, retry, returnTo, undo } from "./moves.js";
 import { showProse } from "./prose.js";
 
@@ -13,6 +13,7 @@ const LONG = 160;
 /** Characters from which what was said may not all be in sight, and can be scrolled. */
 const LONG_PROMPT = 300;
 const MURMUR = 70;
+const SYMBOLS = { image: "image", audio: "sound", video: "film", other: "file" };
 const KINDS = { image: "picture", audio: "sound", video: "film", other: "file" };
 /** Characters of a reason in the menu. */
 const REASON = 240;
@@ -187,8 +188,8 @@ export class TurnPart {
   }
 
   #notice(item) {
-    return h("div", { class: `notice ${item.level}` }, icon(item.level === "info" ? "info" : "warn"),
-      h("div", {}, h("p", { dir: "auto", text: item.message }),
+    return h("div", { class: `notice ${item.level}` }, icon(NOTICES[item.level]?.symbol ?? "info"),
+      h("div", {}, levelWord(item.level), h("p", { dir: "auto", text: item.message }),
         ...(item.suggestions ?? []).map((text) => h("p", { class: "quiet", dir: "auto", text })),
         h("div", { class: "notice-actions" }, this.#dismissButton(item))));
   }
@@ -204,8 +205,8 @@ export class TurnPart {
       stepByStep(item));
     const again = h("button", { class: "button text again", text: "Try the turn again", on: { click: () => retry(game, this.turn) } });
     const what = h("strong", { dir: "auto" });
-    const node = h("div", { class: "notice error" }, icon("warn"),
-      h("div", {}, h("p", {}, what, finished.state === "timeout" ? " took too long and was stopped." : " did not succeed. The story goes on without it."),
+    const node = h("div", { class: "notice error" }, icon("error"),
+      h("div", {}, levelWord("error"), h("p", {}, what, finished.state === "timeout" ? " took too long and was stopped." : " did not succeed. The story goes on without it."),
         details, h("div", { class: "notice-actions" }, again, this.#dismissButton(item))));
     const update = () => {
       const { title, sentence } = game.toolWords(tool);
@@ -213,6 +214,14 @@ export class TurnPart {
     };
     return { node, update };
   }
+}
+
+/** What a notice is, told by a sign, and by a word to who cannot see it: colours are not for everybody. */
+const NOTICES = { warn: { symbol: "warn", word: "Warning" }, error: { symbol: "error", word: "Error" } };
+
+function levelWord(level) {
+  const word = NOTICES[level]?.word;
+  return word ? h("span", { class: "visually-hidden", text: `${word}: ` }) : "";
 }
 
 function short(reason) {
@@ -251,9 +260,12 @@ function assetFigure(asset) {
 
 /** A file that was refused leaves a gap in the story; the gap says so. */
 function deniedCard(item) {
-  return h("div", { class: "ui-card denied" }, icon("image"),
-    h("details", {}, h("summary", { text: `A ${KINDS[kindOf(item)]} belongs here, but could not be shown.` }),
-      h("p", { text: item.reason, dir: "auto" }), stepByStep(item)));
+  const kind = kindOf(item);
+  const known = facts({ ...item, kind: item.assetKind }).map(([name, value]) => h("div", {}, h("dt", { text: name }), h("dd", { text: value, dir: "auto" })));
+  return h("div", { class: "placeholder denied" }, icon(SYMBOLS[kind]),
+    h("div", {}, h("strong", { text: titleOf(item), dir: "auto" }), h("p", { text: `A ${KINDS[kind]} belongs here, but could not be shown.` }),
+      h("dl", { class: "facts" }, ...known),
+      h("details", {}, h("summary", { text: "Why" }), h("p", { text: item.reason, dir: "auto" }), stepByStep(item))));
 }
 
 /** 000 §4.4: an event this client does not know is shown, quietly, with its name and payload. */
