@@ -797,6 +797,60 @@ async def test_ten_thousand_calls_that_are_stopped_end_at_once():
     assert time.perf_counter() - begun < 2
 
 
+def numbers(kind: str, *, refuses: bool) -> Tool[Any, Any]:
+    """A tool of a long list, which its schema refuses at every element, or takes."""
+    items = {"type": "object", "properties": {"k": {"type": "string" if refuses else "integer"}}}
+
+    @tool(
+        description="Takes a list.",
+        name=kind,
+        parameters={"type": "object", "properties": {"all": {"type": "array", "items": items}}},
+    )
+    async def take(params: dict[str, Any], *, context: ToolContext) -> ToolResult[int]:
+        return ToolResult.ok(len(params["all"]))
+
+    return take
+
+
+@tool(description="Gives a long list.", name="long_list")
+async def long_list(*, context: ToolContext) -> ToolResult[None]:
+    context.patch({"all": [{"k": number} for number in range(20_000)]})
+    return ToolResult.ok(None)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("refuses", [False, True])
+async def test_calls_that_never_wait_but_take_long_leave_time_limits_and_the_loop_alone(refuses, together):
+    given = {"all": {"$from": "all", "path": "all"}}
+    calls = [
+        {"toolId": f"c{n}", "toolPath": "takes", "input": given, "required": False, "async": together}
+        for n in range(2_000)
+    ]
+    document = PlanDocument.from_data(
+        {
+            "requestId": "p",
+            "tools": [{"toolId": "all", "toolPath": "long_list"}, *calls],
+            "parallel": together,
+        }
+    )
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    turning = asyncio.create_task(turn())
+    registry = ToolRegistry([long_list, numbers("takes", refuses=refuses)])
+    begun = time.perf_counter()
+    result = await PlanExecutor(registry, Session(), plan_timeout=0.5, limit=8).execute(document)
+    turning.cancel()
+    assert time.perf_counter() - begun < 5, "the plan has a limit of half a second"
+    ran = sum(one.state != "skipped" for one in result.tool_results)
+    assert 1 < ran < 1_000 and turns >= ran // 4
+
+
 # --- what ends an evaluation ------------------------------------------------------------------------------
 
 

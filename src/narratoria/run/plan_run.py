@@ -37,6 +37,9 @@ SKILL_DISABLED: Final = "SKILL_DISABLED"
 TRANSIENT: Final = frozenset({TIMEOUT})
 
 _BREATH: Final = 64  # calls that never waited, after which a worker lets the event loop turn
+_TURN: Final = (
+    0.02  # seconds after which it does so however few they were: time limits and signals need the loop
+)
 
 
 class PlanRun:
@@ -72,12 +75,16 @@ class PlanRun:
         self.alone = False
         self.underway: dict[str, tuple[Call, float]] = {}
         self.idle: list[asyncio.Future[None]] = []
+        self.turned = time.perf_counter()
+        self.turning = False  # the loop is to turn before another call is taken
         self.disabled = frozenset(plan.disabled_skills)
 
     async def go(self) -> None:
         """Run every call that has no result yet."""
         self.remaining = {tool_id: len(found) for tool_id, found in self.dependencies.items()}
         self.ready.clear()
+        self.turning = False
+        self.turned = time.perf_counter()
         for call in self.plan.tools:
             if self.remaining[call.tool_id] == 0:
                 self.ready.append(call)
@@ -108,6 +115,8 @@ class PlanRun:
     async def _work(self) -> None:
         without_waiting = 0
         while True:
+            if time.perf_counter() - self.turned > _TURN:
+                await self._let_the_loop_turn()
             call = self._take()
             if call is None:
                 if not self.active and not self.ready:
@@ -127,6 +136,18 @@ class PlanRun:
             without_waiting += 1
             if without_waiting % _BREATH == 0:
                 await asyncio.sleep(0)
+
+    async def _let_the_loop_turn(self) -> None:
+        """Wait for the next turn of the event loop. In each, one worker at most goes on if calls are that slow."""
+        if not self.turning:
+            self.turning = True
+            asyncio.get_running_loop().call_soon(self._turn)
+        while self.turning:  # noqa: ASYNC110 - to go round with the loop is what it is for
+            await asyncio.sleep(0)
+
+    def _turn(self) -> None:
+        self.turning = False
+        self.turned = time.perf_counter()
 
     def _take(self) -> PlannedCall | None:
         """Return the next call that may start now. A call with `async: false` runs alone."""
