@@ -109,7 +109,7 @@ def loads(browser: Any, ours: OurServer, python: Path) -> list[Row]:
             0.25,
             note=f"{ours_ms:.0f} ms and {peer_ms:.0f} ms; at their quickest {quickest[0]:.0f} and {quickest[1]:.0f}",
         ),
-        Row("over the wire, first visit and a turn", sizes["ours"], 100, unit=" kB"),
+        Row("over the wire, first visit and a turn", sizes["ours"], 220, unit=" kB"),
         Row("the same in NiceGUI", sizes["nicegui"], None, unit=" kB"),
     ]
 

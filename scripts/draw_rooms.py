@@ -116,6 +116,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "requests and answers": "refusals asset_responses packing tracing stream_limit repeated_records",
         "who may come in": "sign_ins access connections listening browser_launch",
         "open games": "feed library open_game call_views game_moves games",
+        "typefaces": "fonts font_cutting",
         "the API and the page": "request_reading open_questions json_responses openapi page static_files api",
         "the server": "app server",
     },

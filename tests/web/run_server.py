@@ -14,6 +14,7 @@ from narratoria.web.server import Server
 async def main(home: Path, port: int, limits: dict[str, float]) -> None:
     # on a machine that is busy with tests a page waits for its story as long as that takes
     server = Server(Games(default_store(home), patience=20), home, port=port)
+    server.cuts_fonts = False  # which takes seconds; those in the cache of its home are used
     server.limits = replace(server.limits, **limits)
     listener = server.bind()
     print(server.address(), flush=True)

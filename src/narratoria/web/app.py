@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection
 from functools import partial
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,6 +18,7 @@ from starlette.routing import Route
 from narratoria.errors import NarratoriaError
 from narratoria.web.access import Access, cookie_name
 from narratoria.web.api import OPERATIONS, Api
+from narratoria.web.fonts import cut_fonts, read_fonts
 from narratoria.web.games import Games
 from narratoria.web.json_responses import explain
 from narratoria.web.refusals import explain_route
@@ -26,19 +29,36 @@ from narratoria.web.tracing import Tracing
 
 
 def create_app(
-    games: Games, *, sign_ins: SignIns, port: int, hosts: Collection[str] = (), streams: int = MAX_STREAMS
+    games: Games,
+    *,
+    sign_ins: SignIns,
+    port: int,
+    hosts: Collection[str] = (),
+    streams: int = MAX_STREAMS,
+    fonts: Path | None = None,
+    cuts_fonts: bool = True,
 ) -> Starlette:
     """Make the application, all under one origin. `hosts` are names it may be called by besides those of the
-    loopback.
+    loopback; `fonts` is the folder of the page's typefaces, which are cut when it is first used.
     """
     cookie = cookie_name(port)
     api = Api(games, sign_ins, cookie, streams)
-    files = StaticFiles()
+    files = StaticFiles(fonts=read_fonts(fonts) if fonts else {})
+
+    async def dress() -> None:
+        if fonts is not None and await cut_fonts(fonts):
+            files.use_fonts(await asyncio.to_thread(read_fonts, fonts))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with games:
-            yield
+        dressing = asyncio.create_task(dress()) if cuts_fonts else None
+        try:
+            async with games:
+                yield
+        finally:
+            if dressing is not None:
+                dressing.cancel()
+                await asyncio.gather(dressing, return_exceptions=True)
 
     async def story_page(request: Request) -> Response:
         return files.page.response(request, partial(games.first_look, request.path_params["id"]))

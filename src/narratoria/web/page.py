@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from narratoria.web.access import PAGE_POLICY
+from narratoria.web.fonts import font_styles, preloads
 from narratoria.web.packing import LATER, pack_modules
 
 STYLES: Final = (
@@ -45,16 +46,16 @@ class Page:
     policy: str
 
     @classmethod
-    def of(cls, files: Mapping[str, bytes]) -> Self:
-        """Make a page from `index.html` and the files that its marks name."""
+    def of(cls, files: Mapping[str, bytes], fonts: Mapping[str, bytes] | None = None) -> Self:
+        """Make a page from `index.html` and the files that its marks name, in these fonts."""
         modules = {
             name.removeprefix("js/"): content.decode()
             for name, content in files.items()
             if name.startswith("js/") and name != "js/early.js"
         }
         early, packed = files["js/early.js"].decode(), pack_modules(modules, "main.js", f"/static/{LATER}")
-        styles = "".join(files[f"css/{name}.css"].decode() for name in STYLES)
-        page = files["index.html"].decode()
+        styles = font_styles(fonts or {}) + "".join(files[f"css/{name}.css"].decode() for name in STYLES)
+        page = files["index.html"].decode().replace("<!--fonts-->\n", preloads(fonts or {}))
         for mark, tag, content in (
             ("<!--early-->", "script", early),
             ("<!--styles-->", "style", styles),

@@ -26,6 +26,7 @@ from narratoria.web.access import LOOPBACK
 from narratoria.web.app import create_app
 from narratoria.web.browser_launch import clear_signposts, has_display, open_browser, signpost
 from narratoria.web.connections import QUEUE, Connections, Limits
+from narratoria.web.fonts import fonts_folder
 from narratoria.web.games import Games
 from narratoria.web.listening import GRACE_SECONDS, PortTaken, host_name, listen, server_config
 from narratoria.web.repeated_records import keep_short
@@ -171,6 +172,7 @@ class Server:
     announce: Callable[[str], None] = _show_next  # an address that takes the place of one that was used
     limits: Limits = field(default_factory=Limits.of_this_process)
     sign_ins: SignIns = field(default_factory=SignIns)
+    cuts_fonts: bool = True  # where the page's typefaces are not in the cache yet
 
     def bind(self) -> socket.socket:
         """Listen on the given port; 0 asks for any free one, None for the usual one or a near one."""
@@ -215,7 +217,13 @@ class Server:
         clear_signposts(self.home, OPENING_SECONDS)
         port = listener.getsockname()[1]
         app = create_app(
-            self.games, sign_ins=self.sign_ins, port=port, hosts=hosts, streams=self.limits.streams
+            self.games,
+            sign_ins=self.sign_ins,
+            port=port,
+            hosts=hosts,
+            streams=self.limits.streams,
+            fonts=fonts_folder(self.home),
+            cuts_fonts=self.cuts_fonts,
         )
         connections = Connections(self.limits)
         config = server_config(app, connections)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,7 +22,11 @@ TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
 }
+KEPT: Final = (
+    "private, max-age=31536000, immutable"  # the address of a font is another one for another content
+)
 PRELOAD: Final = f'<link rel="modulepreload" href="/static/{LATER}">\n'.encode()
 
 
@@ -31,17 +36,21 @@ class StaticFile:
     packed: bytes
     media_type: str
     etag: str
+    caching: str = "no-cache"
 
     @classmethod
     def of(cls, name: str, plain: bytes) -> StaticFile:
         etag = f'"{hashlib.sha256(plain).hexdigest()[:24]}"'
-        return cls(plain, gzip.compress(plain, 9, mtime=0), TYPES[Path(name).suffix], etag)
+        media_type = TYPES[Path(name).suffix]
+        if media_type.startswith("font/"):  # which is compressed by itself
+            return cls(plain, b"", media_type, etag, KEPT)
+        return cls(plain, gzip.compress(plain, 9, mtime=0), media_type, etag)
 
     def response(self, request: Request) -> Response:
-        headers = {"ETag": self.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        headers = {"ETag": self.etag, "Cache-Control": self.caching, "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == self.etag:
             return Response(status_code=304, headers=headers)
-        if "gzip" in request.headers.get("accept-encoding", ""):
+        if self.packed and "gzip" in request.headers.get("accept-encoding", ""):
             headers["Content-Encoding"] = "gzip"
             return Response(self.packed, headers=headers, media_type=self.media_type)
         return Response(self.plain, headers=headers, media_type=self.media_type)
@@ -50,14 +59,23 @@ class StaticFile:
 class StaticFiles:
     """Every file below `root`; nothing else can be reached, as paths are looked up and never opened."""
 
-    def __init__(self, root: Path = ROOT) -> None:
-        found = {
+    def __init__(self, root: Path = ROOT, fonts: Mapping[str, bytes] | None = None) -> None:
+        self._found = {
             path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
         }
-        self.page = Page.of(found)
-        found[LATER] = self.page.later.encode()
+        self.page = Page.of(self._found, fonts)
+        self._found[LATER] = self.page.later.encode()
+        self._files = {name: StaticFile.of(name, content) for name, content in self._found.items()}
+        self._compose(fonts or {})
+
+    def use_fonts(self, fonts: Mapping[str, bytes]) -> None:
+        """Show pages in these fonts from now on."""
+        self.page = Page.of(self._found, fonts)
+        self._compose(fonts)
+
+    def _compose(self, fonts: Mapping[str, bytes]) -> None:
         self._library = StaticFile.of("index.html", self.page.head + PRELOAD + self.page.body)
-        self._files = {name: StaticFile.of(name, content) for name, content in found.items()}
+        self._files |= {f"fonts/{name}": StaticFile.of(name, content) for name, content in fonts.items()}
 
     async def library(self, request: Request) -> Response:
         """Return the document without a story in it; its script reads the address."""

@@ -70,6 +70,7 @@ function reading() {
   return h("section", {}, h("h3", { text: "Reading" }),
     choice("Theme", "theme", now.theme, [["dark", "Dark"], ["light", "Light"], ["system", "As the system"]]),
     choice("Typeface", "font", now.font, [["serif", "Serif"], ["sans", "Sans serif"]]),
+    h("p", { class: "quiet", text: "Source Serif Pro (SIL Open Font License 1.1) and Roboto (Apache License 2.0)." }),
     choice("Width", "width", now.width, [["narrow", "Narrow"], ["medium", "Medium"], ["wide", "Wide"]]),
     choice("Motion", "motion", now.motion, [["system", "As the system"], ["full", "Full"], ["reduce", "Reduced"]]),
     h("div", { class: "setting" }, h("label", { for: "pref-size", text: "Text size" }), h("div", { class: "sized" }, size, number)),
