@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from tests.warm_start import WarmProcess
 
 from narratoria.events import Narration, TurnCommitted, TurnStarted
 from narratoria.session import Session
@@ -42,7 +43,7 @@ class RunningServer:
     """A server in a process of its own, with a home of its own."""
 
     home: Path
-    process: subprocess.Popen[bytes] = field(init=False)
+    process: subprocess.Popen[bytes] | WarmProcess = field(init=False)
     printed: str = field(init=False)
     port: int = 0
     limits: dict[str, float] | None = None  # other than the usual ones
@@ -50,16 +51,15 @@ class RunningServer:
 
     def start(self) -> None:
         script = Path(__file__).with_name("run_server.py")
-        command = [sys.executable, str(script), str(self.home), str(self.port), json.dumps(self.limits)]
-        if self.files is not None:
-            command = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", *command]
+        arguments = [str(self.home), str(self.port), json.dumps(self.limits)]
+        env = os.environ | {"NARRATORIA_HOME": str(self.home)}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=os.environ | {"NARRATORIA_HOME": str(self.home)},
-            )
+            if self.files is None:
+                self.process = WarmProcess(script, *arguments, stderr=log.fileno(), env=env)
+            else:
+                command = ["bash", "-c", f'ulimit -n {self.files}; exec "$@"', "bash", sys.executable]
+                command += [str(script), *arguments]
+                self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=env)
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], 30)
         assert ready, "the server did not say its address within 30 s"

@@ -21,5 +21,9 @@ async def main(home: Path, port: int, limits: dict[str, float]) -> None:
     await server.serve(listener)
 
 
+def start(arguments: list[str]) -> None:
+    asyncio.run(main(Path(arguments[0]), int(arguments[1]), json.loads(arguments[2]) or {}))
+
+
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3]) or {}))
+    start(sys.argv[1:])
