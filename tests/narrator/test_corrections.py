@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.shipped_stories import shipped_story
 
 from narratoria.narrator.english.normalise import with_apostrophes
 from narratoria.narrator.english.second_thoughts import corrected
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.play.story import Story
 
 STORIES = Path(__file__).parents[2] / "stories"
 
@@ -38,7 +38,7 @@ def test_only_what_was_meant_in_the_end_is_asked_for(prompt: str, meant: str) ->
 
 @pytest.mark.parametrize("apostrophe", "'’‘`´ʼ′＇")
 def test_every_apostrophe_a_keyboard_has_rules_a_deed_out(apostrophe: str) -> None:
-    story = Story.load(STORIES / "torch")
+    story = shipped_story("torch")
     asked = NarratorRequest(prompt=f"don{apostrophe}t light the torch", state=story.state)
     assert corrected(asked.prompt) == "don't light the torch"
     assert story.scripted_narrator().understand(asked)[0] == []

@@ -15,6 +15,8 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
+from tests.shipped_stories import shipped_story
+
 from narratoria.narrator.embedding.minilm import DIMENSIONS, CachedEmbedder, MiniLM
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.paraphrase.paraphrase_narrator import LEFT_BE, ParaphraseNarrator
@@ -25,7 +27,6 @@ from narratoria.narrator.rules.patterns import Pattern
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator, is_hedged
 from narratoria.play.casting import make_narrator
-from narratoria.play.story import Story
 from narratoria.state import merge
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,7 @@ def embedder(tmp_path_factory: pytest.TempPathFactory) -> CachedEmbedder:
 
 @pytest.fixture(scope="module")
 def narrators(embedder: CachedEmbedder) -> dict[str, ParaphraseNarrator]:
-    stories = {name: Story.load(STORIES / name) for name in ("lighthouse", "torch")}
+    stories = {name: shipped_story(name) for name in ("lighthouse", "torch")}
     return {
         name: ParaphraseNarrator(story.scripted_narrator(), embedder, refusal=story.refusal)
         for name, story in stories.items()
@@ -62,7 +63,7 @@ def lighthouse(narrators: dict[str, ParaphraseNarrator]) -> ParaphraseNarrator:
 
 
 def request(prompt: str, change: Mapping[str, Any] | None = None, **more: Any) -> NarratorRequest:
-    state = Story.load(STORIES / "lighthouse").state
+    state = shipped_story("lighthouse").state
     return NarratorRequest(prompt=prompt, state=merge(state, dict(change or {})), **more)
 
 
@@ -77,7 +78,7 @@ def tools_of(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[str]:
 def test_other_words_for_a_deed_reach_its_rule(lighthouse: ParaphraseNarrator) -> None:
     asked = request("have a read of the logbook", {"place": {"id": "watch"}})
     with pytest.raises(NoMatch):
-        asyncio.run(Story.load(STORIES / "lighthouse").scripted_narrator().plan(asked))
+        asyncio.run(shipped_story("lighthouse").scripted_narrator().plan(asked))
     assert "read-log" in tools_of(lighthouse, asked)
 
 
@@ -233,7 +234,7 @@ def test_a_refusal_speaks_in_the_storys_tone_and_offers_what_is_offered_now(
 ) -> None:
     with pytest.raises(Refusal) as refused:
         lighthouse.plan_now(request("order a taxi by phone", choices=("Go inside", "Listen")))
-    assert refused.value.narrative in Story.load(STORIES / "lighthouse").refusal
+    assert refused.value.narrative in shipped_story("lighthouse").refusal
     assert refused.value.choices == ("Go inside", "Listen")
 
 
@@ -295,7 +296,7 @@ def test_a_chain_hands_on_what_the_rules_understand_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
-    chain = make_narrator(Story.load(STORIES / "torch"), ["rules", "paraphrase"], time_limit=60)
+    chain = make_narrator(shipped_story("torch"), ["rules", "paraphrase"], time_limit=60)
     plan = asyncio.run(chain.plan(NarratorRequest(prompt="ignite that old torch and examine the door")))
     assert [call.tool_path for call in plan.tools] == ["tools/torch-lighter", "tools/door-examiner"]
     assert chain.last_speaker == "paraphrase"
@@ -345,7 +346,7 @@ class Short:
 
 
 def test_a_first_game_that_ends_too_early_leaves_the_next_one_less_to_do(tmp_path: Path) -> None:
-    story = Story.load(STORIES / "lighthouse")
+    story = shipped_story("lighthouse")
     assert story.rules is not None
     first, second, whole = Short(2), Short(99), Short(99)
     with pytest.raises(KeyboardInterrupt):
@@ -357,7 +358,7 @@ def test_a_first_game_that_ends_too_early_leaves_the_next_one_less_to_do(tmp_pat
 
 
 def test_phrases_that_may_be_meant_now_are_embedded_before_others() -> None:
-    story = Story.load(STORIES / "lighthouse")
+    story = shipped_story("lighthouse")
     assert story.rules is not None
     hasty = Short(99)
     Meanings(story.rules, hasty).embed_all(story.state)
@@ -365,7 +366,7 @@ def test_phrases_that_may_be_meant_now_are_embedded_before_others() -> None:
 
 
 def test_a_prompt_waits_for_the_phrases_of_rules_that_may_answer_it_only(tmp_path: Path) -> None:
-    story = Story.load(STORIES / "lighthouse")
+    story = shipped_story("lighthouse")
     hasty = Short(99)
     cold = ParaphraseNarrator(story.scripted_narrator(), CachedEmbedder(hasty, tmp_path))
     cold.understand(request("admire the lighthouse from the weed"))
@@ -379,7 +380,7 @@ def test_a_prompt_waits_for_the_phrases_of_rules_that_may_answer_it_only(tmp_pat
 def test_what_a_prompt_is_taken_for_does_not_hang_on_how_much_is_embedded(
     narrators: dict[str, ParaphraseNarrator], tmp_path: Path
 ) -> None:
-    story = Story.load(STORIES / "torch")
+    story = shipped_story("torch")
     warm = narrators["torch"]
     warm.embed_all(story.state)
     lines = (PARAPHRASES / "development.jsonl").read_text(encoding="utf-8").splitlines()
@@ -413,7 +414,7 @@ def test_paraphrases_reach_their_rules(
         item = json.loads(line)
         narrator = narrators[item["story"]]
         place = {"place": {"id": item["at"]}} if "at" in item else {}
-        state = merge(merge(Story.load(STORIES / item["story"]).state, item.get("state", {})), place)
+        state = merge(merge(shipped_story(item["story"]).state, item.get("state", {})), place)
         start = time.process_time()
         found = narrator.understand(NarratorRequest(prompt=item["prompt"], state=state))
         actions = found.actions
@@ -446,7 +447,7 @@ def test_what_players_type_is_answered_and_does_no_deed_they_did_not_ask_for(
         (ROOT / "evals" / "players" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[::every]
     ):
         item = json.loads(line)
-        state = merge(Story.load(STORIES / item["story"]).state, item["state"])
+        state = merge(shipped_story(item["story"]).state, item["state"])
         actions = _answered(narrators[item["story"]], NarratorRequest(prompt=item["prompt"], state=state))
         fits = any(_fits(actions, expected) for expected in item["expect"])
         right[item["story"]].append(fits)
@@ -490,7 +491,7 @@ def _rules(folder: Path, **rule: Any) -> Rules:
 
 def test_what_no_rule_could_be_found_for_is_said(narrators: dict[str, ParaphraseNarrator]) -> None:
     lighthouse = narrators["lighthouse"]
-    state = Story.load(STORIES / "lighthouse").state
+    state = shipped_story("lighthouse").state
     prompt = "go inside and translate the sea into Portuguese"
     told = lighthouse.plan_now(NarratorRequest(prompt=prompt, state=state)).narrative or ""
     assert told.startswith("The store is")

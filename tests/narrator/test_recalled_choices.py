@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
+from tests.shipped_stories import shipped_story
+
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.english.named_things import find_entities
 from narratoria.narrator.local.local_narrator import LocalNarrator
@@ -165,7 +167,7 @@ async def test_in_a_game_lore_reaches_the_choices_of_a_refusal(tmp_path: Path) -
 
 
 async def test_a_refusal_does_not_wait_for_a_memory_that_is_long_in_the_making(tmp_path: Path) -> None:
-    story = Story.load(STORIES / "lighthouse")
+    story = shipped_story("lighthouse")
     memory = Recollection(story, make_narrator(story, ["rules"]), patience=0.0)
     assert memory.remind("the keeper of the light", {}) == ()
     memory.patience = 60.0
@@ -173,7 +175,7 @@ async def test_a_refusal_does_not_wait_for_a_memory_that_is_long_in_the_making(t
 
 
 def test_a_refusal_looks_no_further_than_it_has_choices_to_offer(embedder: CachedEmbedder) -> None:
-    story = Story.load(STORIES / "lighthouse")
+    story = shipped_story("lighthouse")
     narrator = ParaphraseNarrator(story.scripted_narrator(), embedder)
     asked = {"state": {**story.state, "place": {"id": "watch"}}, "prompt": "order a taxi by phone"}
     offered(narrator, **asked)  # what is embedded once is not what is measured

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shipped_stories import shipped_story
 
 from narratoria.events import Notice
 from narratoria.factcheck.fact_checked import CONTRADICTION
@@ -21,7 +22,7 @@ from narratoria.session import Record
 from narratoria.state import merge
 
 ROOT = Path(__file__).parents[2]
-STORIES = {name: Story.load(ROOT / "stories" / name) for name in ("torch", "lighthouse")}
+STORIES = {name: shipped_story(name) for name in ("torch", "lighthouse")}
 WALKTHROUGHS = sorted((ROOT / "stories").glob("*/walkthroughs/*.txt"))
 
 

@@ -9,11 +9,12 @@ import pytest
 
 pytest.importorskip("tokenizers")
 
+from tests.shipped_stories import shipped_story
+
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.scripted import Action
-from narratoria.play.story import Story
 from narratoria.state import merge
 
 STORIES = Path(__file__).parents[2] / "stories"
@@ -27,14 +28,14 @@ LIT = {"inventory": {"torch": {"lit": True}}}
 def narrators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ParaphraseNarrator]:
     embedder = CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("cache"))
     return {
-        name: ParaphraseNarrator(Story.load(STORIES / name).scripted_narrator(), embedder)
+        name: ParaphraseNarrator(shipped_story(name).scripted_narrator(), embedder)
         for name in ("lighthouse", "torch")
     }
 
 
 def answered(narrator: ParaphraseNarrator, prompt: str, state: dict[str, Any], story: str) -> list[Action]:
     """As the chain does it: by words, and where they do not fit the whole prompt, by meaning."""
-    asked = NarratorRequest(prompt, state=merge(Story.load(STORIES / story).state, state))
+    asked = NarratorRequest(prompt, state=merge(shipped_story(story).state, state))
     actions, missed = narrator.scripted.understand(asked)
     if actions and not missed and not any(action.rule.fallback for action in actions):
         return actions

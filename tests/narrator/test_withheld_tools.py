@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.shipped_stories import shipped_story
 
 from narratoria.errors import StoryInvalid
 from narratoria.narrator.protocol import NarratorRequest, NoMatch, ToolCard
@@ -37,7 +38,7 @@ async def test_a_reserved_tool_is_not_seen_and_where_all_are_reserved_nobody_spe
 
 
 def test_rules_keep_the_tools_they_call_unless_the_story_sets_them_free(tmp_path: Path) -> None:
-    story = Story.load(TORCH)
+    story = shipped_story("torch")
     assert story.reserved_tools == {"torch-lighter", "door-examiner", "stage"}
     folder = tmp_path / "free"
     folder.mkdir()
@@ -56,7 +57,7 @@ async def test_the_local_narrator_behind_rules_does_not_light_what_burns_already
 ) -> None:
     pytest.importorskip("tokenizers")
     monkeypatch.setenv("NARRATORIA_HOME", str(tmp_path))
-    story = Story.load(TORCH)
+    story = shipped_story("torch")
     card = ToolCard(
         "torch-lighter",
         "Lights the torch and shows a picture of it burning.",
@@ -117,6 +118,6 @@ async def test_a_freed_stage_may_still_change_other_state(
 
 
 def test_beside_rules_a_model_does_not_see_the_tools_of_deeds_that_cannot_be_taken_back() -> None:
-    story = Story.load(TORCH.parent / "lighthouse")
+    story = shipped_story("lighthouse")
     assert Withheld.by(story, beside_rules=True).tools == {"stage", "strike-match", "haul", "beam"}
     assert Withheld.by(story, beside_rules=False).tools == {"stage"}

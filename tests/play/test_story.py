@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shipped_stories import shipped_story
 
 from narratoria.errors import StoryInvalid
 from narratoria.events import Asset, Done, StatePatch, ToolEvent, UiEvent, decode_tool_event
@@ -111,7 +112,7 @@ class Play:
 
 @pytest.fixture(scope="module")
 def lighthouse() -> Story:
-    return Story.load(LIGHTHOUSE)
+    return shipped_story("lighthouse")
 
 
 def prompts(name: str) -> list[str]:
@@ -488,7 +489,7 @@ def test_the_torch_story_has_the_example_tools_as_they_are(name: str) -> None:
     ],
 )
 async def test_the_torch_comes_to_an_ending(prompts: list[str], ending: str) -> None:
-    game = Game.new(Story.load(ROOT / "stories" / "torch"), narrators=["rules"])
+    game = Game.new(shipped_story("torch"), narrators=["rules"])
     game.begin()
     for prompt in prompts:
         assert game.ending is None
@@ -498,7 +499,7 @@ async def test_the_torch_comes_to_an_ending(prompts: list[str], ending: str) -> 
 
 
 async def test_the_torch_offers_what_its_state_allows() -> None:
-    game = Game.new(Story.load(ROOT / "stories" / "torch"), narrators=["rules"])
+    game = Game.new(shipped_story("torch"), narrators=["rules"])
     game.begin()
     assert "shut" in (await game.prompt("go through the door")).narrative
     lit = await game.prompt("light the torch")

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.shipped_stories import shipped_story
 
 from narratoria.events import CallFinished
 from narratoria.narrator.protocol import NarratorRequest
@@ -101,7 +102,7 @@ async def test_the_same_calls_under_another_spelling_are_the_same_calls(story: S
 async def test_a_call_that_was_not_run_is_recorded_under_the_name_of_its_manifest(tmp_path: Path) -> None:
     shutil.copy("/bin/true", tmp_path / "bell")
     (tmp_path / "bell.tool.json").write_text('{"name": "ring", "description": "Ring it."}')
-    game = Game.new(Story.load(Path(__file__).parents[2] / "stories" / "torch"))
+    game = Game.new(shipped_story("torch"))
     heard: list[object] = []
 
     class Ear:

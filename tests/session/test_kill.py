@@ -110,12 +110,12 @@ def endings(place: str, tmp_path: Path, kills: int, turns: int) -> None:
 
 
 def test_a_game_killed_at_random_moments_ends_as_one_left_alone(tmp_path: Path) -> None:
-    endings("sqlite", tmp_path, kills=8, turns=20)
+    endings("sqlite", tmp_path, kills=5, turns=12)
 
 
 @pytest.mark.postgres
 def test_the_same_holds_on_postgresql(tmp_path: Path, postgres_database: str) -> None:
-    endings(postgres_database, tmp_path, kills=5, turns=15)
+    endings(postgres_database, tmp_path, kills=3, turns=8)
 
 
 @pytest.mark.slow

@@ -101,7 +101,9 @@ def test_a_cookie_outlives_a_restart_as_another(fresh_server: RunningServer) -> 
         old = browser.cookies[name]
         fresh_server.kill()
         fresh_server.start()
-        with httpx.Client(headers={"Cookie": f"{name}={old}"}, timeout=30) as window:  # two of one browser come at once
+        with httpx.Client(
+            headers={"Cookie": f"{name}={old}"}, timeout=30
+        ) as window:  # two of one browser come at once
             answers = [window.get(fresh_server.origin + "/stories") for _ in range(2)]
         assert [answer.status_code for answer in answers] == [200, 200]
         renewed = {answer.headers["set-cookie"].partition(";")[0] for answer in answers}
