@@ -22,8 +22,7 @@ play: setup ## start the story client; ARGS=… is passed on
 test: $(TEST_VENV)/.ready ## lint, strict types, and all tests against the built wheel
 	$(TEST_BIN)/ruff check src tests bench scripts
 	$(TEST_BIN)/ruff format --check src tests bench scripts
-	$(TEST_BIN)/mypy
-	scripts/test.sh $(TEST_BIN) -m 'not slow' $(PYTEST_ARGS)
+	scripts/types_and_tests.sh $(TEST_BIN) -m 'not slow' $(PYTEST_ARGS)
 
 test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large files
 	scripts/test.sh $(TEST_BIN) -m slow $(PYTEST_ARGS)
@@ -31,11 +30,7 @@ test-slow: $(TEST_VENV)/.ready ## the long versions: a hundred kills, large file
 # The wheel is built and installed anew every time: what is tested is what users get, not the source tree.
 .PHONY: $(TEST_VENV)/.ready
 $(TEST_VENV)/.ready:
-	scripts/test_needs.sh
-	scripts/npm_needs.sh
-	scripts/mcp_servers.sh $(PYTHON) build/mcp-servers
-	scripts/venv.sh $(PYTHON) $(TEST_VENV)
-	scripts/install_wheel.sh $(TEST_BIN)
+	scripts/test_setup.sh $(PYTHON) $(TEST_VENV)
 
 bench: setup ## every measured figure beside its target
 	scripts/test_needs.sh

@@ -68,7 +68,13 @@ def calls(narrator: LocalNarrator, request: NarratorRequest) -> list[tuple[str, 
         return []
 
 
-@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.slow if number % 5 else ())
+        for number, path in enumerate(CATALOGUES)
+    ],
+)
 def test_noise_is_acted_on_in_no_catalogue(narrator: LocalNarrator, path: Path) -> None:
     catalogue = json.loads(path.read_text(encoding="utf-8"))
     tools = tuple(
