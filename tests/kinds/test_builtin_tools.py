@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import threading
+import tracemalloc
 import uuid
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,7 +17,7 @@ import pytest
 
 from narratoria.events import Committed, EffectApplied, Notification
 from narratoria.kinds.browser import Browser, ChromiumBrowser, PageContent
-from narratoria.kinds.builtin_tools import LARGEST_KEPT, Scraped, Written, file_write, web_scrape
+from narratoria.kinds.builtin_tools import Scraped, Written, file_write, web_scrape
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.play.history import undo
 from narratoria.play.turn import take_turn
@@ -23,6 +26,7 @@ from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Draft, Session
 from narratoria.session.assets import AssetStore
+from narratoria.session.resources.file_changes import LARGEST_KEPT
 from narratoria.session.resources.filesystem import Filesystem
 from narratoria.session.resources.host_filesystem import HostFilesystem
 from narratoria.session.resources.memory_filesystem import MemoryFilesystem
@@ -212,7 +216,7 @@ async def test_when_a_later_effect_fails_the_file_is_removed_or_restored(
     assert desk.recorder.of(Notification) == []
 
 
-async def undo_later(desk: Desk) -> str | None:
+async def undo_later(desk: Desk, **receipt: Any) -> str | None:
     """What an undo in a later run does: the receipt from the journal, a new draft, the effect's rollback."""
     (recorded,) = desk.effects()
     recorded = msgspec.json.decode(msgspec.json.encode(recorded), type=EffectApplied)
@@ -221,7 +225,7 @@ async def undo_later(desk: Desk) -> str | None:
     draft = desk.session.draft()
     context = context_for(file_write, draft, desk.registry)
     try:
-        await file_write.effects[recorded.effect].roll_back(context, recorded.receipt)
+        await file_write.effects[recorded.effect].roll_back(context, {**recorded.receipt, **receipt})
     except Exception as problem:
         draft.discard()
         return str(problem)
@@ -251,6 +255,17 @@ async def test_what_is_too_large_to_be_restored_later_is_said_at_once(desk: Desk
     problem = await undo_later(desk)
     assert problem is not None
     assert f"had {LARGEST_KEPT + 1} bytes before" in problem
+    assert desk.files.read_text("a") == "new"
+
+
+async def test_a_receipt_that_unpacks_to_far_more_than_is_kept_is_not_unpacked(desk: Desk) -> None:
+    await desk.write("a", "new", overwrite=True)
+    bomb = base64.b64encode(zlib.compress(bytes(64_000_000))).decode()
+    tracemalloc.start()
+    problem = await undo_later(desk, before=bomb)
+    assert tracemalloc.get_traced_memory()[1] < 4 * LARGEST_KEPT
+    tracemalloc.stop()
+    assert problem is not None and "a: what it held before is not kept in a form that can be read" in problem
     assert desk.files.read_text("a") == "new"
 
 

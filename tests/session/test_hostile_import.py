@@ -10,6 +10,8 @@ import random
 import resource
 import subprocess
 import sys
+import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -387,6 +389,20 @@ def test_a_number_no_machine_counts_to_does_no_harm(tmp_path: Path) -> None:
         taken_in(store, a_number_no_machine_counts_to())
     except JournalError:
         assert store.list() == []
+    store.close()
+
+
+@pytest.mark.parametrize(("packing", "named"), [(zipfile.ZIP_BZIP2, "bzip2"), (zipfile.ZIP_LZMA, "lzma")])
+def test_a_packing_that_no_limit_holds_for_is_refused(tmp_path: Path, packing: int, named: str) -> None:
+    content = packed(b"\0" * 32_000_000, 1, packing=packing)
+    assert len(content) < 10_000
+    store = SqliteStore(tmp_path / "sessions.db")
+    tracemalloc.start()
+    with pytest.raises(JournalError, match=f"session.json is packed by {named}; .*nothing was imported"):
+        taken_in(store, content)
+    assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    tracemalloc.stop()
+    assert store.list() == []
     store.close()
 
 

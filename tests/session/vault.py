@@ -152,7 +152,14 @@ class Script:
         return packed(journal, len(self.lines), assets, **manifest)
 
 
-def packed(journal: bytes, records: int, assets: dict[str, bytes] | None = None, **manifest: Any) -> bytes:
+def packed(
+    journal: bytes,
+    records: int,
+    assets: dict[str, bytes] | None = None,
+    *,
+    packing: int = zipfile.ZIP_DEFLATED,
+    **manifest: Any,
+) -> bytes:
     head = {
         "format": 1,
         "session": {"id": "evil", "story": "vault", "title": "A gift", "created": 1.0, "updated": 1.0},
@@ -162,7 +169,7 @@ def packed(journal: bytes, records: int, assets: dict[str, bytes] | None = None,
         **manifest,
     }
     target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(target, "w", packing, compresslevel=9) as archive:
         archive.writestr("session.json", json.dumps(head))
         archive.writestr("journal.ndjson", journal)
         for digest, content in (assets or {}).items():

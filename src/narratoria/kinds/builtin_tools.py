@@ -19,6 +19,7 @@ import msgspec
 
 from narratoria.errors import NarratoriaError, ToolFailure
 from narratoria.kinds.browser import Browser, PageError
+from narratoria.session.resources.file_changes import LARGEST_KEPT, unpacked
 from narratoria.session.resources.filesystem import Filesystem
 from narratoria.session.resources.host_folder import PathRefusedError
 from narratoria.tools.contract import (
@@ -36,7 +37,6 @@ BROWSER: Final = "browser"
 CACHE_KEY: Final = "web:cache"
 CACHED_PAGES: Final = 20
 LARGEST_PAGE: Final = 2_000_000  # characters
-LARGEST_KEPT: Final = 4 * 1024 * 1024  # bytes of a replaced file that the journal keeps for a later undo
 
 
 # --- web_scrape ----------------------------------------------------------------------------------------
@@ -222,7 +222,10 @@ def _take_back(context: ToolContext) -> None:
     path = receipt["path"]
     now = files.read_bytes(path) if files.exists(path) else None
     known = "lost" not in receipt and "forgotten" not in receipt  # what was there before, if anything was
-    before = zlib.decompress(base64.b64decode(receipt["before"])) if "before" in receipt else None
+    try:
+        before = unpacked(receipt["before"]) if "before" in receipt else None
+    except (ValueError, zlib.error) as error:
+        raise NarratoriaError(f"{path}: {error}; it is left as it is") from None
     if not known or now != before:
         if now is None or hashlib.sha256(now).hexdigest() != receipt["written"]:
             raise NarratoriaError(f"{path} was changed after it was written, so it is left as it is")

@@ -43,6 +43,8 @@ LONGEST_TITLE: Final = 200
 
 _ASSET: Final = re.compile(r"assets/([0-9a-f]{64})")
 _BLOCK: Final = 1 << 20
+_PACKINGS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_REFUSED_PACKINGS: Final = {zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
 _WHEN: Final = (1980, 1, 1, 0, 0, 0)  # the same session gives the same file
 
 
@@ -189,6 +191,7 @@ class _Import:
     def run(self) -> SessionMeta:
         names = self.archive.namelist()
         self.check_names(names)
+        self.check_packing()
         self.packed = {match[1] for name in names if (match := _ASSET.fullmatch(name))}
         manifest = self.manifest()
         lacking = sorted(set(manifest.assets) - self.packed)
@@ -240,6 +243,15 @@ class _Import:
         for name in ("session.json", "journal.ndjson"):
             if name not in names:
                 raise Unfit(f"it has no {name}")
+
+    def check_packing(self) -> None:
+        """Refuse bzip2 and LZMA: no limit holds while they unpack, and 2 kB of them cost gigabytes."""
+        for one in self.archive.infolist():
+            if one.compress_type not in _PACKINGS:
+                how = _REFUSED_PACKINGS.get(one.compress_type, f"method {one.compress_type}")
+                raise Unfit(
+                    f"{one.filename} is packed by {how}; pack it with `zip`, which stores or deflates, or export anew"
+                )
 
     def manifest(self) -> ExportManifest:
         content = b"".join(self.blocks("session.json", 16 * _BLOCK))

@@ -200,16 +200,19 @@ def _put_back(files: Filesystem, one: _Path, put: Put) -> str | None:
         if one.wanted == DIRECTORY:
             put(one.path, None, _mode(one.oldest))
         elif one.wanted is not None and one.oldest.content is not None:
-            put(one.path, _unpacked(one.oldest.content), _mode(one.oldest))
+            put(one.path, unpacked(one.oldest.content), _mode(one.oldest))
     except (OSError, PathRefusedError, ValueError, zlib.error) as problem:
         return str(problem)
     return None
 
 
-def _unpacked(content: str) -> bytes:
+def unpacked(content: str) -> bytes:
+    """Return what a file held before, as a record keeps it. Raises `ValueError` or `zlib.error`, and never unpacks more
+    than a record would have kept: it may come from a file that somebody made.
+    """
     inflater = zlib.decompressobj()
     data = inflater.decompress(base64.b64decode(content), LARGEST_KEPT + 1)
-    if not inflater.eof or len(data) > LARGEST_KEPT:  # it may come from a file that somebody made
+    if not inflater.eof or len(data) > LARGEST_KEPT:
         raise ValueError("what it held before is not kept in a form that can be read")
     return data
 
