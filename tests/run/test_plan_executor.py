@@ -35,6 +35,8 @@ from narratoria.session.assets import AssetStore
 from narratoria.tools.retry import no_waiting
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
+ONE_RETRY = {"maxRetries": 1, "backoffMs": 0}
+
 
 @dataclass(frozen=True)
 class Job:
@@ -313,17 +315,17 @@ async def test_rule_6_only_passing_failures_are_executed_again_and_completed_cal
     shop = Workshop()
     document = plan(
         call("done", patch={"n": 1}),
-        call("flaky", "done", seconds=60, slow_times=2),
+        call("flaky", "done", seconds=60, slow_times=4, retryPolicy=ONE_RETRY),
         call("after", "flaky"),
     )
     result = await run(shop, document, call_timeout=0.05)
-    assert result.success and shop.attempts == {"done": 1, "flaky": 3, "after": 1}
+    assert result.success and shop.attempts == {"done": 1, "flaky": 5, "after": 1}
 
 
 async def test_rule_6_a_plan_is_executed_three_times_at_most():
     shop = Workshop()
-    result = await run(shop, plan(call("flaky", seconds=60)), call_timeout=0.02)
-    assert not result.success and shop.attempts["flaky"] == 3
+    result = await run(shop, plan(call("flaky", seconds=60, retryPolicy=ONE_RETRY)), call_timeout=0.02)
+    assert not result.success and shop.attempts["flaky"] == 6
 
 
 async def test_rule_7_every_event_is_aggregated_live_and_in_order():
@@ -702,7 +704,7 @@ async def test_a_plan_that_is_executed_again_keeps_the_whole_trace():
     document = plan(
         call("done", patch={"n": 1}),
         call("slow", "done", seconds=60, slow_times=4, retryPolicy={"maxRetries": 1}),
-        call("odd", fail="X", required=False),
+        call("odd", fail="X", required=False, retryPolicy=ONE_RETRY),
         call("after", "slow"),
     )
     session = Session()
@@ -710,21 +712,23 @@ async def test_a_plan_that_is_executed_again_keeps_the_whole_trace():
     with no_waiting():
         result = await run(shop, document, session, call_timeout=0.02)
     slow, odd = result.result_of("slow"), result.result_of("odd")
-    assert result.success and shop.attempts == {"done": 1, "slow": 5, "odd": 3, "after": 1}
+    assert result.success and shop.attempts == {"done": 1, "slow": 5, "odd": 6, "after": 1}
     assert slow.ok and slow.retry_count == 4 and len(slow.events) == 5
     assert slow.execution_time >= 80, "the time of every run counts"
-    assert odd.retry_count == 2 and len(odd.events) == 3
+    assert odd.retry_count == 5 and len(odd.events) == 6
     assert [one.attempt for one in heard.of(CallStarted) if one.tool_id == "slow"] == [1, 2, 3, 4, 5]
     assert [one.attempts for one in heard.of(CallFinished) if one.tool_id == "slow"] == [2, 4, 5]
 
 
 async def test_a_plan_that_runs_out_of_time_in_its_second_execution_tells_of_the_first():
     shop = Workshop()
-    document = plan(call("a", seconds=60), call("b", seconds=60))
-    result = await run(shop, document, call_timeout=0.6, plan_timeout=1.5)
+    document = plan(
+        call("a", seconds=60, retryPolicy=ONE_RETRY), call("b", seconds=60, retryPolicy=ONE_RETRY)
+    )
+    result = await run(shop, document, call_timeout=0.4, plan_timeout=1.8)
     assert states(result) == {"a": "timeout", "b": "timeout"}
-    assert result.result_of("a").retry_count == 1 and len(result.result_of("a").events) == 2
-    assert result.result_of("b").retry_count == 0 and len(result.result_of("b").events) == 1
+    assert result.result_of("a").retry_count == 2 and len(result.result_of("a").events) == 3
+    assert result.result_of("b").retry_count == 1 and len(result.result_of("b").events) == 2
 
 
 # --- bounds ---------------------------------------------------------------------------------------------------

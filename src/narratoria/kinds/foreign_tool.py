@@ -49,12 +49,14 @@ def foreign_tool(
     timeout: float,
     permissions: Collection[str],
     only_reads: bool,
+    repeatable: bool,
     notes: list[str],
 ) -> AnyTool:
     """Make a tool of what its source says and what its settings change.
 
-    `title`, `timeout` and `permissions` are those of the source. A schema of arguments that cannot be checked here goes
-    to `notes`, and the tool takes any arguments.
+    `title`, `timeout` and `permissions` are those of the source; `repeatable` tells if a call that may have been
+    carried out may be made again. A schema of arguments that cannot be checked here goes to `notes`, and the tool takes
+    any arguments.
     """
     try:
         schema.parser_for_schema(parameters, name=name)
@@ -82,6 +84,7 @@ def foreign_tool(
         title=chosen.title or title,
         read_only=only_reads and not chosen.effects,
         origin=origin,
+        repeatable=repeatable,
     )
 
 

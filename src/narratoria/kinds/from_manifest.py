@@ -35,11 +35,12 @@ def tool_from_manifest(
     checks: Mapping[str, Any] | None = None,
     origin: Path | None = None,
     bind: Callable[[Effect], Effect] = lambda effect: effect,
+    repeatable: bool | None = None,
 ) -> Tool[Any, Any]:
     """Make the tool a manifest describes.
 
     `checks` holds, by id, the functions behind its `custom` preconditions. `bind` may give an effect what only the kind
-    knows, such as the tool that runs its rollback.
+    knows, such as the tool that runs its rollback. `repeatable` is for kinds that know it better than the effects.
     """
     return Tool(
         manifest.name,
@@ -63,6 +64,7 @@ def tool_from_manifest(
         origin=origin,
         read_only=manifest.read_only,
         approval=manifest.approval,
+        repeatable=repeatable,
     )
 
 

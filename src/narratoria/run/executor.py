@@ -34,7 +34,7 @@ from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.session.attempt_note import AttemptNote
 from narratoria.telemetry import SDK
 from narratoria.tools import contract
-from narratoria.tools.retry import pause
+from narratoria.tools.retry import may_have_acted, pause
 from narratoria.tools.tool import CallScope, ResultMetadata, Tool, ToolContext, ToolResult
 
 if TYPE_CHECKING:
@@ -338,6 +338,8 @@ class ToolExecutor:
         error = result.failure
         retries = attempt - (1 if call is None else call.first_attempt)
         if error is None or not policy.max_retries or not policy.allows(error, retries):
+            return False
+        if policy.general and may_have_acted(error) and not tool.repeatable:
             return False
         delay = policy.backoff.delay(retries + 1)
         if root.recording:

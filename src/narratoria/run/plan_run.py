@@ -19,7 +19,7 @@ from narratoria.errors import (
 )
 from narratoria.events import CallFinished, JsonObject
 from narratoria.run.call_record import Call
-from narratoria.run.plan import CallResult, CallState, PlanDocument, PlannedCall
+from narratoria.run.plan import CallResult, CallState, PlanDocument, PlannedCall, PlanRetry
 from narratoria.run.plan_problems import waits_for
 from narratoria.run.plan_references import substitute, survey, too_large
 from narratoria.run.records import call_result, cut_short, go_on, not_run
@@ -36,6 +36,7 @@ SKILL_DISABLED: Final = "SKILL_DISABLED"
 # Only these verdicts of the runtime are worth a second execution of the plan: what failed may have passed meanwhile.
 TRANSIENT: Final = frozenset({TIMEOUT})
 
+_UNWRITTEN: Final = PlanRetry()
 _BREATH: Final = 64  # calls that never waited, after which a worker lets the event loop turn
 _TURN: Final = (
     0.02  # seconds after which it does so however few they were: time limits and signals need the loop
@@ -78,6 +79,8 @@ class PlanRun:
         self.turned = time.perf_counter()
         self.turning = False  # the loop is to turn before another call is taken
         self.disabled = frozenset(plan.disabled_skills)
+        if self.earlier:
+            self._keep_final()
 
     async def go(self) -> None:
         """Run every call that has no result yet."""
@@ -100,15 +103,35 @@ class PlanRun:
             raise _first(errors) from None
 
     def worth_repeating(self) -> bool:
-        """Tell if another execution could help: something required failed, and only for a passing reason."""
+        """Tell if another execution could help: something required failed, only for a passing reason, and may be
+        repeated.
+        """
         failed = [one for one in self.results.values() if one.state in ("failed", "timeout")]
         wanting = [one for one in failed if self.required[one.tool_id]]
-        return bool(wanting) and all(one.verdict in TRANSIENT for one in wanting)
+        return bool(wanting) and all(one.verdict in TRANSIENT and self._repeats(one) for one in wanting)
 
     def forget_failures(self) -> None:
         self.kept = {tool_id: one for tool_id, one in self.results.items() if one.ok}
         self.earlier = {tool_id: one for tool_id, one in self.results.items() if tool_id not in self.kept}
         self.results = {}
+        self._keep_final()
+
+    def _keep_final(self) -> None:
+        """Let failures stand that another execution must not repeat."""
+        for tool_id, result in [*self.earlier.items()]:
+            if tool_id in self.calls and not self._repeats(result):
+                self.kept[tool_id] = self.earlier.pop(tool_id)
+
+    def _repeats(self, result: CallResult) -> bool:
+        """Tell if another execution may run a failed call: it did not run yet, or has retries and may be repeated."""
+        call = self.calls[result.tool_id]
+        if result.state == "skipped" or not self.attempts.get(call.tool_id):
+            return True
+        try:
+            tool = self.owner.resolver.resolve(call.tool_path)
+        except ToolRefused:
+            return True
+        return bool(call.retry_policy.max_retries) and tool.repeatable
 
     # --- scheduling ------------------------------------------------------------------------------------
 
@@ -309,4 +332,5 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @lru_cache(maxsize=256)
 def _policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
-    return plan_policy(max_retries, backoff_ms)
+    unwritten = (max_retries, backoff_ms) == (_UNWRITTEN.max_retries, _UNWRITTEN.backoff_ms)
+    return plan_policy(max_retries, backoff_ms, general=unwritten)

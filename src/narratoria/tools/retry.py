@@ -21,8 +21,13 @@ from narratoria.errors import (
     DEADLINE_EXCEEDED,
     EFFECT_FAILED,
     INVALID_ARGUMENTS,
+    MISSING_DONE,
+    NON_ZERO_EXIT,
     NOT_EXECUTABLE,
+    OUTPUT_LIMIT,
     PRECONDITION_FAILED,
+    PROTOCOL_ERROR,
+    TIMEOUT,
     TOOL_NOT_FOUND,
     ToolValidationError,
 )
@@ -56,6 +61,7 @@ __all__ = [
     "RetryPolicies",
     "RetryPolicy",
     "check_waits",
+    "may_have_acted",
     "no_waiting",
     "pause",
     "plan_policy",
@@ -80,6 +86,9 @@ class RetryPolicy(msgspec.Struct, metaclass=StructSpelled, frozen=True):
     should_retry: Callable[[ToolError, int], bool] | None = None
     retry_unrecoverable: bool = False  # 000 §13.4 rule 5: a plan retries whatever the tool says of its error
     final_verdicts: frozenset[str] = frozenset()  # codes of the runtime; a tool's own are not meant
+    general: bool = (
+        False  # nobody wrote it for this tool: calls that may have been carried out are not its business
+    )
 
     def __post_init__(self) -> None:
         retries = self.max_retries
@@ -164,8 +173,18 @@ HOPELESS: Final = frozenset(
 )
 
 
-def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
-    """Return the policy of a plan: `maxRetries` retries, after `backoffMs × 2^(attempt-1)` each.
+# Verdicts after which nobody knows what a call has done.
+UNANSWERED: Final = frozenset({TIMEOUT, MISSING_DONE, NON_ZERO_EXIT, OUTPUT_LIMIT, PROTOCOL_ERROR})
+
+
+def may_have_acted(error: ToolError) -> bool:
+    """Tell if a failed call may have been carried out all the same: no answer came that says the contrary."""
+    return not error.recoverable or error.verdict in UNANSWERED
+
+
+def plan_policy(max_retries: int, backoff_ms: int, *, general: bool = False) -> RetryPolicy:
+    """Return the policy of a plan: `maxRetries` retries, after `backoffMs × 2^(attempt-1)` each. It is `general` where
+    the plan has none for the call.
 
     A wait is at most an hour, so that a plan cannot ask for a wait of years.
     """
@@ -176,6 +195,7 @@ def plan_policy(max_retries: int, backoff_ms: int) -> RetryPolicy:
         ExponentialBackoff(base, max_delay=max(base, LONGEST_DELAY), multiplier=2.0),
         final_verdicts=HOPELESS,
         retry_unrecoverable=True,
+        general=general,
     )
 
 

@@ -232,7 +232,7 @@ class Tool(Generic[P, R]):
         "accepts_overrides", "approval", "description", "effects", "ends_itself", "examples", "guarded", "handler",
         "inline", "is_async",
         "kind", "name", "origin", "parameters", "params_type", "parse", "parts", "permissions", "plain_result",
-        "plan_timeout", "preconditions", "read_only", "result_type", "retry", "skill", "timeout", "title",
+        "plan_timeout", "preconditions", "read_only", "repeats", "result_type", "retry", "skill", "timeout", "title",
     )  # fmt: skip
 
     _types: ClassVar[tuple[Any, Any] | None] = None
@@ -265,6 +265,7 @@ class Tool(Generic[P, R]):
         origin: Path | str | None = None,
         read_only: bool = False,
         approval: Approval | None = None,
+        repeatable: bool | None = None,
     ) -> None:
         self.name = name
         self.description = description
@@ -277,6 +278,7 @@ class Tool(Generic[P, R]):
         self.timeout = timeout
         self.plan_timeout = DEFAULT_TIMEOUT if timeout is None else timeout  # a plan gives every call a limit
         self.retry = retry
+        self.repeats = repeatable  # as its source says; None where that follows from the rest
         self.inline = inline
         self.skill = skill
         self.permissions = tuple(permissions)
@@ -316,6 +318,18 @@ class Tool(Generic[P, R]):
                     f"tool {name!r}: it is declared read-only and has effects; take one of the two out"
                 )
             self.handler = held_to_reading(handler, is_async=self.is_async)
+
+    @property
+    def repeatable(self) -> bool:
+        """Tell if a call that may have been carried out may be made again: it only reads, leaves nothing that stays,
+        or has a policy of retries.
+        """
+        if self.repeats is not None:
+            return self.repeats
+        if self.read_only or self.retry.max_retries:
+            return True
+        stays = any(one.lasts and one.destroys() for one in self.effects)
+        return not stays and all(part.repeatable for part in self.parts)
 
     def asks(self, approval: Approval | None) -> str | None:
         """Return the reason for which a call needs a person's approval under that rule, or None."""

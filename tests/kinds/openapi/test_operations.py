@@ -239,3 +239,9 @@ def test_only_names_the_operations_to_take():
     found = openapi_tools(spec(paths), "http://127.0.0.1", only=["b", "z"])
     assert [tool.name for tool in found] == ["b"]
     assert found.notes == ["Pets: the document has no operation 'z'"]
+
+
+def test_only_methods_that_do_the_same_again_and_declared_retries_may_be_repeated():
+    methods = ("get", "put", "delete", "post", "patch")
+    assert [one({}, method=method).repeatable for method in methods] == [True, True, True, False, False]
+    assert one({}, tools={"it": {"retry": {"maxRetries": 1}}}).repeatable

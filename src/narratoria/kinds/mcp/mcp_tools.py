@@ -191,10 +191,11 @@ class _Source:
         server, chosen = self.server, self.server.settings.tools.get(listed.name, ToolSettings())
         title = listed.title or (listed.annotations.title if listed.annotations else None)
         said = listed.description or chosen.title or title or f"The tool {listed.name} of {server.label}."
+        repeatable = _is_repeatable(listed, chosen)
         return foreign_tool(
             name,
             said.strip() or listed.name,
-            _Call(self.connection, listed.name, _is_repeatable(listed, chosen)).run,
+            _Call(self.connection, listed.name, repeatable).run,
             chosen,
             parameters=dict(listed.input_schema),
             kind=MCP,
@@ -203,6 +204,7 @@ class _Source:
             timeout=server.settings.timeout or DEFAULT_TIMEOUT,
             permissions=server.settings.permissions,
             only_reads=listed.annotations is not None and bool(listed.annotations.read_only_hint),
+            repeatable=repeatable,
             notes=self.notes,
         )
 
@@ -260,9 +262,10 @@ def manifest_tool(path: Path, manifest: Manifest) -> AnyTool:
         connection = _shared[key] = Connection(found.servers[0])
     return tool_from_manifest(
         manifest,
-        _Call(connection, tool, manifest.retry is not None).run,
+        _Call(connection, tool, manifest.read_only or manifest.retry is not None).run,
         kind=MCP_MANIFEST,
         origin=path.resolve(),
+        repeatable=manifest.read_only or manifest.retry is not None,
     )
 
 

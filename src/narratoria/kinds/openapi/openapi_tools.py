@@ -190,6 +190,7 @@ class _Maker:
             timeout=timeout,
             permissions=permissions,
             only_reads=operation.method in READING,
+            repeatable=call.repeatable,
             notes=self.owner.notes,
         )
 
@@ -243,7 +244,7 @@ class _Call:
             raise CallFailure(
                 TIMEOUT,
                 f"{name}: no whole answer within {limit:g} s from {self.operation.method} {self._where}",
-                recoverable=self._repeatable,
+                recoverable=self.repeatable,
                 suggestions=["allow more time with `timeout`"],
             ) from None
 
@@ -254,7 +255,7 @@ class _Call:
         if answer.status in (401, 403) and self.schemes is None:
             wanted = next(iter(self.operation.security[0]))
             advice = [f"give openapi_tools(…, secrets={{{wanted!r}: 'NAME_OF_A_VARIABLE'}})"]
-        raise failure_of(answer, context, sent.redaction, repeatable=self._repeatable, advice=advice)
+        raise failure_of(answer, context, sent.redaction, repeatable=self.repeatable, advice=advice)
 
     async def _answered(self, request: Request, sent: Sent, context: ToolContext, until: float) -> Answer:
         """Send the request, and again where the server asks for that and the method may be repeated."""
@@ -301,11 +302,11 @@ class _Call:
         return ToolFailure(
             "NETWORK",
             f"{context.tool.name}: {self.operation.method} {self._where}: {said}",
-            recoverable=unsent or self._repeatable,
+            recoverable=unsent or self.repeatable,
         )
 
     @property
-    def _repeatable(self) -> bool:
+    def repeatable(self) -> bool:
         """A call that may have been carried out is tried again only where that does no harm."""
         return self.retry_declared or self.operation.method in IDEMPOTENT
 
