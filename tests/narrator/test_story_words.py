@@ -11,10 +11,13 @@ pytest.importorskip("tokenizers")
 
 from tests.shipped_stories import shipped_story
 
+from narratoria import Session, take_turn
+from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.embedding.minilm import CachedEmbedder, MiniLM
 from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator
 from narratoria.narrator.protocol import NarratorRequest
 from narratoria.narrator.rules.scripted import Action
+from narratoria.play.game import story_registry
 from narratoria.state import merge
 
 STORIES = Path(__file__).parents[2] / "stories"
@@ -65,6 +68,43 @@ def answered(narrator: ParaphraseNarrator, prompt: str, state: dict[str, Any], s
 def test_in_the_kitchen_up_is_the_watch_room(narrators: dict[str, ParaphraseNarrator], prompt: str) -> None:
     actions = answered(narrators["lighthouse"], prompt, KITCHEN, "lighthouse")
     assert [action.rule.id for action in actions] == ["to-watch"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "story", "rules"),
+    [
+        ("I already rang the bell", "lighthouse", []),
+        ("I have already rung the bell", "lighthouse", []),
+        ("I rang the bell already", "lighthouse", []),
+        ("the bell was rung", "lighthouse", []),
+        ("I have read the logbook", "lighthouse", []),
+        ("I already read the logbook", "lighthouse", []),
+        ("I already rang the bell, so read the logbook", "lighthouse", ["read-log"]),
+        ("having rung the bell, read the logbook", "lighthouse", ["read-log"]),
+        ("I read the logbook", "lighthouse", ["read-log"]),
+        ("I have already lit the torch", "torch", []),
+        ("I already lit the torch", "torch", []),
+        ("I already examined the door", "torch", []),
+        ("I set the torch alight", "torch", ["light-torch"]),
+    ],
+)
+def test_what_a_player_says_was_done_is_not_done_again(
+    narrators: dict[str, ParaphraseNarrator], prompt: str, story: str, rules: list[str]
+) -> None:
+    state = WATCH if story == "lighthouse" else {}
+    actions = answered(narrators[story], prompt, state, story)
+    assert [action.rule.id for action in actions if action.acts] == rules
+
+
+async def test_a_turn_that_reports_an_action_calls_no_tool(narrators: dict[str, ParaphraseNarrator]) -> None:
+    story = shipped_story("lighthouse")
+    session = Session(state=merge(story.state, WATCH))
+    chain = ChainNarrator([story.scripted_narrator(), narrators["lighthouse"]])
+    registry = story_registry(story)
+    told = await take_turn(session, "I already rang the bell", narrator=chain, registry=registry)
+    asked = await take_turn(session, "ring the bell", narrator=chain, registry=registry)
+    assert [call.tool_path for plan in told.plans for call in plan.tools] == []
+    assert "listen" in [call.tool_path for plan in asked.plans for call in plan.tools]
 
 
 @pytest.mark.parametrize("prompt", ["down another floor", "one floor lower", "descend", "to the floor below"])

@@ -133,6 +133,8 @@ def is_conditional(prompt: Sequence[str]) -> bool:
 _DATES: Final = phrases("mood.dates")
 _TIMES: Final = words("mood.times")
 _REPORTING: Final = words("mood.reporting")
+# Forms that are past only behind "have" or "already": "I have read it", but "I read it" asks for it.
+_PARTICIPLES: Final = (words("irregular.not_past") | words("irregular.participles")) - {"got"}
 _NO_SUBJECT: Final = en.DETERMINERS | en.PREPOSITIONS | en.QUESTION_WORDS | en.AUXILIARIES
 
 
@@ -146,12 +148,15 @@ def reports(clause: Sequence[str]) -> bool:
     at = 1 if said and said[0] not in en.VERBS and said[0] not in en.NOUNISH else 0
     while at < len(said) and said[at] in _REPORTING:
         at += 1
-    if not at or at >= len(said) or not en.is_past(said[at]):
+    if not at or at >= len(said):
         return False
     subject = said[0]
     if subject in _NO_SUBJECT or not subject[0].isalpha():
         return False
     perfect = not {"have", "has", "had"}.isdisjoint(said[:at])
+    told = perfect or "already" in said[:at]
+    if not (en.is_past(said[at]) or (told and said[at] in _PARTICIPLES)):
+        return False
     return dated or perfect or subject not in ("i", "we", "you", "it")
 
 

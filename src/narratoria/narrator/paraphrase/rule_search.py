@@ -89,7 +89,11 @@ class RuleSearch:
                 if clause.negated or (feeling is Mood.RULED_OUT and not place):
                     ruled_out = True
                     continue
-                found.asked = False
+                found.asked = clause.mood is Mood.MUSING  # "I already rang the bell, so read the logbook"
+                if found.asked:
+                    told = self._answer_question(clause.tokens)
+                    self._add(told if told is not None and not told.action.acts else None, found)
+                    continue
                 self._follow(clause, found)
         found.left_be = ruled_out and not found.actions and found.confirm is None and not found.asked
         if not (found.actions or found.confirm or found.left_be or found.asked):
