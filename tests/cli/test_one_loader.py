@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,56 @@ def test_what_one_refuses_all_refuse(
         ended = narratoria(*command)
         assert ended.code == 1
         assert says in ended.out + ended.err, command
+
+
+def test_a_script_without_run_bit_and_manifest_gets_one_answer_everywhere(
+    narratoria, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "tools" / "ring", mode=0o644)
+    plan = {"requestId": "r", "narrative": "", "tools": [{"toolId": "a", "toolPath": "ring", "input": {}}]}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    says = "tools/ring is there but may not be run: chmod +x tools/ring"
+    commands = [
+        ("check", "tools/ring"), ("check", "tools"), ("call", "tools/ring"),
+        ("run", "plan.json", "--tools", "tools"), ("lint", "plan.json", "--tools", "tools"),
+    ]  # fmt: skip
+    for named in ("ring", "tools/ring"):
+        (tmp_path / "story.toml").write_text(STORY.replace("template", "rules"))
+        (tmp_path / "narrator.toml").write_text(
+            f'[[rule]]\nid = "ring"\npatterns = ["ring"]\nnarrative = "You ring."\ncalls = [{{ tool = "{named}" }}]\n'
+        )
+        with pytest.raises(StoryInvalid, match=re.escape(says)) as refused:
+            Story.load(tmp_path)
+        (problem,) = refused.value.problems
+        assert problem.line == 5
+    for command in commands:
+        ended = narratoria(*command)
+        assert ended.code == 1, command
+        assert says in (ended.out + ended.err).replace(f"{tmp_path}/", ""), command
+    (tmp_path / "narrator.toml").write_text('[[rule]]\nid = "r"\npatterns = ["r"]\nnarrative = "R."\n')
+    assert says in str(Story.load(tmp_path).warnings[0])
+    (tmp_path / "tools" / "ring").chmod(0o755)
+    assert narratoria("run", "plan.json", "--tools", "tools").code == 0
+    assert not Story.load(tmp_path).warnings
+
+
+def test_run_and_lint_know_a_tool_in_a_folder_of_its_own_by_name(narratoria, tmp_path: Path) -> None:
+    write(tmp_path / "tools" / "weather-vane" / "vane.py", {"name": "weather-vane"})
+    write(tmp_path / "tools" / "clock" / "clock.py", {"name": "clock"})
+    (tmp_path / "tools" / "clock" / "clock.tool.json").write_text("{")
+    for named in ("weather-vane", "weather-vane/vane.py"):
+        call = {"toolId": "a", "toolPath": named, "input": {}}
+        plan = tmp_path / "plans" / "plan.json"
+        plan.parent.mkdir(exist_ok=True)
+        plan.write_text(json.dumps({"requestId": "r", "narrative": "", "tools": [call]}))
+        for command in ("lint", "run"):
+            ended = narratoria(command, plan, "--tools", tmp_path / "tools")
+            assert ended.code == 0, ended.out + ended.err
+    call["toolPath"] = "weather-van"
+    plan.write_text(json.dumps({"requestId": "r", "narrative": "", "tools": [call]}))
+    ended = narratoria("run", plan, "--tools", tmp_path / "tools")
+    assert "did you mean 'weather-vane'?" in ended.out + ended.err
 
 
 def test_two_tools_of_one_name_are_refused_by_a_story_too(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from narratoria.kinds.load import file_kind, load_tool, manifest_of
 from narratoria.kinds.manifest import Manifest, default_name, has_manifest, is_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.launch import LaunchRefused, command_for
+from narratoria.kinds.process.launch import LaunchRefused, tool_command
 from narratoria.session.assets import AssetStore
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -85,7 +85,7 @@ def check_tool(
         subject.name = manifest.name
     if subject.other_kind is None:
         try:
-            command = command_for(path)
+            command = tool_command(path)
             seconds = timeout or (manifest.timeout if manifest else DEFAULT_TIMEOUT)
             caps = limits.with_manifest(manifest.limits if manifest else None)
             _run_all(subject, command, manifest, input, seconds, caps, request)

@@ -18,7 +18,7 @@ from narratoria.kinds.manifest import (
     manifest_data,
     manifest_path,
 )
-from narratoria.kinds.process.launch import LaunchRefused, command_for
+from narratoria.kinds.process.launch import LaunchRefused, command_for, lacking_run_bit, looks_like_script
 
 NO_TOOL: Final = (
     "no tool in this folder; a tool is a file with the run bit (below the folder one with a manifest), a file with a "
@@ -34,6 +34,8 @@ class ToolFile:
     """The executable, or a manifest that stands alone: `load_tool` takes both."""
     manifest: Path | None = None
     problem: str | None = None
+    meant: bool = True
+    """False for a script that has neither the run bit nor a manifest: it may be something else."""
 
     @property
     def name(self) -> str:
@@ -41,16 +43,18 @@ class ToolFile:
         return self.path.name.removesuffix(SUFFIX)
 
 
-def tool_files(folder: Path) -> Iterator[ToolFile]:
+def tool_files(folder: Path, deepest: int | None = None) -> Iterator[ToolFile]:
     """Yield the tools of a folder, by name: for every command, and for a story.
 
     A tool is a file with a manifest that can be run, one with the run bit in the folder itself, or a manifest of a kind
     that runs no file. Files in subfolders, and those without the run bit, need the manifest, since they may be
-    anything. What begins with `_` or `.` is the tools' own; so is a file beside one of the same name with the run bit,
-    such as the source of a compiled tool.
+    anything; a script in the folder itself that lacks the run bit is told of. What begins with `_` or `.` is the tools' own; so is a file beside one of the same name with the run bit,
+    such as the source of a compiled tool. No folder more than `deepest` levels below it is looked at.
     """
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(("_", ".")))
+        level = len(Path(place).relative_to(folder).parts)
+        wanted = folders if deepest is None or level < deepest else []
+        folders[:] = sorted(name for name in wanted if not name.startswith(("_", ".")))
         files = [path for path in (Path(place, name) for name in sorted(names)) if _may_be_tool(path)]
         described = {manifest_path(path) for path in files if not is_manifest(path)}
         run = {manifest_path(path) for path in files if os.access(path, os.X_OK)}
@@ -65,6 +69,12 @@ def tool_files(folder: Path) -> Iterator[ToolFile]:
                     yield ToolFile(path, manifest)
             elif manifest is not None and manifest not in run:
                 yield ToolFile(path, manifest, _why_not(path))
+            elif manifest is None and path.parent == folder and _is_left_out(path, run):
+                yield ToolFile(path, None, lacking_run_bit(path), meant=False)
+
+
+def _is_left_out(path: Path, run: set[Path]) -> bool:
+    return manifest_path(path) not in run and looks_like_script(path)
 
 
 def _why_not(path: Path) -> str | None:

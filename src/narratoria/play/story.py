@@ -142,6 +142,7 @@ class _Reading:
         self.root = root
         self.problems: list[StoryProblem] = []
         self.broken: set[str] = set()  # tools with a mistake
+        self.unmarked: dict[str, ToolFile] = {}  # scripts that may be meant as tools, and lack the run bit
 
     def attempt(self, read: Callable[[], _T], otherwise: _T) -> _T:
         try:
@@ -200,7 +201,9 @@ class _Reading:
         if library is not None:
             self.problems += _skill_problems(story, library)
         if story.rules is not None:
-            self.problems += check_rules(_rule_book(story, story.rules, library, self.broken))
+            lacking = {name: self._lacking(one) for name, one in self.unmarked.items()}
+            self.problems += check_rules(_rule_book(story, story.rules, library, self.broken, lacking))
+        self.problems += self._uncalled_scripts()
         told = " ".join(one.message for one in self.problems)
         errors = [
             one
@@ -212,6 +215,18 @@ class _Reading:
             raise StoryInvalid.of([*errors, *warnings])
         return replace(story, warnings=tuple(warnings))
 
+    def _lacking(self, one: ToolFile) -> str:
+        """Return what a script lacks to be a tool, with its path as seen from the story's folder."""
+        return f"{one.path} {one.problem}".replace(f"{self.root}/", "")
+
+    def _uncalled_scripts(self) -> Iterator[StoryProblem]:
+        """Yield a warning for each script that lacks the run bit and that no rule calls: a rule's own line says it."""
+        told = " ".join(one.message for one in self.problems)
+        for one in dict.fromkeys(self.unmarked.values()):
+            lacking = self._lacking(one)
+            if lacking not in told:
+                yield StoryProblem(one.path, None, lacking, "warning")
+
     def _rules(self, *, needed: bool) -> Rules | None:
         path = self.root / "narrator.toml"
         return Rules.load(path) if needed or path.is_file() else None
@@ -220,6 +235,9 @@ class _Reading:
         """Every tool of the folder. One that cannot be run, or that is only described, is a mistake of the story."""
         found: dict[str, Path] = {}
         for one in tool_files(folder):
+            if not one.meant:
+                self.unmarked |= {name: one for name in (one.name, default_name(one.path))}
+                continue
             tool = self.attempt(partial(_story_tool, one), None)
             if tool is None:
                 self.broken |= {one.name, default_name(one.path)}
@@ -295,7 +313,11 @@ def _skill_problems(story: Story, library: SkillLibrary) -> Iterator[StoryProble
 
 
 def _rule_book(
-    story: Story, rules: Rules, library: SkillLibrary | None = None, broken: AbstractSet[str] = frozenset()
+    story: Story,
+    rules: Rules,
+    library: SkillLibrary | None,
+    broken: AbstractSet[str],
+    lacking: Mapping[str, str],
 ) -> RuleBook:
     own = {one.name: one.definition for one in story.tools if one.definition is not None}
     tools: dict[str, AnyTool] = {stage.name: stage, **own}
@@ -308,6 +330,7 @@ def _rule_book(
         rules=rules,
         tools=tools,
         broken=broken,
+        lacking=lacking,
         servers=frozenset(story.sources.names),
         state=story.state,
         choices=story.opening.choices,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from narratoria.errors import NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError, ToolValidationError
-from narratoria.kinds.load import load_tool
+from narratoria.kinds.load import load_tool, manifest_of
 from narratoria.kinds.manifest import SUFFIX
 from narratoria.kinds.process.launch import NotExecutable, ToolMissing
+from narratoria.kinds.tool_files import tool_files
 from narratoria.run.plan import tool_name
 from narratoria.run.registry import ToolRegistry
 from narratoria.tools.tool import Tool
 
+_DEEPEST: Final = 2  # folders below a root in which a tool is found by its name
 _SHOWN: Final = 200  # characters of a path that a message repeats
 
 
@@ -70,7 +75,8 @@ class ToolResolver:
     def locate(self, tool_path: str) -> Path:
         """Return the file of the tool at `tool_path`, inside one of the roots; raise `ToolRefused` otherwise.
 
-        It is an executable, or a manifest that stands alone, whose ending may be left out.
+        It is an executable, or a manifest that stands alone, whose ending may be left out; or the file of the tool
+        that has this name, as `tool_files` finds it.
         """
         outside = False
         named = repr(tool_path if len(tool_path) <= _SHOWN else f"{tool_path[:_SHOWN]}…")
@@ -88,6 +94,9 @@ class ToolResolver:
                 ValueError,
             ):  # a loop of symlinks, a NUL or too many letters in the name
                 continue
+        named_so = self._by_name.get(tool_path)
+        if named_so is not None:
+            return named_so
         if outside:
             raise ToolRefused(
                 NOT_EXECUTABLE,
@@ -96,8 +105,22 @@ class ToolResolver:
             )
         where = ", ".join(map(str, self.roots))
         sought = f"no such file is in {where}" if where else "no folder is allowed to look for a file in"
+        known = {tool.name for tool in self.registry} | self._by_name.keys()
+        near = difflib.get_close_matches(tool_path, known, 1)
+        meant = [f"did you mean {near[0]!r}?"] if near else []
         raise ToolRefused(
             TOOL_NOT_FOUND,
             f"no tool {named}: it is not a registered name, and {sought}",
-            ["check the path", "allow its folder with --tools DIR"],
+            [*meant, "check the path", "allow its folder with --tools DIR"],
         )
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Path]:
+        """The tools of the roots by their names; of two with one name, that of the first root."""
+        found: dict[str, Path] = {}
+        for one in (one for root in self.roots for one in tool_files(root, _DEEPEST) if one.problem is None):
+            path = one.path.resolve()
+            if any(path.is_relative_to(allowed) for allowed in self.roots):
+                with contextlib.suppress(ToolValidationError):  # whoever names its file hears of it
+                    found.setdefault(manifest_of(one.path).name, path)
+        return found

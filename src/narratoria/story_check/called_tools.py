@@ -36,6 +36,8 @@ def _of_call(book: RuleBook, call: CallTemplate, key: str) -> Iterator[StoryProb
             yield book.problem(f"{key}.input{path}", problem)
     elif call.tool.removeprefix("tools/") in book.broken:
         return  # it has been told
+    elif lacking := book.lacking.get(call.tool.removeprefix("tools/")):
+        yield book.problem(f"{key}.tool", lacking)
     elif "/" in call.tool:
         if not (book.root / call.tool).is_file():
             hint = did_you_mean(call.tool.rpartition("/")[2], book.tools)

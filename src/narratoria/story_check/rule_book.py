@@ -52,6 +52,8 @@ class RuleBook:
     """The tools that can be looked at now, by the name that rules call them by."""
     broken: AbstractSet[str] = frozenset()
     """Tools that have a mistake of their own."""
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    """Files that are not yet tools, by name, and what they lack."""
     servers: AbstractSet[str] = frozenset()
     """MCP servers, whose tools are known only once they run."""
     state: Mapping[str, Any] = field(default_factory=dict)

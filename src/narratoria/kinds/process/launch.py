@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from narratoria.errors import EXECUTION_FAILED, NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError
+from narratoria.kinds.manifest import has_manifest
 
 INTERPRETERS: Final = {
     ".py": (sys.executable,),
@@ -74,6 +75,30 @@ def command_for(path: Path) -> list[str]:
         f"{path} has no shebang and no suffix that says how to run it; "
         "make #!/usr/bin/env … its first line, or name it .py, .sh or .js"
     )
+
+
+def tool_command(path: Path) -> list[str]:
+    """Return the argv that runs the tool at `path`. Without the run bit a file is a tool only if a manifest says so."""
+    command = command_for(path)
+    problem = lacking_run_bit(path)
+    if problem is not None:
+        raise NotExecutable(f"{path} {problem}")
+    return command
+
+
+def lacking_run_bit(path: Path) -> str | None:
+    """Return what is to be done about a file that has neither the run bit nor a manifest; None if it has one."""
+    if os.access(path, os.X_OK) or has_manifest(path):
+        return None
+    return f"is there but may not be run: chmod +x {shlex.quote(str(path))}"
+
+
+def looks_like_script(path: Path) -> bool:
+    """Tell if a file begins with a shebang."""
+    try:
+        return _head(path).startswith(b"#!")
+    except LaunchRefused:
+        return False
 
 
 def _head(path: Path) -> bytes:
