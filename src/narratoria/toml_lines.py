@@ -53,7 +53,10 @@ def toml_problem(
 
 
 def line_of(path: Path, key: str | KeyPath) -> int | None:
-    """Return the line of a key in a file, or that of the nearest table around it; None if neither can be told."""
+    """Return the line of a key in a file, or that of the nearest table around it; None if the file cannot be read.
+
+    The table around all keys begins in line 1.
+    """
     try:
         lines = key_lines(bounds.read_file(path).decode())
     except (OSError, ValueError):
@@ -63,7 +66,7 @@ def line_of(path: Path, key: str | KeyPath) -> int | None:
         if place in lines:
             return lines[place]
         place = place[:-1]
-    return None
+    return 1
 
 
 def key_path(key: str) -> KeyPath:
@@ -96,6 +99,8 @@ class _Walk:
                 twice = self.text.startswith("[[", start)
                 self.at += 2 if twice else 1
                 table = self._header(twice)
+                if twice:
+                    self._note(table[:-1], start)
                 self._note(table, start)
                 self.at = self.text.find("]", self.at) + (2 if twice else 1)
             else:

@@ -150,6 +150,12 @@ def test_the_stories_that_ship_have_none(folder: Path) -> None:
         (rule(SONG + 'calls = [{ tool = "tools/rang" }]\n'), 16, ["no such file", "'ring'"]),
         (rule(SONG + '[[finally]]\ntool = "rung"\n'), 17, ["'finally[0].tool'", "'ring'"]),
         ("x = = 1\n", 1, ["not TOML"]),
+        (RULES.replace("[[rule]]", "[[ruel]]"), 1, ["key 'ruel'", "did you mean 'rule'?"]),
+        (rule(SONG + '[[finaly]]\ntool = "ring"\n'), 16, ["key 'finaly'", "did you mean 'finally'?"]),
+        (rule(SONG + "[[rule.case]]\nnarrative = 'y'\n"), 16, ["key 'case'", "did you mean 'cases'?"]),
+        (rule(SONG.replace("patterns", "pattern")), 14, ["key 'pattern'", "did you mean 'patterns'?"]),
+        (rule('narrative = "x"\n'), 12, ["key 'patterns'", "missing"]),
+        (rule(SONG + '[[rule.calls]]\ntol = "ring"\ninput = { times = 1 }\n'), 17, ["did you mean 'tool'?"]),
     ],
 )  # fmt: skip
 def test_what_certainly_goes_wrong_is_an_error(
@@ -215,6 +221,9 @@ def test_what_is_hardly_meant_so_is_a_warning(
         (STORY + "[cover]\ntool = 'rign'\n", 10, "error", ["cover.tool", "did you mean 'ring'?"]),
         (STORY + "[cover]\npicture = 'bell.png'\n", 10, "error", ["'bell.png' is no file"]),
         (STORY + "[cover]\ntool = 'ring'\ninput = { tims = 1 }\n", 11, "error", ["cover.input.tims"]),
+        (STORY.replace("[opening]", "[openning]"), 3, "error", ["'openning'", "did you mean 'opening'?"]),
+        (STORY.replace('premise = "A tower, a rope."\n', ""), 1, "error", ["'premise'", "missing"]),
+        (STORY.replace("narrative", "#"), 3, "error", ["'opening.narrative'", "missing"]),
         ("mcp = 'servers.json'\n" + STORY, 1, "error", ["mcp", "servers.json"]),
         ("skills = ['dise']\n" + STORY, 1, "warning", ["no skill 'dise'", "did you mean 'dice'?"]),
         (STORY.replace("Ring the bell", "Fly away"), 5, "warning", ["no rule answers 'Fly away'"]),
@@ -248,6 +257,18 @@ def test_a_key_that_is_misspelt_is_not_missing_too(tmp_path: Path) -> None:
     assert (
         len(found(tmp_path, story=STORY.replace("premise", "premis").replace("narrative", "narative"))) == 2
     )
+
+
+def test_a_table_that_is_misspelt_has_no_missing_keys(tmp_path: Path) -> None:
+    assert len(found(tmp_path, story=STORY.replace("[opening]", "[openning]"))) == 1
+
+
+def test_words_of_the_kit_are_no_state(tmp_path: Path) -> None:
+    folder = write(tmp_path / "bell", rule(SONG + "when = { bell.progress = 3 }\n"))
+    kit = ROOT / "src" / "narratoria" / "sdk.py"
+    (folder / "tools" / "narratoria_sdk.py").write_bytes(kit.read_bytes())
+    (problem,) = problems(folder)
+    assert "no tool and no rule ever writes bell.progress" in problem.message
 
 
 def test_a_manifest_is_checked_as_the_runtime_does(tmp_path: Path) -> None:

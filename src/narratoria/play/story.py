@@ -250,9 +250,9 @@ class _Reading:
 
 
 def _is_the_misspelt(message: str, told: str) -> bool:
-    """Tell if a key is missing only because it is misspelt, which another message says."""
+    """Tell if a key is missing only because it, or its table, is misspelt, which another message says."""
     key = message.removeprefix("key ").partition(": missing;")
-    return bool(key[1]) and f"did you mean '{key[0].strip(chr(39)).rpartition('.')[2]}'?" in told
+    return bool(key[1]) and any(f"did you mean '{part}'?" in told for part in key[0].strip("'").split("."))
 
 
 def _story_tool(one: ToolFile) -> StoryTool:

@@ -12,6 +12,7 @@ from typing import Final
 
 _LARGEST: Final = 4 * 1024 * 1024  # bytes of a file that are read
 _MOST: Final = 64 * 1024 * 1024  # of all
+_KITS: Final = frozenset({"narratoria", "narratoria_sdk"})  # files of our kits, as `new tool` copies them
 _WORD: Final = re.compile(r"[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*")
 _QUOTED: Final = re.compile(r"\"([^\"\n]{1,80})\"|'([^'\n]{1,80})'")
 
@@ -66,5 +67,7 @@ def _files(folders: Iterable[Path]) -> Iterator[Path]:
             yield from (
                 Path(place, name)
                 for name in sorted(names)
-                if not name.startswith(".") and not name.endswith(".md")
+                if not name.startswith(".")
+                and not name.endswith(".md")
+                and name.partition(".")[0] not in _KITS
             )

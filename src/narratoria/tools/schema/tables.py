@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -13,6 +14,7 @@ from narratoria.errors import ArgumentsInvalid
 from narratoria.tools.schema.typed import parser_for
 
 _T = TypeVar("_T", bound="Table")
+_MEANT: Final = re.compile(r"unknown key; did you mean '([^']+)'\?")
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,8 +31,21 @@ def read_as(type_: type[_T], data: Any, invalid: Callable[[str, str], Exception]
 
 
 def table_problems(error: ArgumentsInvalid) -> list[tuple[str, str]]:
-    """Return each key that is wrong, as a path, with its problem; of an unknown one, the key perhaps meant."""
-    return [_problem(line) for line in error.problems]
+    """Return each key that is wrong, as a path, with its problem; of an unknown one, the key perhaps meant.
+
+    A key that is missing only because it is misspelt is left out.
+    """
+    found = [_problem(line) for line in error.problems]
+    meant = {f"{_table_of(path)}{near[1]}" for path, problem in found if (near := _MEANT.search(problem))}
+    return [
+        (path, problem) for path, problem in found if not (path in meant and problem.startswith("missing"))
+    ]
+
+
+def _table_of(path: str) -> str:
+    """Return the path of the table that a key is in, with its dot."""
+    table, dot, _ = path.rpartition(".")
+    return table + dot
 
 
 def _problem(line: str) -> tuple[str, str]:
