@@ -751,3 +751,15 @@ def test_a_choice_is_taken_in_the_words_of_the_storys_language(tmp_path: Path) -
     game = Game.new(Story.load(write(tmp_path, "language = 'de'\n" + STORY, german + RULES)))
     assert game.settings.takes_choice("bitte öffne das Tor", "Öffne Tor")
     assert not game.settings.takes_choice("please open the gate", "Open gate")
+
+
+def test_the_opening_has_the_state_in_it(tmp_path: Path) -> None:
+    (tmp_path / "story.toml").write_text(
+        'title = "T"\npremise = "P"\nnarrator = ["template"]\n[opening]\n'
+        'narrative = "You are {state.name}; {this} stays."\nchoices = ["Be {state.name}"]\n[state]\nname = "Ada"\n'
+    )
+    story = Story.load(tmp_path)
+    assert not story.warnings
+    begun = Game.new(story).begin()
+    assert (begun.narrative, begun.choices) == ("You are Ada; {this} stays.", ["Be Ada"])
+    assert Game.new(story, Session(state={"name": "Bob"})).begin().choices == ["Be Bob"]

@@ -154,6 +154,8 @@ def test_the_stories_that_ship_have_none(folder: Path) -> None:
         (rule(SONG + '[[finaly]]\ntool = "ring"\n'), 16, ["key 'finaly'", "did you mean 'finally'?"]),
         (rule(SONG + "[[rule.case]]\nnarrative = 'y'\n"), 16, ["key 'case'", "did you mean 'cases'?"]),
         (rule(SONG.replace("patterns", "pattern")), 14, ["key 'pattern'", "did you mean 'patterns'?"]),
+        (rule(SONG + 'set = { ending = "heard" }\n'), 16, ["needs an id", 'ending = { id = "heard", title']),
+        (rule(SONG + 'set = { ending = { title = "Heard" } }\n'), 16, ["needs an id"]),
         (rule('narrative = "x"\n'), 12, ["key 'patterns'", "missing"]),
         (rule(SONG + '[[rule.calls]]\ntol = "ring"\ninput = { times = 1 }\n'), 17, ["did you mean 'tool'?"]),
     ],
@@ -202,6 +204,8 @@ def test_what_certainly_goes_wrong_is_an_error(
             ["no rule answers 'Fly away'"],
         ),
         (rule(SONG + 'calls = [{ tool = "time.now" }]\n'), 16, ["'time'", "mcp"]),
+        (rule(SONG + 'set = { ending = { id = "e", titel = "E" } }\n'), 16, ["ending.titel", "did you mean 'title'?"]),
+        (rule(SONG + 'set = { endng = { id = "e", title = "E" } }\n'), 16, ["endng", "did you mean 'ending'?"]),
     ],
 )  # fmt: skip
 def test_what_is_hardly_meant_so_is_a_warning(
@@ -226,6 +230,12 @@ def test_what_is_hardly_meant_so_is_a_warning(
         (STORY.replace("narrative", "#"), 3, "error", ["'opening.narrative'", "missing"]),
         ("mcp = 'servers.json'\n" + STORY, 1, "error", ["mcp", "servers.json"]),
         ("skills = ['dise']\n" + STORY, 1, "warning", ["no skill 'dise'", "did you mean 'dice'?"]),
+        (
+            STORY.replace("A rope", "{state.bel.rung}"),
+            4,
+            "warning",
+            ["{state.bel.rung}", "did you mean 'bell.rung'?"],
+        ),
         (STORY.replace("Ring the bell", "Fly away"), 5, "warning", ["no rule answers 'Fly away'"]),
     ],
 )

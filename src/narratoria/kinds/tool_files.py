@@ -48,8 +48,9 @@ def tool_files(folder: Path, deepest: int | None = None) -> Iterator[ToolFile]:
 
     A tool is a file with a manifest that can be run, one with the run bit in the folder itself, or a manifest of a kind
     that runs no file. Files in subfolders, and those without the run bit, need the manifest, since they may be
-    anything; a script in the folder itself that lacks the run bit is told of. What begins with `_` or `.` is the tools' own; so is a file beside one of the same name with the run bit,
-    such as the source of a compiled tool. No folder more than `deepest` levels below it is looked at.
+    anything; a script in the folder itself that lacks the run bit is told of. What begins with `_` or `.` is the tools'
+    own; so is a file beside one of the same name with the run bit, such as the source of a compiled tool.
+    No folder more than `deepest` levels below it is looked at.
     """
     for place, folders, names in os.walk(folder):
         level = len(Path(place).relative_to(folder).parts)

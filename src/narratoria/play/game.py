@@ -16,6 +16,7 @@ from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.load import load_tool
 from narratoria.lore.past_turns import Chronicle
 from narratoria.narrator.protocol import Narrator
+from narratoria.narrator.rules.fillable import fill_state
 from narratoria.play.casting import granted_time, make_narrator, turn_settings, warm_up
 from narratoria.play.game_sources import GameSources
 from narratoria.play.history import finish_undo
@@ -24,6 +25,7 @@ from narratoria.play.recollection import Recollection, check_lore
 from narratoria.play.resume import open_turn
 from narratoria.play.stage import stage
 from narratoria.play.story import Story
+from narratoria.play.story_file import Opening
 from narratoria.play.story_library import library_story, open_story, story_folders
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_watch import FileWatch
@@ -95,7 +97,7 @@ class Game:
         """Record the opening: the text before the first prompt, while the narrators and servers start."""
         warm_up(self.narrator)
         self._sources.start()
-        session, opening = self.session, self.story.opening
+        session, opening = self.session, self._opening()
         if session.seq == 0:  # a store records it itself when it takes the session
             session.record(
                 SessionStarted(
@@ -116,6 +118,13 @@ class Game:
         session.turn = None
         session.choices = list(opening.choices)
         return TurnResult(0, "", opening.narrative, list(opening.choices), narrator="opening")
+
+    def _opening(self) -> Opening:
+        """Return the story's opening with the values of the state in it."""
+        opening, state = self.story.opening, self.session.state
+        return Opening(
+            fill_state(opening.narrative, state), tuple(fill_state(one, state) for one in opening.choices)
+        )
 
     async def prompt(
         self, text: str, *, origin: Origin = "player", resume: Interrupted | None = None
@@ -295,7 +304,7 @@ class Game:
         """The newest turn that counts, as it was told; before the first, the story's opening."""
         session, journal = self.session, self.journal
         if journal is None or journal.timeline.last is None:
-            return TurnResult(session.turn_count, "", self.story.opening.narrative, list(session.choices))
+            return TurnResult(session.turn_count, "", self._opening().narrative, list(session.choices))
         try:
             told = fold_turn(journal.store.read_turn(session.id, journal.timeline.last))
         except JournalError:  # its records were lost to damage; how things stood after it is known

@@ -19,6 +19,7 @@ from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.openapi.api_file import ApiFile
 from narratoria.kinds.tool_files import ToolFile, tool_files
 from narratoria.narrator.roster import USUAL
+from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
 from narratoria.play.last_resort import SILENCE
@@ -31,6 +32,7 @@ from narratoria.skills.skill_library import SkillLibrary, found_places
 from narratoria.story_check import RuleBook, check_rules
 from narratoria.story_check.called_tools import input_problems
 from narratoria.story_check.rule_book import did_you_mean
+from narratoria.story_check.written_state import state_paths
 from narratoria.toml_lines import toml_problem
 from narratoria.tools.tool import Tool
 
@@ -197,6 +199,7 @@ class _Reading:
 
     def _checked(self, story: Story) -> Story:
         self.problems += _cover_problems(story)
+        self.problems += _opening_problems(story)
         library = story_skills(story) if story.skills or (story.root / "skills").is_dir() else None
         if library is not None:
             self.problems += _skill_problems(story, library)
@@ -236,7 +239,7 @@ class _Reading:
         found: dict[str, Path] = {}
         for one in tool_files(folder):
             if not one.meant:
-                self.unmarked |= {name: one for name in (one.name, default_name(one.path))}
+                self.unmarked |= dict.fromkeys((one.name, default_name(one.path)), one)
                 continue
             tool = self.attempt(partial(_story_tool, one), None)
             if tool is None:
@@ -297,6 +300,21 @@ def _cover_problems(story: Story) -> Iterator[StoryProblem]:
         for path, problem in input_problems(story.cover.input, definition):
             key = f"cover.input{path}"
             yield toml_problem(story.root / "story.toml", key, f"key {key!r}: {problem}")
+
+
+def _opening_problems(story: Story) -> Iterator[StoryProblem]:
+    """Yield the `{state.…}` of the opening that the first state has not."""
+    texts = {"narrative": story.opening.narrative}
+    texts |= {f"choices[{at}]": one for at, one in enumerate(story.opening.choices)}
+    known = [".".join(map(str, path)) for path in state_paths(story.state)]
+    for place, text in texts.items():
+        for slot in sorted(slots(text)):
+            path = slot.removeprefix("state.")
+            if slot.startswith("state.") and path not in known:
+                key = f"opening.{place}"
+                hint = did_you_mean(path, known, "[state] has")
+                message = f"key {key!r}: {{{slot}}}: [state] has no {path}; {hint}"
+                yield toml_problem(story.root / "story.toml", key, message, "warning")
 
 
 def _skill_problems(story: Story, library: SkillLibrary) -> Iterator[StoryProblem]:

@@ -10,7 +10,7 @@ from narratoria.errors import StoryProblem
 from narratoria.story_check.answered_choices import choice_problems
 from narratoria.story_check.called_tools import call_problems
 from narratoria.story_check.dead_rules import dead_rule_problems
-from narratoria.story_check.reached_endings import ending_problems
+from narratoria.story_check.reached_endings import ending_problems, shape_problems
 from narratoria.story_check.read_state import state_problems
 from narratoria.story_check.rule_book import RuleBook
 
@@ -19,7 +19,7 @@ __all__ = ["RuleBook", "check_rules"]
 
 def check_rules(book: RuleBook) -> list[StoryProblem]:
     """Return the problems of a story's rules, errors first, each group in the order of the file."""
-    found = [*call_problems(book), *state_problems(book)]
+    found = [*call_problems(book), *state_problems(book), *shape_problems(book)]
     if not any(
         one.severity == "error" for one in found
     ):  # with an operator misspelt, other things only seem wrong

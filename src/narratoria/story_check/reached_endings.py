@@ -1,8 +1,9 @@
-"""Endings that rules set: whether play can come to each."""
+"""Endings that rules set: whether each is one, and whether play can come to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from narratoria.errors import StoryProblem
@@ -12,6 +13,47 @@ from narratoria.story_check.rule_book import Place, RuleBook
 from narratoria.story_check.written_state import StatePath, WrittenState
 from narratoria.tools.contract.conditions import SAID, Comparison, Condition
 from narratoria.tools.contract.expectations import matches
+
+
+def shape_problems(book: RuleBook) -> Iterator[StoryProblem]:
+    """Yield what rules set as an ending and is none: a story is over when `ending` has an id."""
+    seen: set[str] = set()
+    for place in book.places:
+        key = place.key("set")
+        if key in seen:
+            continue
+        seen.add(key)
+        if "ending" in place.case.patch:
+            yield from _of_shape(book, key, place.case.patch["ending"])
+        for name, value in place.case.patch.items():
+            if _is_misspelt_ending(book, name, value):
+                message = f"{name}: nothing reads it, and a story ends by 'ending'; did you mean 'ending'?"
+                yield book.problem(key, message, "warning", f".{name}")
+
+
+def _of_shape(book: RuleBook, key: str, ending: Any) -> Iterator[StoryProblem]:
+    if isinstance(ending, str) and slots(ending):
+        return  # what is there is known in play
+    if not isinstance(ending, Mapping) or not isinstance(ending.get("id"), str):
+        meant = ending if isinstance(ending, str) else "…"
+        message = (
+            f'ending: it needs an id, or the story does not end: ending = {{ id = "{meant}", title = "…" }}'
+        )
+        yield book.problem(key, message, below=".ending")
+    for name in ending if isinstance(ending, Mapping) else ():
+        near = difflib.get_close_matches(str(name), ["id", "title"], 1, 0.7)
+        if near and name not in ("id", "title"):
+            message = f"ending.{name}: did you mean {near[0]!r}?"
+            yield book.problem(key, message, "warning", f".ending.{name}")
+
+
+def _is_misspelt_ending(book: RuleBook, name: str, value: Any) -> bool:
+    if name == "ending" or not isinstance(value, Mapping) or not value or value.keys() - {"id", "title"}:
+        return False
+    read = any(
+        name in repr(table.get("when")) or f"state.{name}" in repr(table) for table in book.rules.tables
+    )
+    return not read and name not in book.state and bool(difflib.get_close_matches(name, ["ending"], 1, 0.75))
 
 
 def ending_problems(book: RuleBook) -> Iterator[StoryProblem]:

@@ -21,11 +21,13 @@ class WrittenState:
         self._sources: ToolSources = book.sources
         self.values: dict[StatePath, list[Any]] = {}
         self._passed: set[str] = set()  # words that reach tools through their input
-        self._add(book.state)
+        for path, value in state_paths(book.state).items():
+            self.values[path] = [value]
         chosen = list(cases) if cases is not None else [(one.rule, one.case) for one in book.places]
         for rule, case in chosen:
             for change in (case.patch, case.expect):
-                self._add(change)
+                for path, value in state_paths(change).items():
+                    self.values.setdefault(path, []).append(value)
             given = [call.input for call in case.calls]
             self._passed.update(_words(given))
             if any(not name.startswith("state.") for name in slots([*given, case.patch])):
@@ -34,15 +36,6 @@ class WrittenState:
         for call in book.rules.closing:
             self._passed.update(_words(call.input))
         self._begun = set(_words(book.state))  # a tool may take names from the state
-
-    def _add(self, tree: Any, path: StatePath = ()) -> None:
-        if path:
-            self.values.setdefault(path, []).append(tree)
-        inner = (
-            tree.items() if isinstance(tree, Mapping) else enumerate(tree) if isinstance(tree, list) else ()
-        )
-        for key, value in inner:
-            self._add(value, (*path, key))
 
     def has(self, path: StatePath) -> bool:
         """Tell if the path is known, or a tool may write it."""
@@ -74,6 +67,15 @@ class WrittenState:
 
     def paths(self) -> set[str]:
         return {".".join(map(str, path)) for path in self.values}
+
+
+def state_paths(tree: Any, path: StatePath = ()) -> dict[StatePath, Any]:
+    """Return the value at each path of a tree, at every depth."""
+    found: dict[StatePath, Any] = {path: tree} if path else {}
+    inner = tree.items() if isinstance(tree, Mapping) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in inner:
+        found |= state_paths(value, (*path, key))
+    return found
 
 
 def _words(value: Any) -> Iterator[str]:

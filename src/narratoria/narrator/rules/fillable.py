@@ -36,6 +36,18 @@ def fill(template: Any, groups: Mapping[str, str], state: Mapping[str, Any]) -> 
     return _SLOT.sub(lambda match: _text(match, groups, state), template)
 
 
+def fill_state(text: str, state: Mapping[str, Any]) -> str:
+    """A text with the values of its `{state.path}`; other braces stay."""
+    return _SLOT.sub(
+        lambda match: _text(match, {}, state) if _in_state(match) else match[0],
+        text,
+    )
+
+
+def _in_state(match: re.Match[str]) -> bool:
+    return match[1] is not None and match[1].strip().startswith("state.")
+
+
 def _text(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, Any]) -> str:
     if match[1] is None:
         return match[0][0]
@@ -45,6 +57,5 @@ def _text(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, A
 
 def _value(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, Any]) -> Any:
     name = match[1].strip()
-    in_state = name.startswith("state.")
-    value = lookup(state, name.split(".")[1:], MISSING) if in_state else groups.get(name, MISSING)
+    value = lookup(state, name.split(".")[1:], MISSING) if _in_state(match) else groups.get(name, MISSING)
     return (match[2] if match[2] is not None else "") if value is MISSING else value
