@@ -36,7 +36,7 @@ def request_for(manifest: Manifest, params: JsonObject, context: ToolContext) ->
         "tool": manifest.name,
         "operation": manifest.operation,
         "input": params,
-        "dependencies": context.dependencies or {},
+        "dependencies": context.outputs or {},
     }
     if manifest.wants_state:
         request["state"] = plain(context.session.state)

@@ -12,6 +12,7 @@ from typing import Any
 
 from narratoria.errors import ArgumentsInvalid
 from narratoria.events import JsonObject
+from narratoria.tools.schema.copying import copied
 from narratoria.tools.schema.outline import Outline, together
 from narratoria.tools.schema.problems import as_json, as_object, known_keys, tell_unknown_keys
 from narratoria.tools.schema.unknown_keys import KeysOfTop, Others
@@ -80,7 +81,7 @@ class SharedArguments:
     def split(self, arguments: JsonObject) -> Callable[[AnyTool], JsonObject]:
         """Return a function from a part to its arguments: a copy, so that no part can change those of another."""
         sorted_keys = self._sort(arguments)
-        return lambda tool: _copy(self._share(tool, arguments, sorted_keys))
+        return lambda tool: copied(self._share(tool, arguments, sorted_keys))
 
     def _sort(self, given: JsonObject) -> dict[AnyTool, KeysOfTop]:
         try:
@@ -124,9 +125,3 @@ def _problems(tool: AnyTool, arguments: JsonObject) -> Sequence[str]:
     except ArgumentsInvalid as error:
         return error.problems
     return ()
-
-
-def _copy(value: Any) -> Any:
-    if type(value) is dict:
-        return {key: _copy(child) for key, child in value.items()}
-    return [_copy(child) for child in value] if type(value) is list else value

@@ -170,6 +170,7 @@ class ToolExecutor:
                     outcomes.note_failed_effect(result, session)
                     break
                 attempt += 1
+                params = handlers.parsed_again(tool, args, params)
                 ran = self._attempt(tool, args, params, session, call_id, call, attempt)
                 result = ran if type(ran) is ToolResult else await ran  # type: ignore[misc]
         except BaseException as error:

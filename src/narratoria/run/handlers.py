@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from narratoria.errors import ToolValidationError
+from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.run.threads import run_in_thread
 from narratoria.tools import schema
 from narratoria.tools.cancellation import heed, requests
@@ -40,6 +40,14 @@ def arguments_of(tool: Tool[Any, Any], given: Any) -> Any:
         return schema.dump(given) if given is not None else {}
     except ToolValidationError:
         return given  # the parser refuses it, as no object
+
+
+def parsed_again(tool: Tool[Any, Any], args: Any, params: Any) -> Any:
+    """Return the arguments for another attempt: the last one may have changed those it got."""
+    try:
+        return tool.parse(args)
+    except ArgumentsInvalid:  # they are no longer what was accepted; middleware has changed them
+        return params
 
 
 async def plainly(tool: Tool[Any, Any], params: Any, context: ToolContext) -> Any:

@@ -28,6 +28,7 @@ from narratoria.session.attempt_note import MOST_STDERR, AttemptNote
 from narratoria.state import merge_into
 from narratoria.tools import contract
 from narratoria.tools.schema import dump
+from narratoria.tools.schema.copying import copied
 from narratoria.tools.tool import Tool, ToolContext, ToolError, ToolResult
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def output_of(events: Sequence[ToolEvent], value: Any) -> JsonObject:
         if type(event) is StatePatch:
             merge_into(output, event.patch)
     if output or value is None:
-        return output
+        return copied(output)  # type: ignore[no-any-return]  # lists of a patch are in the state too
     dumped = writable(value)
     return dumped if isinstance(dumped, dict) else {"value": dumped}
 

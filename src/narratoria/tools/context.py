@@ -25,6 +25,7 @@ from narratoria.events import (
 )
 from narratoria.spelling import spelled
 from narratoria.tools import schema
+from narratoria.tools.schema.copying import copied
 from narratoria.unicode_text import check_text, legible
 
 if TYPE_CHECKING:
@@ -104,15 +105,25 @@ class ToolContext(msgspec.Struct, eq=False):
     executor: Pipeline
     scope: CallScope
     time_limit: float | None = None  # seconds this attempt may take
-    dependencies: JsonObject | None = None  # outputs of the plan's calls this one depends on
+    outputs: JsonObject | None = (
+        None  # of the plan's calls this one depends on: the calls' own, not to be changed
+    )
     receipt: Any = None  # what an effect's apply() returned, for its rollback
     cancelled: bool = (
         False  # 004 `signal`: nobody waits for this call any more; a plain handler should stop soon
     )
+    _dependencies: JsonObject | None = None
 
     prompt = property(lambda self: self.scope.prompt, doc="The active prompt, when an evaluation runs.")
     rendered_prompt = property(lambda self: self.scope.rendered_prompt, doc="What was rendered from it.")
     adapter = property(lambda self: self.scope.adapter, doc="The provider's adapter.")
+
+    @property
+    def dependencies(self) -> JsonObject | None:
+        """The outputs of the plan's calls that this one depends on, null where one failed. A copy for this attempt."""
+        if self._dependencies is None and self.outputs is not None:
+            self._dependencies = copied(self.outputs)
+        return self._dependencies
 
     @property
     def deadline(self) -> Deadline | None:

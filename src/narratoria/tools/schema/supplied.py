@@ -11,6 +11,7 @@ from typing import Any, Final
 import jsonschema_rs
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.tools.schema.copying import copied, has_scalars_alone
 from narratoria.tools.schema.defaults import Defaults
 from narratoria.tools.schema.drafts import as_2020_12
 from narratoria.tools.schema.narrowing import check_visits, narrowed, unfolds
@@ -50,12 +51,14 @@ def parser_for_schema(
     """Return a function that checks arguments against the schema and fills in its defaults.
 
     Undeclared keys are refused wherever the schema declares any and does not say otherwise. An object that declares
-    no keys at all (`{"type": "object"}`) is free-form.
+    no keys at all (`{"type": "object"}`) is free-form. What it returns shares no object or array with the arguments.
     """
     read = _read(schema, name)
     strict = _closed(read)
     judge = _Combined(read, name) if strict is None else _Plain(strict, name)
     defaults = Defaults(judge.references, judge.problems_at, name)
+
+    scalars = strict is not None and has_scalars_alone(strict)
 
     def parse(arguments: Mapping[str, Any]) -> dict[str, Any]:
         given = as_object(arguments)
@@ -63,7 +66,7 @@ def parser_for_schema(
             given = defaults.fill(given)
         if not judge.accepts(given):
             raise ArgumentsInvalid(judge.problems(given))
-        return given
+        return given if scalars else copied(given)
 
     if not unfolds(judge.references):
         return parse

@@ -15,6 +15,7 @@ import msgspec
 
 from narratoria.errors import ArgumentsInvalid
 from narratoria.tools.schema.bounded_patterns import Validator
+from narratoria.tools.schema.copying import copied, makes_all_anew
 from narratoria.tools.schema.narrowing import narrowed
 from narratoria.tools.schema.problems import (
     KeyRules,
@@ -91,6 +92,7 @@ def _deep_parser(
     stand = translation.root_stand
     convert = partial(msgspec.convert, type=type_, str_keys=True)
     make = convert if stand is None else partial(stand.build, decode=translation.decode)
+    anew = makes_all_anew(schema)
 
     def parse(arguments: Mapping[str, Any]) -> Any:
         given = as_object(arguments)
@@ -98,7 +100,7 @@ def _deep_parser(
             # before msgspec, whose patterns can take for ever on a text that does not match
             raise _refusal(schema, validator, given)
         try:
-            value = make(given)
+            value = make(given if anew else copied(given))
         except (ValueError, TypeError) as error:  # msgspec's; TypeError: a list in a set of anything
             raise _refusal(schema, validator, given, error) from None
         if not patterned and not _fits(validator, given):
