@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -98,3 +99,12 @@ def test_a_browser_shows_a_story_in_them_and_keeps_them(cut: Path, tmp_path: Pat
             assert client.get("/static/fonts/none.woff2").status_code == 404
     finally:
         server.stop()
+
+
+def test_cutting_ends_with_the_server_that_started_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "narratoria.web.font_cutting", str(tmp_path / "fonts")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.close()  # as a kill of the server does
+        assert process.wait(60) == -signal.SIGTERM
+    assert not (tmp_path / "fonts" / "done").exists()

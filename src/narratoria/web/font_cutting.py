@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import stat
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +51,14 @@ def _rename(font: Any, face: Face) -> None:
         font["name"].setName(text, number, 3, 1, 0x409)
 
 
+def _end_with_server() -> None:
+    """End this process when the server has ended: it holds the other end of standard input."""
+    kind = os.fstat(0).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+        sys.stdin.buffer.read()
+        signal.raise_signal(signal.SIGTERM)
+
+
 def main(folder: Path, scripts: list[str]) -> None:
     if hasattr(os, "nice"):
         os.nice(10)
@@ -62,4 +73,5 @@ def main(folder: Path, scripts: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_server, daemon=True).start()
     main(Path(sys.argv[1]), sys.argv[2:])

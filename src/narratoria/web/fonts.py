@@ -136,6 +136,13 @@ def preloads(files: Mapping[str, bytes]) -> str:
     )
 
 
+async def _said_by(process: asyncio.subprocess.Process) -> bytes:
+    """Return what a process wrote to standard error, once it has ended; its standard input stays open until then."""
+    said = b"" if process.stderr is None else await process.stderr.read()
+    await process.wait()
+    return said
+
+
 async def cut_fonts(folder: Path) -> bool:
     """Cut the files that are not there yet, in a process of its own; tell if there are new ones."""
     done = folder / "done"
@@ -146,13 +153,13 @@ async def cut_fonts(folder: Path) -> bool:
         "-m",
         "narratoria.web.font_cutting",
         str(folder),
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,  # it ends with us: then this is closed
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env=os.environ | {"PYTHONUTF8": "1"},
     )
     try:
-        _, said = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
+        said = await asyncio.wait_for(_said_by(process), PATIENCE_SECONDS)
     except TimeoutError:
         said = b"it took too long"
     finally:
