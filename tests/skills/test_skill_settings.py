@@ -31,8 +31,14 @@ settings = json.loads(os.environ["NARRATORIA_SKILL_SETTINGS"])
 data = os.environ["NARRATORIA_SKILL_DATA"]
 open(os.path.join(data, "seen"), "a").write("x")
 key = settings.get("key", "")
-def emit(kind, **more): print(json.dumps({"version": "0", "type": kind, **more}), flush=True)
+def emit(event, **more): print(json.dumps({"version": "0", "type": event, **more}), flush=True)
 emit("log", level="info", message="with " + key)
+folder = os.environ["TMPDIR"] + "/k" + key
+os.mkdir(folder)
+open(folder + "/" + key + ".txt", "w").write("x" * 65530 + " key=" + key)
+emit("asset", assetId="a" + key, kind="text", mediaType="text/plain", path=folder + "/" + key + ".txt",
+     metadata={"of": key})
+emit("asset", assetId="none", kind="text", mediaType="text/plain", path=folder + "/missing.txt")
 emit("state_patch", patch={"city": settings["city"], "got": len(key), "leak": key})
 print("stderr has " + key, file=sys.stderr)
 if json.load(sys.stdin)["input"].get("fail"):
@@ -126,12 +132,15 @@ async def test_a_secret_reaches_the_script_and_no_journal(
     settings.change({"key": "env:SEA_KEY"})
     assert SECRET not in settings.file.read_text()
     result, session, written = await called(library, **({"fail": True} if fail else {}))
-    assert result.success is not fail
+    assert result.success is not fail, result
     if not fail:
         assert session.state["got"] == len(SECRET), "the script has it"
         assert session.state["leak"] == "***" and result.message == "sent ***"
     assert b"with ***" in written
-    assert SECRET.encode() not in written
+    kept = b"".join(path.read_bytes() for path in session.assets.root.rglob("*") if path.is_file())
+    assert kept.endswith(b" key=***")
+    assert b'"name":"***.txt"' in written and b"/k***/missing.txt does not exist" in written
+    assert SECRET.encode() not in written + kept
 
 
 async def test_a_secret_that_is_not_there_fails_the_call_with_what_to_do(

@@ -7,7 +7,7 @@ sends `request_for(…)` and returns `await Conversation(context).answer(manifes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -71,14 +71,21 @@ class Conversation:
         for event in events[first:]:
             if isinstance(event, Asset):
                 draft, call_id = self.context.session, self.context.call_id
-                draft.add_asset(call_id, event, await self._accepted(event))
+                draft.add_asset(call_id, self.shown(event), await self._accepted(event))
             else:
                 await self._heard([event])
+
+    def shown(self, event: Asset) -> Asset:
+        """Return the event of an asset as it may be told."""
+        return event
+
+    clean: Callable[[bytes], bytes] | None = None
+    """Takes out of a file what must not be kept; None where there is nothing to take out."""
 
     async def _accepted(self, event: Asset) -> AssetStored | AssetDenied:
         draft, call_id, kind = self.context.session, self.context.call_id, self.context.tool.kind
         if kind.local_files:
-            return await asyncio.to_thread(draft.accept_asset, call_id, event, self.folder)
+            return await asyncio.to_thread(draft.accept_asset, call_id, event, self.folder, self.clean)
         reason = (
             f"asset {quoted(event.asset_id)}: {printable(event.path.encode())} was not read: a tool of the kind "
             f"{kind.name} does not write files on this machine"

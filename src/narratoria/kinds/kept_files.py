@@ -12,6 +12,7 @@ import msgspec
 
 from narratoria.events import PROTOCOL_VERSION, Asset
 from narratoria.kinds.process.custody import custody
+from narratoria.kinds.redaction import Redaction
 from narratoria.tools.tool import ToolContext
 
 _SUFFIXES: Final = {"audio/wav": ".wav", "image/jpeg": ".jpg", "text/plain": ".txt", "image/svg+xml": ".svg"}
@@ -27,9 +28,10 @@ class File(msgspec.Struct):
     metadata: dict[str, Any] | None = None
 
 
-async def keep_files(files: list[File], context: ToolContext) -> None:
-    """Put files into the asset store. A refused one is reported, and does not fail the call."""
+async def keep_files(files: list[File], context: ToolContext, redaction: Redaction) -> None:
+    """Put files into the asset store, without known secrets. A refused one is reported, and does not fail the call."""
     draft, call_id = context.session, context.call_id
+    files = [_without_secrets(file, redaction) for file in files]
     folder = await asyncio.to_thread(_write, files)
     try:
         taken: dict[str, int] = {}
@@ -47,6 +49,16 @@ async def keep_files(files: list[File], context: ToolContext) -> None:
             draft.add_asset(call_id, event, outcome)
     finally:
         await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+
+
+def _without_secrets(file: File, redaction: Redaction) -> File:
+    return File(
+        redaction.text(file.name),
+        file.kind,
+        redaction.text(file.media_type),
+        redaction.content(file.content),
+        redaction.data(file.metadata),
+    )
 
 
 def _write(files: list[File]) -> Path:

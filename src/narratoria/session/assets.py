@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -74,8 +74,16 @@ class AssetStore:
         path.unlink()
         return size
 
-    def accept(self, call: str, asset: Asset, base: Path | None = None) -> AssetStored:
-        """Check the file that an event names and keep a copy; raise `AssetRefused` with the reason."""
+    def accept(
+        self,
+        call: str,
+        asset: Asset,
+        base: Path | None = None,
+        clean: Callable[[bytes], bytes] | None = None,
+    ) -> AssetStored:
+        """Check the file that an event names and keep a copy, which goes through `clean`; raise `AssetRefused` with the
+        reason.
+        """
         if not asset.asset_id.strip():
             raise AssetRefused("asset: assetId is empty; give each asset a name of its own")
         if not is_media_type(asset.media_type):
@@ -84,7 +92,7 @@ class AssetStore:
                 f"use one like image/png"
             )
         path = Path(asset.path) if base is None else base / asset.path
-        digest, size = self._copy(asset.asset_id, path, asset.media_type)
+        digest, size = self._copy(asset.asset_id, path, asset.media_type, clean)
         return AssetStored(
             call=call,
             asset_id=asset.asset_id,
@@ -92,7 +100,7 @@ class AssetStore:
             media_type=asset.media_type,
             hash=digest,
             size=size,
-            name=path.name,
+            name=path.name if clean is None else cleaned(path.name, clean),
             metadata=asset.metadata,
         )
 
@@ -119,7 +127,9 @@ class AssetStore:
             if left.stat().st_mtime < before:
                 shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
-    def _copy(self, asset_id: str, path: Path, media_type: str) -> tuple[str, int]:
+    def _copy(
+        self, asset_id: str, path: Path, media_type: str, clean: Callable[[bytes], bytes] | None
+    ) -> tuple[str, int]:
         where = f"asset {quoted(asset_id)}: {shown(path)}"
         # O_NONBLOCK: opening a FIFO nobody writes to must not hang; it is then refused as not a regular file.
         try:
@@ -142,13 +152,16 @@ class AssetStore:
             if problem := contradiction(media_type, head):
                 raise AssetRefused(f"{where} {problem}; let mediaType say what the file is")
             try:
-                return self._keep(source, head, where)
+                return self._keep(source, head, where, clean)
             except OSError as error:
                 raise self._unkept(error) from None
 
-    def _keep(self, source: int, head: bytes, where: str) -> tuple[str, int]:
+    def _keep(
+        self, source: int, head: bytes, where: str, clean: Callable[[bytes], bytes] | None
+    ) -> tuple[str, int]:
         """Copy the rest of `source` behind `head`; return the hash and the size."""
         hasher, size = hashlib.sha256(), 0
+        whole = bytearray()
         name = Path()
         try:
             with tempfile.NamedTemporaryFile(dir=self._incoming(), delete=False) as copy:
@@ -158,9 +171,17 @@ class AssetStore:
                     size += len(chunk)
                     if size > self.cap:
                         raise AssetRefused(f"{where} grew past the cap of {self.cap:,} bytes")
-                    hasher.update(chunk)
-                    copy.write(chunk)
+                    if clean is None:
+                        hasher.update(chunk)
+                        copy.write(chunk)
+                    else:
+                        whole += chunk  # what is to be taken out may lie across two chunks
                     chunk = _read(source, where, 1 << 20)
+                if clean is not None:
+                    content = clean(bytes(whole))
+                    size = len(content)
+                    hasher.update(content)
+                    copy.write(content)
             digest = hasher.hexdigest()
             self._settle(name, digest)
         except BaseException:
@@ -186,6 +207,11 @@ class AssetStore:
         target = self.root / digest[:2] / digest
         make_folder(target.parent)
         copy.replace(target)  # atomic: a reader sees the whole file or none
+
+
+def cleaned(text: str, clean: Callable[[bytes], bytes]) -> str:
+    """Return a text that went through `clean`, which is made for bytes."""
+    return clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
 def shown(path: Path) -> str:

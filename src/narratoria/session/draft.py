@@ -28,6 +28,7 @@ from narratoria.events import (
     StatePatch,
     ToolEvent,
 )
+from narratoria.session.assets import cleaned
 from narratoria.session.dispatcher import Dispatcher
 from narratoria.session.draft_operations import (
     AssetMade,
@@ -250,7 +251,13 @@ class Draft(msgspec.Struct, eq=False):
         else:
             self.loop.call_soon_threadsafe(action)
 
-    def accept_asset(self, call_id: str, event: Asset, base: Path | None = None) -> AssetStored | AssetDenied:
+    def accept_asset(
+        self,
+        call_id: str,
+        event: Asset,
+        base: Path | None = None,
+        clean: Callable[[bytes], bytes] | None = None,
+    ) -> AssetStored | AssetDenied:
         """Check and copy the file. Touches nothing but the store, so it may run in a thread."""
         known = self._asset_ids = self._asset_ids or set()
         if event.asset_id in known:
@@ -259,9 +266,10 @@ class Draft(msgspec.Struct, eq=False):
             )
             return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
         try:
-            stored = self.root.assets.accept(call_id, event, base)
+            stored = self.root.assets.accept(call_id, event, base, clean)
         except AssetRefused as refusal:
-            return AssetDenied(call=call_id, asset_id=event.asset_id, reason=str(refusal))
+            reason = str(refusal) if clean is None else cleaned(str(refusal), clean)
+            return AssetDenied(call=call_id, asset_id=event.asset_id, reason=reason)
         known.add(event.asset_id)
         return stored
 

@@ -27,7 +27,7 @@ async def as_tool_result(
     texts, files = _read(result)
     text = redaction.text("\n".join(one for one in texts if one))
     if files:
-        await keep_files(files, context)
+        await keep_files(files, context, redaction)
     if result.is_error:
         details = {"structuredContent": redaction.data(result.structured_content)}
         raise ToolFailure(

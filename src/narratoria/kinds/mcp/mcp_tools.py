@@ -169,6 +169,10 @@ class _Source:
     def _take(self, offered: list[mcp_types.Tool]) -> None:
         """Make tools of a list. One that did not change stays the same object."""
         settings, self.notes = self.server.settings, []
+        safe = self.server.redaction.text
+        told = [one for one in offered if safe(one.name) != one.name]
+        self.notes += [f"{self.server.name}: a tool was left out: its name has a secret in it" for _ in told]
+        offered = [one for one in offered if one not in told]
         wanted = {one.name: one for one in offered if settings.only is None or one.name in settings.only}
         missing = (settings.tools.keys() | set(settings.only or ())) - wanted.keys()
         self.notes += [f"{self.server.name}: the server has no tool {name!r}" for name in sorted(missing)]
@@ -189,18 +193,19 @@ class _Source:
 
     def _tool(self, listed: mcp_types.Tool, name: str) -> AnyTool:
         server, chosen = self.server, self.server.settings.tools.get(listed.name, ToolSettings())
+        safe = server.redaction
         title = listed.title or (listed.annotations.title if listed.annotations else None)
         said = listed.description or chosen.title or title or f"The tool {listed.name} of {server.label}."
         repeatable = _is_repeatable(listed, chosen)
         return foreign_tool(
             name,
-            said.strip() or listed.name,
+            safe.text(said.strip()) or listed.name,
             _Call(self.connection, listed.name, repeatable).run,
             chosen,
-            parameters=dict(listed.input_schema),
+            parameters=safe.data(dict(listed.input_schema)),
             kind=MCP,
             origin=f"MCP server {server.name}: {server.where}",
-            title=title,
+            title=None if title is None else safe.text(title),
             timeout=server.settings.timeout or DEFAULT_TIMEOUT,
             permissions=server.settings.permissions,
             only_reads=listed.annotations is not None and bool(listed.annotations.read_only_hint),

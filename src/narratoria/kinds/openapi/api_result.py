@@ -44,11 +44,11 @@ async def as_tool_result(
         return ToolResult.ok({"text": text}, text, exclude_value_from_context=True)
     family = media_type.partition("/")[0]
     kind = family if family in ("image", "audio", "video") else "file"
-    name = _filename(answer) or context.tool.name.rpartition(".")[2]
+    name = redaction.text(_filename(answer) or context.tool.name.rpartition(".")[2])
     content = redaction.content(answer.content)
-    await keep_files([File(name, kind, media_type, content)], context)
-    value = {"file": redaction.text(name), "mediaType": media_type, "bytes": len(content)}
-    return ToolResult.ok(value, f"{said}: {redaction.text(name)}, {media_type}, {len(content):,} bytes")
+    await keep_files([File(name, kind, media_type, content)], context, redaction)
+    value = {"file": name, "mediaType": media_type, "bytes": len(content)}
+    return ToolResult.ok(value, f"{said}: {name}, {media_type}, {len(content):,} bytes")
 
 
 def failure_of(

@@ -18,7 +18,7 @@ import msgspec
 
 from narratoria import telemetry
 from narratoria.errors import NON_ZERO_EXIT, TIMEOUT, CallFailure, ToolFailure
-from narratoria.events import JsonObject, ToolErrorEvent, ToolEvent
+from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.kinds.conversation import LAYOUT, Conversation, request_for
 from narratoria.kinds.environment import Named, environment, named, unset_of
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
@@ -274,6 +274,12 @@ class _Discreet(_Output):
 
     def hear(self, events: list[ToolEvent]) -> Awaitable[None] | None:
         return super().hear(self.surroundings.events(events))
+
+    def shown(self, event: Asset) -> Asset:
+        return msgspec.structs.replace(event, path=self.surroundings.redaction.text(event.path))
+
+    def clean(self, content: bytes) -> bytes:
+        return self.surroundings.redaction.content(content)
 
     def settled(self, outcome: ProcessOutcome) -> ProcessOutcome:
         return self.surroundings.outcome(outcome)

@@ -23,11 +23,13 @@ class Surroundings:
 
     def events(self, events: list[ToolEvent]) -> list[ToolEvent]:
         """Return events without the secrets. The path of an asset stays as it is: a file has to be found."""
-        return [event if isinstance(event, Asset) else self._event(event) for event in events]
+        return [self._event(event) for event in events]
 
     def _event(self, event: ToolEvent) -> ToolEvent:
         data = self.redaction.data(msgspec.to_builtins(event))
         hidden: ToolEvent = msgspec.convert(data, type(event))
+        if isinstance(event, Asset) and isinstance(hidden, Asset):
+            return msgspec.structs.replace(hidden, path=event.path)
         return hidden
 
     def outcome(self, outcome: ProcessOutcome) -> ProcessOutcome:
