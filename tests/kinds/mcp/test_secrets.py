@@ -63,7 +63,7 @@ def everything_in(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("form", [SECRET])
+@pytest.mark.parametrize("form", [SECRET, 'se"same/4711'])
 async def test_a_secret_reaches_no_tool_no_file_and_no_journal(place, tmp_path, form):
     script = place.script(TELLTALE)
     store = AssetStore(tmp_path / "assets")

@@ -2,6 +2,7 @@
 
 import json
 import time
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -166,6 +167,59 @@ def test_secrets_in_arguments_and_variables_are_known_and_folders_are_not():
     assert server.where == "x --api-key *** --token=*** *** /data/folder"
     assert server.redaction.data({"a": ["p-123456", "/data/folder"]}) == {"a": ["***", "/data/folder"]}
     assert Redaction(["abc"]).text("abc") == "abc"  # too short to be one
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--header", "Authorization: Bearer s3cret-77"],
+        ["--header=Authorization:Bearer s3cret-77"],
+        ["-H", "X-Api-Key: s3cret-77"],
+        ["postgres://me:s3cret-77@db/x"],
+        ["https://x.example/mcp?api_key=s3cret-77&page=1"],
+        ["--github-pat", "s3cret-77"],
+    ],
+)
+def test_secrets_in_headers_and_addresses_among_the_arguments_are_not_shown(arguments):
+    server = one({"command": "x", "args": arguments})
+    assert "s3cret-77" not in server.where and "***" in server.where
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GITHUB_PAT", "s3cret-77"),
+        ("DB_PWD", "s3cret-77"),
+        ("DATABASE_URL", "postgres://me:s3cret-77@db/x"),
+        ("AUTH", "Basic s3cret-77"),
+    ],
+)
+def test_secrets_in_variables_are_known(name, value):
+    assert one({"command": "x", "env": {name: value}}).redaction.text("s3cret-77") == "***"
+
+
+def test_what_is_no_secret_stays():
+    server = one(
+        {"command": "x", "env": {"PATH": "/usr/local/bin", "PWD": "/work/files", "SPATIAL": "yes-please"}}
+    )
+    assert (
+        server.redaction.text("/usr/local/bin /work/files yes-please")
+        == "/usr/local/bin /work/files yes-please"
+    )
+
+
+def test_a_secret_is_found_as_json_and_as_an_address_write_it():
+    secret = 'a/b c+d"é\\f'
+    redaction = Redaction([secret])
+    for text in (
+        json.dumps({"a": secret}),
+        json.dumps({"a": secret}, ensure_ascii=False),
+        f"x?k={quote(secret, safe='')}",
+        f"x?k={quote(secret).lower()}",
+        f"x?k={quote_plus(secret)}",
+    ):
+        assert "a/b" not in redaction.text(text) and "%22" not in redaction.text(text), text
+        assert "***" in redaction.text(text) and b"***" in redaction.content(text.encode())
 
 
 # --- names ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,14 @@ from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.kinds.foreign_names import our_names
 from narratoria.kinds.foreign_tool import ToolSettings
 from narratoria.kinds.mcp.json_with_comments import decode_with_comments
-from narratoria.kinds.redaction import Redaction, is_secret_name, secrets_in, secrets_of_url, shown_url
+from narratoria.kinds.redaction import (
+    Redaction,
+    is_secret_name,
+    secrets_in,
+    secrets_of_url,
+    secrets_within,
+    shown_url,
+)
 from narratoria.tools import schema
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 
@@ -249,6 +256,7 @@ class _Entry:
             raise self.wrong("args", "expected a list of texts")
         filled = tuple(self._filled(one, f"args[{index}]") for index, one in enumerate(args))
         for before, one in zip(("", *filled), filled, strict=False):  # --api-key VALUE, --api-key=VALUE
+            self.secrets.update(secrets_within(one))
             option, _, value = one.partition("=")
             if before.startswith("-") and "=" not in before and is_secret_name(before):
                 self.secrets.update(secrets_in(one))
@@ -268,6 +276,7 @@ class _Entry:
                 raise self.wrong(f"{key}.{name}", "is no name of a variable")
             text = self._filled(str(value), f"{key}.{name}")
             found[name] = text
+            self.secrets.update(secrets_within(text))
             if secret(name):
                 self.secrets.update(secrets_in(text))
         return found
