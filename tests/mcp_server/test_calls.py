@@ -126,6 +126,18 @@ async def test_undo_takes_back_the_newest_call_that_changed_something(workshop, 
         assert "nothing to undo" in (await client.call_tool("undo", {})).content[0].text
 
 
+async def test_undo_names_every_call_that_ran_at_the_same_time(workshop):
+    one, two = workshop.folder / "one", workshop.folder / "two"
+    for name, mine, other in (("first", one, two), ("second", two, one)):
+        workshop.tool(name, f"touch {mine}", f"until [ -e {other} ]; do sleep 0.02; done", PATCH, DONE)
+    async with workshop.over_stdio() as client:
+        both = asyncio.gather(client.call_tool("first", {"n": 1}), client.call_tool("second", {}))
+        await asyncio.wait_for(both, 20)
+        result = await client.call_tool("undo", {})
+        assert sorted(result.structured_content["undone"]) == ['first {"n":1}', "second"]
+        assert "Undone: second" in result.content[0].text
+
+
 async def test_a_session_goes_on_in_another_server(workshop):
     workshop.tool("lighter", PATCH, DONE)
     async with workshop.over_stdio("--session", "lamp") as client:

@@ -133,12 +133,12 @@ class Calls:
         return answer
 
     async def undo(self) -> JsonObject:
-        """Take back the newest call that changed something; the answer tells what."""
+        """Take back the newest call that changed something, and those that ran beside it; the answer tells what."""
         try:
-            undone = await self._turns.undo()
+            calls, undone = await self._turns.undo()
         except JournalError as error:
             return {"content": [{"type": "text", "text": str(error)}], "isError": True}
-        data = undo_data(undone)
+        data = undo_data(calls, undone)
         return {
             "content": [{"type": "text", "text": undo_text(data)}],
             "structuredContent": data,
@@ -213,7 +213,8 @@ def undo_tool(name: str) -> JsonObject:
         "name": name,
         "title": "Undo",
         "description": "Take back the newest tool call that changed something in this session: its changes of the "
-        "state, its memories and files, and its effects outside where they can be taken back.",
+        "state, its memories and files, and its effects outside where they can be taken back. Calls that ran at the "
+        "same time are taken back together.",
         "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
         "outputSchema": UNDO_OUTPUT,
         "annotations": {
@@ -225,9 +226,9 @@ def undo_tool(name: str) -> JsonObject:
     }
 
 
-def undo_data(undone: Sequence[Undone]) -> JsonObject:
+def undo_data(calls: Sequence[str], undone: Sequence[Undone]) -> JsonObject:
     return {
-        "undone": [one.prompt for one in undone],
+        "undone": list(calls),
         "takenBack": [what for one in undone for what in one.compensated],
         "staying": [what for one in undone for what in (*one.irreversible, *one.failed)],
     }

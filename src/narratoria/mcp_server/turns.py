@@ -10,7 +10,16 @@ import asyncio
 from typing import Any, Final
 
 from narratoria.errors import JournalError
-from narratoria.events import Choices, Committed, JsonObject, Narration, Notice, TurnCommitted, TurnStarted
+from narratoria.events import (
+    CallStarted,
+    Choices,
+    Committed,
+    JsonObject,
+    Narration,
+    Notice,
+    TurnCommitted,
+    TurnStarted,
+)
 from narratoria.play import history
 from narratoria.play.undo_outcomes import Undone
 from narratoria.run.registry import ToolRegistry
@@ -90,8 +99,10 @@ class Turns:
         session.turn = None
         session.turn_lock.release()
 
-    async def undo(self) -> list[Undone]:
-        """Take back the newest turn that changed something, and those after it, which changed nothing."""
+    async def undo(self) -> tuple[list[str], list[Undone]]:
+        """Take back the newest turn that changed something, and those after it, which changed nothing. Return their
+        calls, the newest first, and what became of each turn.
+        """
         journal = self.journal
         if journal is None:
             raise JournalError("there is nothing to undo: this session is not kept in a journal")
@@ -100,7 +111,10 @@ class Turns:
             target = _newest_change(journal)
             if target is None:
                 raise JournalError("there is nothing to undo: no call has changed anything")
-            return await history.undo_to(journal, target, self._registry)
+            turns = [turn for turn in journal.timeline.turns if turn >= target]
+            calls = {turn: _calls_of(journal, turn) for turn in turns}
+            undone = await history.undo_to(journal, target, self._registry)
+            return [call for one in undone for call in calls.get(one.turn) or [one.prompt]], undone
 
 
 def _newest_change(journal: Journal) -> int | None:
@@ -110,6 +124,15 @@ def _newest_change(journal: Journal) -> int | None:
         if any(isinstance(record.event, Committed) for record in records):
             return turn
     return None
+
+
+def _calls_of(journal: Journal, turn: int) -> list[str]:
+    """The calls that a turn of ours was made of, the newest first; none for a turn of a player."""
+    events = [record.event for record in journal.store.read_turn(journal.session.id, turn)]
+    if not any(isinstance(event, Narration) and event.narrator == SPEAKER for event in events):
+        return []
+    begun = [one for one in events if isinstance(one, CallStarted) and one.attempt == 1 and one.parent is None]
+    return [prompt_of(one.tool, one.input) for one in reversed(begun)]
 
 
 def prompt_of(tool: str, arguments: Any) -> str:
