@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from narratoria.cli import FAILED, TIMED_OUT
 from narratoria.cli.approval_options import TerminalApprover, approval_options
+from narratoria.cli.completion import TOOL
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, printable, read_object, styled, unsaid
 from narratoria.cli.request_options import given_object, request_options
@@ -57,7 +58,7 @@ STDERR_COLUMNS: Final = 1000
 
 
 @click.command()
-@click.argument("tool", type=click.Path(path_type=Path))
+@click.argument("tool", type=TOOL)
 @click.option("--input", "input_", default="{}", help="The input: JSON, @file, or - for standard input.")
 @request_options
 @click.option("--timeout", type=Seconds(), help="Seconds it may take.")

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from narratoria.cli import FAILED
 from narratoria.cli.check_story import StoryReport, check_story, document, is_story, show
+from narratoria.cli.completion import TARGET
 from narratoria.cli.env_option import env_option
 from narratoria.cli.output import Seconds, console, print_json, styled
 from narratoria.cli.request_options import given_object, request_options
@@ -26,9 +27,7 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 
 
 @click.command()
-@click.argument(
-    "targets", metavar="TOOL|FOLDER|STORY…", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+@click.argument("targets", metavar="TOOL|FOLDER|STORY…", nargs=-1, required=True, type=TARGET)
 @click.option(
     "--input", "input_", help="A good input: JSON, @file, or -; by default the manifest's first example."
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
@@ -66,7 +67,10 @@ class _AddressType(click.ParamType[Address]):
     help="A folder with tools in it or below it; its `prompt/` has prompts.",
 )
 @click.option(
-    "--story", metavar="STORY", help="Offer the tools of a story: a name from the library, or a folder."
+    "--story",
+    type=STORY,
+    metavar="STORY",
+    help="Offer the tools of a story: a name from the library, or a folder.",
 )
 @click.option(
     "--http",
@@ -74,7 +78,9 @@ class _AddressType(click.ParamType[Address]):
     type=_AddressType(),
     help="Serve over HTTP, on this machine only unless a host is named; else over standard input and output.",
 )
-@click.option("--session", "session_id", help="Go on with a saved session; else a new one is begun.")
+@click.option(
+    "--session", "session_id", type=SESSION, help="Go on with a saved session; else a new one is begun."
+)
 @click.option("--grant", multiple=True, metavar="PERMISSION", help="Grant a permission that tools ask for.")
 @env_option
 @source_options

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from narratoria.cli import FAILED
-from narratoria.cli.completion import STORY
+from narratoria.cli.completion import SKILL, STORY
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.skills_option import known_skills, say_problems, skills_option
 from narratoria.errors import NarratoriaError
@@ -91,7 +91,7 @@ def _document(library: SkillLibrary, skill: Skill) -> JsonObject:
 
 
 @skills.command()
-@click.argument("name")
+@click.argument("name", type=SKILL)
 @skills_option
 @_story
 @_json
@@ -119,7 +119,7 @@ def show(name: str, skill_folders: tuple[Path, ...], story: str | None, as_json:
 
 
 @skills.command(name="set")
-@click.argument("name")
+@click.argument("name", type=SKILL)
 @click.argument("changes", metavar="KEY=VALUE…", nargs=-1, required=True)
 @skills_option
 @_story

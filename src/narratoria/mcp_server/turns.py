@@ -131,7 +131,9 @@ def _calls_of(journal: Journal, turn: int) -> list[str]:
     events = [record.event for record in journal.store.read_turn(journal.session.id, turn)]
     if not any(isinstance(event, Narration) and event.narrator == SPEAKER for event in events):
         return []
-    begun = [one for one in events if isinstance(one, CallStarted) and one.attempt == 1 and one.parent is None]
+    begun = [
+        one for one in events if isinstance(one, CallStarted) and one.attempt == 1 and one.parent is None
+    ]
     return [prompt_of(one.tool, one.input) for one in reversed(begun)]
 
 
