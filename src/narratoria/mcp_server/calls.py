@@ -109,7 +109,7 @@ class Calls:
     # --- calls -----------------------------------------------------------------------------------------------
 
     async def call(self, listed: Listed, arguments: JsonObject) -> JsonObject:
-        """EmittedRecords a tool and return the answer to its request."""
+        """Run a tool and return the answer to its request."""
         exchange = current()
         assert exchange is not None  # noqa: S101 - every request is an exchange
         tool = listed.tool

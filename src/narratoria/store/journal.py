@@ -402,6 +402,6 @@ def _ends_a_turn(entry: Record | EmittedRecords) -> bool:
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
-    """EmittedRecords an action on the loop, from the writer's thread. A closed loop is ignored."""
+    """Run an action on the loop, from the writer's thread. A closed loop is ignored."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(action)
