@@ -41,6 +41,11 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}{advice(error)}" if text else type(error).__name__
 
 
+def unwritten(owner: object, method: str) -> NotImplementedError:
+    """Return the error for a method that a subclass must write and did not."""
+    return NotImplementedError(f"{type(owner).__name__} has no {method}(): write it in the class")
+
+
 def advice(error: object) -> str:
     """Return a hint for an exception of foreign code whose text lacks one, or ""."""
     # 004 awaits its memory, so a handler written from it fails with "can't be used in 'await' expression".

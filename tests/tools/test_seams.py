@@ -7,6 +7,10 @@ import textwrap
 
 import pytest
 
+from narratoria.tools.backoff import Backoff
+from narratoria.tools.contract.effects import Effect
+from narratoria.tools.contract.preconditions import Precondition
+
 BACKOFF = """
     from __future__ import annotations
     import random
@@ -158,6 +162,47 @@ def test_an_effect_is_a_module_and_a_line_and_lint_and_hints_know_it(tmp_path):
 
 def test_a_precondition_is_a_module_and_a_line(tmp_path):
     assert run(tmp_path, PRECONDITION, USE_PRECONDITION) == ["False", "True"]
+
+
+DUPLICATES = """
+    import narratoria.tools.backoff as backoffs
+    import narratoria.tools.contract.contract_data as table
+    backoffs.BACKOFFS += ("author_kind:Fibonacci",)
+    table.EFFECTS += ("author_kind:PushEffect",)
+    table.PRECONDITIONS += ("author_kind:HeldPrecondition",)
+    from narratoria.errors import ToolValidationError
+
+    for read in (backoffs.any_backoff, table.effects_schema, table.preconditions_schema):
+        try:
+            read()
+        except ToolValidationError as error:
+            print(error)
+"""
+
+
+def test_two_of_one_name_are_refused_by_name(tmp_path):
+    own = [textwrap.dedent(one) for one in (BACKOFF, EFFECT, PRECONDITION)]
+    module = "\n".join(own)
+    for name, taken in (("fibonacci", "linear"), ("push", "memory"), ("held", "state")):
+        module = module.replace(f'"{name}"', f'"{taken}"')
+    assert run(tmp_path, module, DUPLICATES) == [
+        "backoff: LinearBackoff and Fibonacci both have the tag 'linear'; rename one",
+        "effects: MemoryEffect and PushEffect both have the type 'memory'; rename one",
+        "preconditions: StatePrecondition and HeldPrecondition both have the type 'state'; rename one",
+    ]
+
+
+def test_what_a_kind_lacks_is_named():
+    with pytest.raises(TypeError, match="Smell has no type"):
+        type("Smell", (Effect,), {})
+    with pytest.raises(TypeError, match="Near has no type"):
+        type("Near", (Precondition,), {})
+    with pytest.raises(NotImplementedError, match=r"Smell has no consequence\(\)"):
+        type("Smell", (Effect,), {"type": "smell"})()
+    with pytest.raises(NotImplementedError, match=r"Near has no holds\(\)"):
+        type("Near", (Precondition,), {"type": "near"})(description="near").holds(None)
+    with pytest.raises(NotImplementedError, match=r"Backoff has no delay\(\)"):
+        Backoff().delay(1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from narratoria.errors import JournalError
+from narratoria.errors import JournalError, unwritten
 from narratoria.events import AssetStored
 from narratoria.session.asset_records import AssetChanges
 from narratoria.session.assets import AssetStore
@@ -45,7 +45,7 @@ class SqlReader:
         self._reading = threading.RLock()
 
     def _connect_reader(self) -> Database:
-        raise NotImplementedError
+        raise unwritten(self, "_connect_reader")
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         with self._reading:

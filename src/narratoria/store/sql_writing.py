@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Final
 
-from narratoria.errors import JournalError
+from narratoria.errors import JournalError, unwritten
 from narratoria.events import (
     AnyRuntimeEvent,
     AssetStored,
@@ -46,15 +46,15 @@ class SqlWriter(SqlReader):
         return None
 
     def _connect(self) -> Database:
-        raise NotImplementedError
+        raise unwritten(self, "_connect")
 
     def lease(self, session_id: str) -> Lease:
         """Take the right to write a session, or raise `SessionBusy` that names the holder."""
-        raise NotImplementedError
+        raise unwritten(self, "lease")
 
     def keep_asset(self, database: Database, stored: AssetStored, *, durable: bool) -> None:
         """Make an asset's content last as long as its record; called in the transaction that records it."""
-        raise NotImplementedError
+        raise unwritten(self, "keep_asset")
 
     def close(self) -> None:
         super().close()

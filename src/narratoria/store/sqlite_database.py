@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from narratoria.errors import JournalError
+from narratoria.errors import JournalError, unwritten
 from narratoria.store.store import unwritable
 
 try:
@@ -49,7 +49,7 @@ class SqliteDatabase:
         return damage
 
     def _run(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        raise NotImplementedError
+        raise unwritten(self, "_run")
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._run(sql, values)
@@ -75,14 +75,14 @@ class SqliteDatabase:
 
     @property
     def in_transaction(self) -> bool:
-        raise NotImplementedError
+        raise unwritten(self, "in_transaction")
 
     def rollback(self) -> None:
         if self.in_transaction:  # a full disk has rolled back already
             self.execute("ROLLBACK")
 
     def close(self) -> None:
-        raise NotImplementedError
+        raise unwritten(self, "close")
 
 
 class ApswDatabase(SqliteDatabase):

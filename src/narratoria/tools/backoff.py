@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
 
-from narratoria.errors import ToolValidationError
+from narratoria.errors import ToolValidationError, unwritten
 from narratoria.spelling import StructSpelled
 from narratoria.tools.deadline import LONGEST_DELAY, LONGEST_WAIT, check_seconds
 
@@ -65,7 +65,7 @@ class Backoff(
 
     def delay(self, attempt: int, rng: random.Random | None = None) -> float:
         """Return the seconds to wait before retry number `attempt`, counted from 1."""
-        raise NotImplementedError
+        raise unwritten(self, "delay")
 
     def longest(self, attempt: int) -> float:
         """Return the longest that wait can be."""
@@ -86,7 +86,15 @@ def __getattr__(name: str) -> Any:
 @functools.cache
 def any_backoff() -> Any:
     """Return the union of the backoffs in the table."""
-    return functools.reduce(operator.or_, map(pkgutil.resolve_name, BACKOFFS))
+    found: dict[Any, type[Backoff]] = {}
+    for cls in map(pkgutil.resolve_name, BACKOFFS):
+        tag = cls.__struct_config__.tag
+        other = found.setdefault(tag, cls)
+        if other is not cls:
+            raise ToolValidationError(
+                f"backoff: {other.__name__} and {cls.__name__} both have the tag {tag!r}; rename one"
+            )
+    return functools.reduce(operator.or_, found.values())
 
 
 def check_waits(where: str, backoff: Backoff, retries: int) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias, Type
 import msgspec
 
 from narratoria.agent.prompt.placeholders import Template
-from narratoria.errors import PromptValidationError
+from narratoria.errors import PromptValidationError, unwritten
 from narratoria.tools.tool import Tool
 
 P = TypeVar("P")
@@ -105,7 +105,7 @@ class Section(Generic[P]):
 
     def body(self, values: dict[str, Any]) -> str:
         """The text under the title; `values` holds the fields of the params."""
-        raise NotImplementedError
+        raise unwritten(self, "body")
 
     def is_enabled(self, params: Any) -> bool:
         return self._enabled if isinstance(self._enabled, bool) else bool(_ask(self._enabled, params))

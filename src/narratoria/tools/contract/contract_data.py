@@ -47,7 +47,13 @@ class _Kinds:
 
     def __init__(self, what: str, classes: Sequence[AnyKind]) -> None:
         self.what = what
-        self.classes = {cls.type: cls for cls in classes}
+        self.classes: dict[str, AnyKind] = {}
+        for cls in classes:
+            other = self.classes.setdefault(cls.type, cls)
+            if other is not cls:
+                raise ToolValidationError(
+                    f"{what}: {other.__name__} and {cls.__name__} both have the type {cls.type!r}; rename one"
+                )
         schemas = {cls.type: _schema_of(cls) for cls in classes}
         self.schema: JsonObject = {"type": "array", "items": {"oneOf": [*schemas.values()]}}
         self.parsers = {kind: schema.parser_for_schema(one) for kind, one in schemas.items()}

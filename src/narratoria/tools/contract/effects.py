@@ -15,6 +15,7 @@ from narratoria.errors import (
     VisibilityExpansionRequired,
     advice,
     describe,
+    unwritten,
 )
 from narratoria.events import JsonObject
 from narratoria.tools import schema
@@ -102,11 +103,18 @@ class Effect:
     rollback: Callable[..., Any] | Compensation | None = None
 
     type: ClassVar[str]
-    keys: ClassVar[Mapping[str, JsonObject]]
+    """Its `type` in a manifest."""
+    keys: ClassVar[Mapping[str, JsonObject]] = {}
     """The keys of its own that it has in a manifest, each with its JSON Schema."""
-    required_keys: ClassVar[tuple[str, ...]]
+    required_keys: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a manifest must have."""
     undoable: ClassVar[bool] = True
     """True if it may have a rollback in a manifest."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not isinstance(getattr(cls, "type", None), str):
+            raise TypeError(f"{cls.__name__} has no type: say the word for it in a manifest")
 
     @classmethod
     def from_manifest(cls, fields: dict[str, Any]) -> Self:
@@ -167,11 +175,11 @@ class Effect:
 
     def consequence(self) -> str:
         """Return a description of the effect, for an author who gave none."""
-        raise NotImplementedError
+        raise unwritten(self, "consequence")
 
     async def perform(self, a_call: EffectCall) -> Any:
         """Apply the effect in its default way; return the receipt."""
-        raise NotImplementedError
+        raise unwritten(self, "perform")
 
     def retract(self, context: ToolContext, receipt: Any) -> None:
         """Take back what `perform` did."""

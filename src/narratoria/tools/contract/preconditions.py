@@ -11,6 +11,7 @@ from narratoria.errors import (
     PromptEvaluationError,
     VisibilityExpansionRequired,
     advice,
+    unwritten,
 )
 from narratoria.events import JsonObject
 from narratoria.spelling import spelled
@@ -33,9 +34,16 @@ class Precondition:
     check: Check | None = None
 
     type: ClassVar[str]
-    keys: ClassVar[Mapping[str, JsonObject]]
+    """Its `type` in a manifest."""
+    keys: ClassVar[Mapping[str, JsonObject]] = {}
     """The keys of its own that it has in a manifest, each with its JSON Schema."""
-    required_keys: ClassVar[tuple[str, ...]]
+    required_keys: ClassVar[tuple[str, ...]] = ()
+    """Those of them that a manifest must have."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not isinstance(getattr(cls, "type", None), str):
+            raise TypeError(f"{cls.__name__} has no type: say the word for it in a manifest")
 
     @classmethod
     def from_manifest(cls, fields: dict[str, Any], checks: Checks) -> Self:
@@ -53,11 +61,11 @@ class Precondition:
 
     def requirement(self) -> str:
         """Return a description of the requirement, for an author who gave none."""
-        raise NotImplementedError
+        raise unwritten(self, "requirement")
 
     def holds(self, context: ToolContext) -> bool:
         """Tell if the precondition holds, by its data alone."""
-        raise NotImplementedError
+        raise unwritten(self, "holds")
 
     def permissions(self) -> Sequence[str]:
         """Return the permissions it asks for."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from narratoria.errors import unwritten
 from narratoria.tools.schema.dumping import dump_json
 from narratoria.tools.schema.problems import PartRefused, Schema, from_msgspec
 from narratoria.tools.schema.references import children
@@ -39,7 +40,7 @@ class Stand:
 
     def build(self, value: Any, decode: Decode) -> Any:
         """Make a value of the type; raise `ValueError` if the value does not fit."""
-        raise NotImplementedError
+        raise unwritten(self, "build")
 
     def hints(self) -> list[Any]:
         """The types, known to msgspec, that it is made of, and whose schemas it needs."""
@@ -47,7 +48,7 @@ class Stand:
 
     def schema(self, parts: list[Schema], definitions: dict[str, Schema]) -> Schema:
         """Return its schema, made of those of `hints`. New definitions are added."""
-        raise NotImplementedError
+        raise unwritten(self, "schema")
 
 
 class PathStand(Stand):
