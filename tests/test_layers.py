@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -58,6 +59,11 @@ def test_imports_go_downwards(name):
                 assert other <= own, f"{name} imports {target}, which is above it"
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_of_a_room_with_floors_has_one(name):
+    draw_rooms.floor_of(name)  # raises, and says where to put it
+
+
 def test_every_name_among_the_floors_is_a_module_once():
     for room, floors in draw_rooms.FLOORS.items():
         listed = [unit for units in floors.values() for unit in units.split()]
@@ -104,26 +110,52 @@ PRIVATE = {
 }
 
 
-def private_reads(tree: ast.Module) -> set[str]:
-    """Private attributes that a module reads and does not make itself; `_replace` is of named tuples."""
-    own, read = {"_replace"}, set()
+def made_by(tree: ast.AST) -> set[str]:
+    """The names that a class makes: its methods, its fields, and attributes of `self`."""
+    made = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            own.add(node.name)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            own.add(node.target.id)
+            made.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            own.add(node.id)
-        elif isinstance(node, ast.ImportFrom):
-            read.update(one.name for one in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "hasattr"):
-            of_itself = ast.unparse(node.args[0]) in ("self", "cls")
-            names = {one.value for one in node.args[1:2] if isinstance(one, ast.Constant)}
-            (own if of_itself else read).update(names)
-        elif isinstance(node, ast.Attribute):
-            of_itself = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            (own if of_itself else read).add(node.attr)
-    return {name for name in read - own if name.startswith("_") and not name.startswith("__")}
+            made.add(node.id)
+        elif isinstance(node, ast.Attribute) and is_itself(node.value):
+            made.add(node.attr)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr"):
+            made.update(one.value for one in node.args[1:2] if isinstance(one, ast.Constant))
+    return made
+
+
+def is_itself(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
+
+
+def private_reads(tree: ast.Module) -> set[str]:
+    """Private names that are read of another module or of an object of another class.
+
+    A table of a class's own methods behind it (`Fold._plan`) is part of the class; `_replace` and `_fields` are of named tuples.
+    """
+    classes = {one.name: made_by(one) for one in tree.body if isinstance(one, ast.ClassDef)}
+
+    def visit(node: ast.AST, own: set[str]) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ImportFrom):
+                yield from (one.name for one in child.names)
+            elif isinstance(child, ast.Call) and ast.unparse(child.func) in ("getattr", "setattr", "hasattr"):
+                read = {one.value for one in child.args[1:2] if isinstance(one, ast.Constant)}
+                yield from set() if is_itself(child.args[0]) else read - own
+            elif isinstance(child, ast.Attribute) and not is_itself(child.value):
+                known = classes.get(child.value.id, own) if isinstance(child.value, ast.Name) else own
+                yield from {child.attr} - known
+            yield from visit(child, own | made_by(child) if isinstance(child, ast.ClassDef) else own)
+
+    found = visit(tree, {"_replace", "_fields"})
+    return {name for name in found if name.startswith("_") and not name.startswith("__")}
+
+
+def test_a_read_of_a_private_attribute_is_told_by_class():
+    source = "class A:\n  def __init__(self): self._a = 1\nclass B:\n  def b(self, a): return a._a"
+    assert private_reads(ast.parse(source)) == {"_a"}
+    assert private_reads(ast.parse("class A:\n  _a = 1\n  def b(self, other): return other._a")) == set()
 
 
 @pytest.mark.parametrize("name", MODULES)

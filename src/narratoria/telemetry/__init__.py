@@ -102,7 +102,7 @@ class Operation:
 class _Live(Operation):
     """An operation with a span."""
 
-    __slots__ = ("_error", "_kind", "_labels", "_message", "_metric", "_name", "_parent", "_span", "_started",
+    __slots__ = ("_error", "_labels", "_message", "_metric", "_name", "_parent", "_span", "_started",
                  "_token", "_values")  # fmt: skip
 
     def __init__(
@@ -118,7 +118,7 @@ class _Live(Operation):
         self._name = name
         self._metric = metric
         self._labels = labels
-        self._kind = _api().client if client else _api().internal
+        self.kind = _api().client if client else _api().internal
         self._parent = parent
         self._values = values
         self._error: str | None = None
@@ -131,7 +131,7 @@ class _Live(Operation):
         api = _api()
         self._started = perf_counter()
         self._span = span = api.tracer.start_span(
-            self._name, self._parent, self._kind, _attributes(self._values)
+            self._name, self._parent, self.kind, _attributes(self._values)
         )
         self._token = api.attach(api.with_span(span, self._parent))
         return self
@@ -202,7 +202,7 @@ def http_request(method: str, path: str, scheme: str, headers: Mapping[str, str]
         method, "http.server.request.duration", labels, parent=_api().extract(headers),
         method=method, path=path, scheme=scheme,
     )  # fmt: skip
-    made._kind = _api().server
+    made.kind = _api().server
     return made
 
 

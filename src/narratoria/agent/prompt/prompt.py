@@ -57,14 +57,14 @@ class Prompt:
         self.key = key
         self.name = name or key
         self.sections = tuple(sections)
-        self._places = tuple(self._walk(self.sections, "", 0, None))
-        for place in self._places:
-            place.section.check(_fields(place.params_type), where=self._where(place.path))
-        self._tools = self._declared_tools()  # 002: "Declaration order cached"
+        self.places = tuple(self._walk(self.sections, "", 0, None))
+        for place in self.places:
+            place.section.check(_fields(place.params_type), where=self.where(place.path))
+        self.tools = self._declared_tools()  # each with its section's path. 002: "Declaration order cached"
 
     def bind(self, *params: Any) -> BoundPrompt:
         """Give each params type its values, one instance per type."""
-        return BoundPrompt(self, self._by_type(params))
+        return BoundPrompt(self, self.by_type(params))
 
     def render(self) -> RenderedPrompt:
         """`bind().render()`, for a prompt whose params all have defaults."""
@@ -78,11 +78,11 @@ class Prompt:
         seen: set[str] = set()
         for section in sections:
             if not isinstance(section, Section):
-                raise PromptValidationError(f"{self._where(above)}: {section!r} is not a section")
+                raise PromptValidationError(f"{self.where(above)}: {section!r} is not a section")
             path = f"{above}.{section.key}" if above else section.key
             if section.key in seen:
                 raise PromptValidationError(
-                    f"{self._where(path)}: two sections beside each other have this key"
+                    f"{self.where(path)}: two sections beside each other have this key"
                 )
             seen.add(section.key)
             params_type = section.params_type or inherited
@@ -92,28 +92,29 @@ class Prompt:
     def _declared_tools(self) -> tuple[tuple[str, Tool[Any, Any]], ...]:
         declared: dict[str, str] = {}
         tools: list[tuple[str, Tool[Any, Any]]] = []
-        for path, _, section, _ in self._places:
+        for path, _, section, _ in self.places:
             for tool in section.tools:
                 if tool.name == OPEN_SECTIONS:
                     raise PromptValidationError(
-                        f"{self._where(path)}: the tool name {OPEN_SECTIONS!r} is ours"
+                        f"{self.where(path)}: the tool name {OPEN_SECTIONS!r} is ours"
                     )
                 if tool.name in declared:
                     raise PromptValidationError(
-                        f"{self._where(path)}: the tool {tool.name!r} is already declared in section "
+                        f"{self.where(path)}: the tool {tool.name!r} is already declared in section "
                         f"{declared[tool.name]}; tool names are unique within a prompt"
                     )
                 declared[tool.name] = path
-                _check_examples(tool, where=self._where(path))
+                _check_examples(tool, where=self.where(path))
                 tools.append((path, tool))
         return tuple(tools)
 
     @property
     def params_types(self) -> tuple[type[Any], ...]:
         """The types of params that its sections take, in order, each once."""
-        return tuple(dict.fromkeys(one.params_type for one in self._places if one.params_type is not None))
+        return tuple(dict.fromkeys(one.params_type for one in self.places if one.params_type is not None))
 
-    def _by_type(self, params: Sequence[Any]) -> dict[type[Any], Any]:
+    def by_type(self, params: Sequence[Any]) -> dict[type[Any], Any]:
+        """Params by their type; one that no section takes, or a second of a type, is refused."""
         wanted = self.params_types
         given: dict[type[Any], Any] = {}
         for one in params:
@@ -129,7 +130,8 @@ class Prompt:
             given[type(one)] = one
         return given
 
-    def _where(self, path: str) -> str:
+    def where(self, path: str) -> str:
+        """The name of a section, or of the prompt for "", in a message."""
         return f"prompt {self.ns}/{self.key}: section {path}" if path else f"prompt {self.ns}/{self.key}"
 
 
@@ -144,7 +146,7 @@ class BoundPrompt:
 
     def bind(self, *params: Any) -> BoundPrompt:
         """Add or replace values."""
-        return dataclasses.replace(self, params={**self.params, **self.prompt._by_type(params)})
+        return dataclasses.replace(self, params={**self.params, **self.prompt.by_type(params)})
 
     def open(self, *paths: str) -> BoundPrompt:
         """Show these sections in full: call this with the keys of a `VisibilityExpansionRequired`."""
@@ -154,15 +156,15 @@ class BoundPrompt:
     def override(self, overrides: PromptOverrides) -> BoundPrompt:
         """Replace texts and descriptions where `accepts_overrides` allows it; anything else is refused."""
         self._known(overrides.sections)
-        by_path = {place.path: place for place in self.prompt._places}
+        by_path = {place.path: place for place in self.prompt.places}
         for path, text in overrides.sections.items():
-            where, place = self.prompt._where(path), by_path[path]
+            where, place = self.prompt.where(path), by_path[path]
             if not place.section.accepts_overrides:
                 raise PromptValidationError(f"{where}: it does not accept overrides; remove its override")
             Template(text, where=where).check(_fields(place.params_type), where=f"{where}: override")
-        tools = {tool.name: tool for _, tool in self.prompt._tools}
+        tools = {tool.name: tool for _, tool in self.prompt.tools}
         for name, description in overrides.tools.items():
-            where = self.prompt._where("")
+            where = self.prompt.where("")
             if name not in tools:
                 raise PromptValidationError(
                     f"{where}: there is no tool {name!r} to describe; it has {sorted(tools)}"
@@ -175,7 +177,7 @@ class BoundPrompt:
         shown: list[str] = []
         summarised: list[str] = []
         hidden: str | None = None
-        for place in self.prompt._places:
+        for place in self.prompt.places:
             if hidden is not None and place.path.startswith(hidden):
                 continue
             hidden = None
@@ -198,7 +200,7 @@ class BoundPrompt:
         descriptions = self.overrides.tools
         return [
             redescribed(tool, descriptions[tool.name], where=path) if tool.name in descriptions else tool
-            for path, tool in self.prompt._tools
+            for path, tool in self.prompt.tools
             if path in shown
         ]
 
@@ -227,17 +229,17 @@ class BoundPrompt:
                 params = params_type()
             except TypeError:
                 raise PromptValidationError(
-                    f"{self.prompt._where(place.path)}: it needs {params_type.__name__}; "
+                    f"{self.prompt.where(place.path)}: it needs {params_type.__name__}; "
                     f"bind the prompt to one before rendering it"
                 ) from None
         return params, {name: getattr(params, name) for name in _fields(params_type)}
 
     def _known(self, paths: Any) -> None:
-        known = {place.path for place in self.prompt._places}
+        known = {place.path for place in self.prompt.places}
         for path in paths:
             if path not in known:
                 raise PromptValidationError(
-                    f"{self.prompt._where('')}: there is no section {path!r}; it has {sorted(known)}"
+                    f"{self.prompt.where('')}: there is no section {path!r}; it has {sorted(known)}"
                 )
 
 

@@ -58,7 +58,7 @@ class Tagged:
     """
 
     __slots__ = ("_before", "_tag")
-    _one_at_a_time = threading.Lock()
+    one_at_a_time = threading.Lock()
 
     def __init__(self, tag: int) -> None:
         self._tag = tag
@@ -66,14 +66,14 @@ class Tagged:
 
     def __enter__(self) -> None:
         if LINUX:
-            Tagged._one_at_a_time.acquire()
+            Tagged.one_at_a_time.acquire()
             self._before = _limit(_ceiling if self._tag == UNTAGGED else self._tag, _ceiling)
 
     def __exit__(self, *details: object) -> None:
         if LINUX:
             if self._before is not None:
                 _limit(*self._before)
-            Tagged._one_at_a_time.release()
+            Tagged.one_at_a_time.release()
 
 
 def _limit(soft: int, hard: int) -> tuple[int, int] | None:
@@ -86,7 +86,7 @@ def _limit(soft: int, hard: int) -> tuple[int, int] | None:
 
 def forked() -> None:
     """Renew the lock after a fork: another thread may have held it."""
-    Tagged._one_at_a_time = threading.Lock()
+    Tagged.one_at_a_time = threading.Lock()
 
 
 # --- finding -------------------------------------------------------------------------------------------
