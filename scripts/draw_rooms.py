@@ -128,8 +128,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     },
     "cli": {
         "input and output": "output stdin_lines line_editor pictures signals completion exporting skeletons",
-        "options of several commands": "env_option approval_options source_options skills_option session_options "
-        "request_options",
+        "options of several commands": "env_option narrators_option approval_options source_options skills_option "
+        "session_options request_options",
         "views": "plan_progress narration_view asset_lines state_view turn_account play_tables "
         "interrupts terminal_commands check_story",
         "commands": "call check doctor mcp new plans schema skills tools narrate play replay_command eval_command "

@@ -132,7 +132,8 @@ def is_itself(node: ast.AST) -> bool:
 def private_reads(tree: ast.Module) -> set[str]:
     """Private names that are read of another module or of an object of another class.
 
-    A table of a class's own methods behind it (`Fold._plan`) is part of the class; `_replace` and `_fields` are of named tuples.
+    A table of a class's own methods behind it (`Fold._plan`) is part of the class; `_replace` and `_fields` are of
+    named tuples.
     """
     classes = {one.name: made_by(one) for one in tree.body if isinstance(one, ast.ClassDef)}
 

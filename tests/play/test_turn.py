@@ -216,7 +216,7 @@ async def test_a_narrator_that_raises_hangs_or_talks_nonsense_costs_five_attempt
         4,
         5,
     ]
-    assert result.outcome == "fallback" and result.narrator == "template" and result.narrative
+    assert result.outcome == "fallback" and result.narrator == "plain" and result.narrative
     assert (await turn(Says(speak()), session=session)).narrative == "So it goes.", "the player can go on"
 
 

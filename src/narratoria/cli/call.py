@@ -41,7 +41,7 @@ from narratoria.kinds.process.custody import custody, sweep
 from narratoria.kinds.process.launch import LaunchRefused, ToolMissing
 from narratoria.run.call_record import Call
 from narratoria.run.plan import CallResult
-from narratoria.run.records import call_result
+from narratoria.run.records import call_result, not_run
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session
 from narratoria.session.assets import AssetStore
@@ -180,15 +180,7 @@ async def _call(
         code = error.code if isinstance(error, LaunchRefused) else NOT_EXECUTABLE
         if not as_json:
             console(stderr=True).print(styled(("✗ ", "red"), (f"{code}: ", "bold red"), (str(error), "")))
-        refused = CallResult(
-            tool_id=default_name(path),
-            ok=False,
-            state="failed",
-            error=str(error),
-            error_code=code,
-            error_source="runtime",
-        )
-        return refused, ""
+        return not_run(default_name(path), "failed", code, str(error), [], None), ""
     started = time.perf_counter()
     ear = (
         _Quiet(tool.name, session)

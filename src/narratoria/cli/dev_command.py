@@ -13,6 +13,7 @@ import msgspec
 
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
+from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import console, printable, read_object, styled
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import (
@@ -47,7 +48,7 @@ _LONGEST: Final = 300  # characters of a line
 @click.option("--turn", type=click.IntRange(0), help="With --session: go on after this turn, in a branch.")
 @click.option("--input", "input_", help="For a tool: the input of each run; else its first example.")
 @click.option("--terminal", is_flag=True, help="Play here instead of in a browser.")
-@click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
+@narrators_option()
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @env_option

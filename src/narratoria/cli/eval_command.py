@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from narratoria.cli import FAILED
-from narratoria.cli.narrate import bare_story, narrators_option, timeout_option
+from narratoria.cli.narrate import bare_story, timeout_option
+from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.errors import PlanRejected
 from narratoria.evals.report import EvaluationReport, milliseconds

@@ -19,6 +19,7 @@ from narratoria.cli.source_options import source_options
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.kinds.process.custody import custody, sweep
+from narratoria.narrator.roster import LAST_RESORT
 from narratoria.play.game import Game, folder_of, story_of, story_registry
 from narratoria.play.game_sources import GameSources
 from narratoria.play.story import Story
@@ -246,7 +247,7 @@ async def _open(store: Store, tale: Story | None, tools: Path | None, session_id
         return await asyncio.to_thread(store.create, Session(assets=store.assets), title=_title(tools))
     session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
     game = Game(
-        tale, session, narrators=["template"]
+        tale, session, narrators=[LAST_RESORT]
     )  # it writes the opening, so that the session can be played
     journal = await asyncio.to_thread(
         store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)

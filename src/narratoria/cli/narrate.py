@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 import msgspec
 
 from narratoria.cli.completion import STORY
+from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import Seconds, console, print_json, read_object, styled
 from narratoria.cli.skills_option import say_problems, skills_option
 from narratoria.cli.source_options import opened_sources, source_options
@@ -24,7 +24,7 @@ from narratoria.factcheck.fact_checked import FactChecked
 from narratoria.kinds.foreign_sources import ToolSources, joined
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import NarratorRequest, ToolCard, card
-from narratoria.narrator.roster import NARRATORS
+from narratoria.narrator.roster import LAST_RESORT
 from narratoria.play.casting import granted_time, make_narrator, ready
 from narratoria.play.game import story_registry
 from narratoria.play.recollection import Recollection, check_lore
@@ -40,17 +40,6 @@ from narratoria.skills.skill_library import SkillLibrary, given_places
 
 DEFAULT_STORY = "lighthouse"
 _WARM_UP = 60.0  # seconds for a model to make ready: nobody is reading
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def narrators_option(which: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--narrator",
-        "narrators",
-        multiple=True,
-        metavar="NAME",
-        help=f"{which}; several are asked in order.",
-    )
 
 
 timeout_option = click.option(
@@ -73,7 +62,7 @@ timeout_option = click.option(
 @click.option(
     "--state", metavar="JSON", help="The world as it is: an object, or @file; else the story's beginning."
 )
-@narrators_option(", ".join(NARRATORS))
+@narrators_option()
 @timeout_option
 @source_options
 @skills_option
@@ -197,7 +186,7 @@ def bare_story(folder: Path) -> Story:
         premise="",
         opening=Opening(""),
         rules=None,
-        narrators=("local", "llm", "template"),
+        narrators=("local", "llm", LAST_RESORT),
     )
 
 

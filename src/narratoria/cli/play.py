@@ -13,6 +13,7 @@ from narratoria.cli.approval_options import TerminalApprover, approval_options
 from narratoria.cli.completion import SESSION, STORY
 from narratoria.cli.env_option import env_option
 from narratoria.cli.line_editor import LineInterrupted
+from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.play_tables import JsonTable, TerminalTable
 from narratoria.cli.skills_option import skills_option
 from narratoria.cli.source_options import source_options
@@ -40,7 +41,7 @@ DEFAULT_STORY = "lighthouse"
 @click.option("--terminal", is_flag=True, help="Play here instead of in a browser.")
 @click.option("--session", "session_id", type=SESSION, metavar="ID", help="Go on with a saved session.")
 @click.option("--json", "as_json", is_flag=True, help="With --terminal: one JSON object per turn.")
-@click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
+@narrators_option()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",

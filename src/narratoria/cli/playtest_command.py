@@ -16,6 +16,7 @@ from narratoria.cli.play import open_game
 from narratoria.cli.session_options import counted
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody, sweep
+from narratoria.narrator.roster import USUAL
 from narratoria.play.story_library import open_story
 from narratoria.session.approvals import approving
 from narratoria.store.default_store import default_store
@@ -75,7 +76,7 @@ async def _saved(story: str, fault: Fault) -> str | None:
     """Play the way to a fault once more, in a session that is saved, and return its id."""
     store = await asyncio.to_thread(default_store)
     try:
-        async with open_game(store, story, None, ("rules", "template")) as (game, _):
+        async with open_game(store, story, None, USUAL) as (game, _):
             game.session.approvals.approver = approving("playtest")
             game.begin()
             for prompt in fault.prompts:

@@ -12,6 +12,7 @@ import click
 from narratoria.cli.approval_options import TerminalApprover, approve_option
 from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
+from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import console, print_json, styled
 from narratoria.cli.play import open_game
 from narratoria.cli.play_tables import tell, turn_document
@@ -167,7 +168,7 @@ def redo_(session: str, force: bool, as_json: bool) -> None:
 @click.command(name="retry")
 @click.argument("session", type=SESSION)
 @click.argument("prompt", required=False)
-@click.option("--narrator", "narrators", multiple=True, help="Which narrators to ask, in order.")
+@narrators_option()
 @story_option
 @env_option
 @approve_option

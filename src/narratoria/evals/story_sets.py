@@ -19,7 +19,7 @@ from narratoria.evals.report import EvaluationReport, Outcome
 from narratoria.events import JsonObject
 from narratoria.narrator.embedding.loading import load_embedder
 from narratoria.narrator.protocol import NarratorRequest
-from narratoria.narrator.roster import BY_RULES
+from narratoria.narrator.roster import BY_RULES, RULES
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
 from narratoria.play.story import Story
 from narratoria.play.story_library import open_story
@@ -121,7 +121,7 @@ def _way(story: Story, narrators: Sequence[str]) -> Understand:
         understood = paraphrase.understand(request)
         return understood.actions, [understood.confirm] if understood.confirm else []
 
-    if "rules" not in narrators:
+    if RULES not in narrators:
         return by_meaning
     return lambda request: _by_words(rules, request) or by_meaning(request)
 

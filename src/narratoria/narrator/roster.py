@@ -14,9 +14,10 @@ NARRATORS: Final[Mapping[str, str]] = {
     "llm": "narratoria.narrator.llm",
     "template": "narratoria.narrator.template",
 }
-BY_RULES: Final = ("rules", "paraphrase")  # those that speak by a story's rules
+RULES: Final = "rules"
+BY_RULES: Final = (RULES, "paraphrase")  # those that speak by a story's rules
 LAST_RESORT: Final = "template"
 BY_TOOLS: Final = tuple(
     name for name in NARRATORS if name not in (*BY_RULES, LAST_RESORT)
 )  # who need no rules
-USUAL: Final = ("rules", LAST_RESORT)  # of a story that names none
+USUAL: Final = (RULES, LAST_RESORT)  # of a story that names none

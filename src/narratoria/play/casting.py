@@ -13,7 +13,7 @@ from narratoria.errors import NarratorUnavailable, StoryInvalid
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.lazy_narrator import LazyNarrator
 from narratoria.narrator.protocol import Narrator
-from narratoria.narrator.roster import BY_RULES, NARRATORS
+from narratoria.narrator.roster import BY_RULES, LAST_RESORT, NARRATORS, RULES
 from narratoria.narrator.rules.patterns import same_request
 from narratoria.narrator.template import TemplateNarrator, account
 from narratoria.play.last_resort import PlainNarrator, plain_list
@@ -52,7 +52,7 @@ class Cast:
 
 def _up_to_template(names: tuple[str, ...]) -> tuple[str, ...]:
     """The names before a template, which answers everything."""
-    return names[: names.index("template")] if "template" in names else names
+    return names[: names.index(LAST_RESORT)] if LAST_RESORT in names else names
 
 
 def make_narrator(
@@ -60,7 +60,7 @@ def make_narrator(
 ) -> ChainNarrator:
     """Return the chain a story asks for, or the one named. An unavailable narrator is left out, unless it was named."""
     asked = list(names or story.narrators)
-    if asked[-1:] == ["template"]:
+    if asked[-1:] == [LAST_RESORT]:
         asked.pop()  # the chain's last resort, which also lets an earlier one's refusal be the answer
     available = [name for name in asked if _is_available(story, name, required=names is not None)]
     line_up = tuple(_with_rules_again(available))
@@ -83,10 +83,10 @@ def last_resort(story: Story) -> Narrator:
 
 def turn_settings(story: Story, generation_timeout: float) -> TurnSettings:
     """Return the settings of every turn of a story: what the core must say itself, in the story's language."""
-    tongue = story.rules.tongue if story.rules is not None else None
+    language = story.rules.tongue if story.rules is not None else None
     takes_choice = same_request if story.is_english else same_words
-    if tongue is not None:
-        takes_choice = partial(same_request, tongue=tongue)
+    if language is not None:
+        takes_choice = partial(same_request, tongue=language)
     return TurnSettings(
         premise=story.premise,
         generation_timeout=generation_timeout,
@@ -109,12 +109,12 @@ def _with_rules_again(names: list[str]) -> list[str]:
     """Return the names with the rules once more behind the narrators the rules defer to: a partial answer of the
     rules, marked as such, is better than nothing.
     """
-    if "rules" not in names:
+    if RULES not in names:
         return names
-    first = names.index("rules") + 1
+    first = names.index(RULES) + 1
     behind = _up_to_template(tuple(names[first:]))
     end = first + len(behind)
-    return [*names[:end], "rules", *names[end:]] if set(behind) - {"rules"} else names
+    return [*names[:end], RULES, *names[end:]] if set(behind) - {RULES} else names
 
 
 def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os.environ) -> str:

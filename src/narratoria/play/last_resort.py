@@ -21,7 +21,7 @@ SILENCE: Final = "…"
 class PlainNarrator:
     """Answers any prompt with one of the given lines, or the summary of the call that failed; without either, `…`."""
 
-    name = "template"
+    name = "plain"
 
     def __init__(self, lines: Sequence[str] = ()) -> None:
         self._lines = tuple(lines)

@@ -29,7 +29,7 @@ from narratoria.events import (
 from narratoria.play.earlier_plans import FutileCall, is_futile
 from narratoria.play.turn import Origin
 from narratoria.run.plan import CallResult, PlanDocument, PlannedCall
-from narratoria.run.records import output_of, recorded_result
+from narratoria.run.records import committed_result, recorded_result
 from narratoria.session import Record
 from narratoria.store.journal import Journal
 
@@ -142,9 +142,7 @@ class _Call:
             return recorded_result(tool_id, end, self.events, self._given())
         if self.committed is None:
             return None
-        # Killed between the commit and the record of the call's end.
-        output = output_of(self._given(), None)
-        return CallResult(tool_id=tool_id, ok=True, state="completed", output=output, events=self.events)
+        return committed_result(tool_id, self.events, self._given())
 
     def _given(self) -> list[ToolEvent]:
         """The events that make up the output: the call's own, and the patches of its parts that were kept."""

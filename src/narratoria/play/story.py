@@ -18,7 +18,7 @@ from narratoria.kinds.manifest import default_name, is_manifest, manifest_data
 from narratoria.kinds.mcp.server_file import ServerFile
 from narratoria.kinds.openapi.api_file import ApiFile
 from narratoria.kinds.tool_files import ToolFile, tool_files
-from narratoria.narrator.roster import USUAL
+from narratoria.narrator.roster import RULES, USUAL
 from narratoria.narrator.rules.fillable import slots
 from narratoria.narrator.rules.rule_file import Rules
 from narratoria.narrator.rules.scripted import ScriptedNarrator
@@ -162,7 +162,7 @@ class _Reading:
         tools = tuple(self._tools(root / "tools"))
         names = {tool.name for tool in tools}
         narrators: tuple[str, ...] = self.attempt(file.narrators, tuple(USUAL))
-        rules = self.attempt(lambda: self._rules(needed="rules" in narrators), None)
+        rules = self.attempt(lambda: self._rules(needed=RULES in narrators), None)
         lore, unread = texts(root / "lore")
         sources = ToolSources(self.attempt(file.servers, ServerFile()), self.attempt(file.apis, ApiFile()))
         skills: dict[str, JsonObject] = self.attempt(file.skills, {})

@@ -111,6 +111,13 @@ def not_run(
     )
 
 
+def committed_result(tool_id: str, events: list[ToolEvent], committed: Sequence[ToolEvent]) -> CallResult:
+    """Return the entry of a call whose process was killed between its commit and the record of its end."""
+    return CallResult(
+        tool_id=tool_id, ok=True, state="completed", output=output_of(committed, None), events=events
+    )
+
+
 def go_on(record: Call, before: CallResult, attempts: int, started: float) -> float:
     """Let a call that failed in the plan's last execution go on where it stopped: its events, attempts and duration
     count for the whole. Return the time at which it would have begun.

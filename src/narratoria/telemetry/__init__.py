@@ -102,8 +102,19 @@ class Operation:
 class _Live(Operation):
     """An operation with a span."""
 
-    __slots__ = ("_error", "_labels", "_message", "_metric", "_name", "_parent", "_span", "_started",
-                 "_token", "_values")  # fmt: skip
+    __slots__ = (
+        "_error",
+        "_labels",
+        "_message",
+        "_metric",
+        "_name",
+        "_parent",
+        "_span",
+        "_started",
+        "_token",
+        "_values",
+        "kind",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from narratoria.narrator.embedding.loading import load_embedder, missing_packages
+from narratoria.narrator.roster import RULES
 from narratoria.narrator.withheld_tools import WithoutTools
 
 if TYPE_CHECKING:
@@ -26,4 +27,4 @@ def make(cast: Cast) -> Narrator:
     narrator: Narrator = LocalNarrator(load_embedder()[1])
     if cast.reads_rules and cast.story.reserved_tools:
         narrator = WithoutTools(narrator, cast.story.reserved_tools)
-    return BehindRules(narrator, cast.story.scripted_narrator()) if "rules" in cast.in_front else narrator
+    return BehindRules(narrator, cast.story.scripted_narrator()) if RULES in cast.in_front else narrator
