@@ -78,7 +78,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
     "run": {
         "plans": "plan_references plan_problems plan graph",
         "threads and loops": "background_loop threads cores",
-        "one call": "dropping handlers outcomes call_record records around approval admission call_span "
+        "one call": "attempt_rollback handlers outcomes call_record records middleware approval admission call_span "
         "executor",
         "catalogues": "registry tool_folder resolve",
         "whole plans": "lint plan_run plan_executor",

@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from narratoria.kinds.process.process_tool import process_tool
     from narratoria.play.turn import TurnResult, take_turn
     from narratoria.play.waiting_turn import take_turn_sync
-    from narratoria.run.around import Around, Proceed, ToolCall
     from narratoria.run.background_loop import run_sync
     from narratoria.run.executor import ToolExecutor
+    from narratoria.run.middleware import Around, Proceed, ToolCall
     from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlannedCall
     from narratoria.run.plan_executor import PlanExecutor
     from narratoria.run.registry import ToolRegistry
@@ -71,7 +71,7 @@ _PUBLIC: Final = {
     "narratoria.kinds.mcp.mcp_tools": "McpServers mcp_tools",
     "narratoria.kinds.openapi.openapi_tools": "OpenApiTools openapi_tools",
     "narratoria.kinds.process.process_tool": "process_tool",
-    "narratoria.run.around": "Around Proceed ToolCall",
+    "narratoria.run.middleware": "Around Proceed ToolCall",
     "narratoria.run.background_loop": "run_sync",
     "narratoria.run.executor": "ToolExecutor",
     "narratoria.run.plan": "CallResult ExecutionResult PlanDocument PlannedCall",

@@ -362,7 +362,7 @@ async def test_eval_scores_a_set_about_a_storys_rules(tmp_path: Path) -> None:
     code, out, err = await narratoria("eval", str(file), "--narrator", "rules", "--json")
     assert code == 0, err
     report = json.loads(out)
-    assert (report["prompts"], report["right"], report["unaskedDeeds"]) == (2, 1.0, 0)
+    assert (report["prompts"], report["right"], report["unaskedActions"]) == (2, 1.0, 0)
     assert report["parts"] == {"all": 1.0, "torch": 1.0, "#rules": 1.0, "#still": 1.0}
     code, out, _ = await narratoria("eval", str(file))
     assert code == 0 and "rules → paraphrase" in out and "unasked acts" in out

@@ -46,7 +46,7 @@ def test_what_is_right_and_what_is_a_deed_nobody_asked_for(
     tmp_path: Path, line: dict[str, Any], right: bool, unasked: bool
 ) -> None:
     report = evaluate_story_set(load_story_set(written(tmp_path, line)), ["rules"])
-    assert (report.hits("right"), report.hits("unaskedDeeds")) == (right, unasked)
+    assert (report.hits("right"), report.hits("unaskedActions")) == (right, unasked)
 
 
 def test_the_place_and_the_state_of_a_line_are_those_it_is_typed_in(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_meaning_is_asked_where_the_rules_words_do_not_fit(
     assert evaluate_story_set(cases, ["rules"]).share("refused") == 1.0
     for narrators in (["paraphrase"], ["rules", "paraphrase"]):
         report = evaluate_story_set(cases, narrators)
-        assert (report.share("right"), report.hits("unaskedDeeds")) == (1.0, 0)
+        assert (report.share("right"), report.hits("unaskedActions")) == (1.0, 0)
 
 
 @pytest.mark.parametrize(

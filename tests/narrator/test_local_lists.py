@@ -198,7 +198,7 @@ def test_a_choice_spelled_like_a_number_is_a_choice(narrator: LocalNarrator) -> 
     assert calls(narrator, "print a label in 4k") == [("print_label", {"size": "4k"})]
 
 
-# --- another deed than the tool's -----------------------------------------------------------------------
+# --- another action than the tool's -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

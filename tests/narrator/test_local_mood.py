@@ -1,4 +1,4 @@
-"""What is told, judged, hindered or taken back is not done, and neither is the opposite or the harm of a deed."""
+"""What is told, judged, hindered or taken back is not done, and neither is the opposite or the harm of a action."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_is_only_told_is_not_done(narrator: LocalNarrator, prompt: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("prompt", "deeds"),
+    ("prompt", "actions"),
     [
         ("make sure the mill bridge is raised", ["raise_bridge mill_bridge"]),
         ("see to it that Ada gets paid", ["pay_sailor Ada"]),
@@ -135,9 +135,9 @@ def test_what_is_only_told_is_not_done(narrator: LocalNarrator, prompt: str) -> 
     ],
 )
 def test_a_request_stays_one_in_the_same_words(
-    narrator: LocalNarrator, prompt: str, deeds: list[str]
+    narrator: LocalNarrator, prompt: str, actions: list[str]
 ) -> None:
-    assert done(narrator, prompt) == deeds
+    assert done(narrator, prompt) == actions
 
 
 def test_what_takes_reports_is_told_how_things_are(narrator: LocalNarrator) -> None:

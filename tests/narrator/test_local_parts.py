@@ -265,11 +265,13 @@ def narrative(narrator: LocalNarrator, prompt: str) -> tuple[int, str]:
 
 
 def test_a_prompt_of_more_deeds_than_are_read_says_so(narrator: LocalNarrator) -> None:
-    deeds = [f"{deed} {pen}" for deed in ("lock", "pour 3 litres into") for pen in ("north pen", "south pen")]
-    count, told = narrative(narrator, ". ".join(deeds * 8))
+    actions = [
+        f"{action} {pen}" for action in ("lock", "pour 3 litres into") for pen in ("north pen", "south pen")
+    ]
+    count, told = narrative(narrator, ". ".join(actions * 8))
     assert count == 24
     assert told.endswith("what comes last is left undone.")
-    assert narrative(narrator, ". ".join(deeds * 2)) == (8, "")
+    assert narrative(narrator, ". ".join(actions * 2)) == (8, "")
 
 
 def test_a_prompt_of_more_words_than_are_read_does_nothing_by_halves(narrator: LocalNarrator) -> None:

@@ -1,4 +1,4 @@
-"""Orders, questions about a deed, what is ruled out, and what takes a deed back."""
+"""Orders, questions about a action, what is ruled out, and what takes a action back."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_what_is_ruled_out_is_seen(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "deeds"),
+    ("prompt", "actions"),
     [
         ("put the lamp out", {"light"}),
         ("put out the torch", {"light", "ignite"}),
@@ -181,12 +181,12 @@ def test_what_is_ruled_out_is_seen(prompt: str) -> None:
         ("deny the plane landing", {"clear", "land"}),
     ],
 )
-def test_a_clause_that_takes_a_deed_back_undoes_it(prompt: str, deeds: set[str]) -> None:
-    assert undoes([token.low for token in tokenize(prompt)], deeds)
+def test_a_clause_that_takes_a_deed_back_undoes_it(prompt: str, actions: set[str]) -> None:
+    assert undoes([token.low for token in tokenize(prompt)], actions)
 
 
 @pytest.mark.parametrize(
-    ("prompt", "deeds"),
+    ("prompt", "actions"),
     [
         ("light the lamp", {"light"}),
         ("turn the oven off", {"turn", "off"}),
@@ -216,6 +216,6 @@ def test_a_clause_that_takes_a_deed_back_undoes_it(prompt: str, deeds: set[str])
     ],
 )
 def test_a_deed_is_not_undone_by_itself_or_by_what_has_nothing_against_it(
-    prompt: str, deeds: set[str]
+    prompt: str, actions: set[str]
 ) -> None:
-    assert not undoes([token.low for token in tokenize(prompt)], deeds)
+    assert not undoes([token.low for token in tokenize(prompt)], actions)

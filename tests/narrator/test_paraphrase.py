@@ -75,7 +75,7 @@ def tools_of(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[str]:
     return [call.tool_path.rpartition("/")[2] for call in narrator.plan_now(asked).tools]
 
 
-def test_other_words_for_a_deed_reach_its_rule(lighthouse: ParaphraseNarrator) -> None:
+def test_other_words_for_an_action_reach_its_rule(lighthouse: ParaphraseNarrator) -> None:
     asked = request("have a read of the logbook", {"place": {"id": "watch"}})
     with pytest.raises(NoMatch):
         asyncio.run(shipped_story("lighthouse").scripted_narrator().plan(asked))
@@ -212,8 +212,8 @@ def test_a_last_resort_names_the_thing_alone_and_takes_no_deed_for_one(
     told = rules.answer("take those old chairs", request("", READY), READY)
     assert told is not None and told.rule.fallback
     assert list(told.groups.values()) == ["old chairs"]
-    for deed in ("get that stove going", "get the engine running"):
-        assert rules.answer(deed, request("", READY), READY) is None
+    for prompt in ("get that stove going", "get the engine running"):
+        assert rules.answer(prompt, request("", READY), READY) is None
 
 
 def test_it_is_what_was_spoken_of_in_the_turn_before(narrators: dict[str, ParaphraseNarrator]) -> None:

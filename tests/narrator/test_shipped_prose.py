@@ -45,7 +45,7 @@ def _where(state: Mapping[str, Any], when: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _told(name: str) -> Iterator[tuple[str, str, dict[str, Any], dict[str, Any]]]:
-    """Every text of every rule, with the state it is told in and the one after its deed."""
+    """Every text of every rule, with the state it is told in and the one after its action."""
     data = tomllib.loads((ROOT / "stories" / name / "narrator.toml").read_text(encoding="utf-8"))
     for rule in data["rule"]:
         for case in rule.get("cases", [rule]):

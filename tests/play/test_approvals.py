@@ -13,7 +13,7 @@ from narratoria.play.call_again import run_again
 from narratoria.play.game import Game, story_registry
 from narratoria.play.history import undo
 from narratoria.play.story import Story
-from narratoria.run.around import ToolCall
+from narratoria.run.middleware import ToolCall
 from narratoria.session.approvals import ApprovalAnswer
 from narratoria.store.fold import Fold
 from narratoria.store.recorded_call import find_call, named_call

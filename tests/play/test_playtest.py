@@ -1,4 +1,4 @@
-"""Players of chance find what an author overlooked, and find nothing in the shipped stories."""
+"""Random players find what an author overlooked, and find nothing in the shipped stories."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import click
 
 from narratoria import __version__
-from narratoria.cli.signals import exit_code, heed
+from narratoria.cli.signals import exit_code, install_signals
 from narratoria.errors import NarratoriaError
 from narratoria.unicode_text import escaped
 
@@ -95,7 +95,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run a command and turn every ending into an exit code: the entry point."""
     _open_streams()
-    heed(sys.argv[1:] if arguments is None else arguments)
+    install_signals(sys.argv[1:] if arguments is None else arguments)
     _export()
     try:
         code = cli.main(arguments, prog_name="narratoria", standalone_mode=False) or 0

@@ -182,25 +182,25 @@ async def _call(
             console(stderr=True).print(styled(("✗ ", "red"), (f"{code}: ", "bold red"), (str(error), "")))
         return not_run(default_name(path), "failed", code, str(error), [], None), ""
     started = time.perf_counter()
-    ear = (
+    view = (
         _Quiet(tool.name, session)
         if as_json
         else _Events(tool.name, session)
         if events
         else _Live(tool.name, session)
     )
-    session.attach(ear)
+    session.attach(view)
     if isinstance(session.approvals.approver, TerminalApprover):
-        session.approvals.approver.quiet = ear.quiet
-    with ear:
+        session.approvals.approver.quiet = view.quiet
+    with view:
         try:
             result = await ToolRegistry().executor.execute(tool, arguments, session=session, call=record)
             await sweep()
         except asyncio.CancelledError:
-            if ear.lost is None:
+            if view.lost is None:
                 raise
-    if ear.lost is not None:  # nobody hears us any more; the tool has been ended
-        raise ear.lost
+    if view.lost is not None:  # nobody hears us any more; the tool has been ended
+        raise view.lost
     outcome = call_result(tool.name, result, record, time.perf_counter() - started)
     stderr = str((result.failure.details or {}).get("stderr", "")) if result.failure else ""
     if not as_json:

@@ -124,7 +124,7 @@ def _end(endings: list[Callable[[], object]]) -> None:
 
 
 class _Once(logging.Handler):
-    """Tells the first problem of the exporters in one line. They repeat it at every attempt."""
+    """Report the first problem of the exporters in one line. They repeat it at every attempt."""
 
     told = False
 

@@ -166,14 +166,14 @@ async def _server(
     from narratoria.mcp_server.tool_server import ToolServer
 
     tools = offer.tools
-    tale = await asyncio.to_thread(open_story, offer.story) if offer.story is not None else None
-    if tale is None and tools is None and session_id is not None:
-        tale = await asyncio.to_thread(_story_of_session, store, session_id)
+    loaded = await asyncio.to_thread(open_story, offer.story) if offer.story is not None else None
+    if loaded is None and tools is None and session_id is not None:
+        loaded = await asyncio.to_thread(_story_of_session, store, session_id)
     registry, skills = await asyncio.to_thread(
-        _registry, tale, offer
+        _registry, loaded, offer
     )  # first: what cannot be served is not kept
-    journal = await _open(store, tale, tools, session_id)
-    found = joined([None if tale is None else tale.sources, offer.sources])
+    journal = await _open(store, loaded, tools, session_id)
+    found = joined([None if loaded is None else loaded.sources, offer.sources])
     opened = GameSources(found, registry)
 
     async def equip() -> None:
@@ -185,15 +185,15 @@ async def _server(
         for problem in skills.problems:
             _warn(problem)
         session = journal.session
-        if tale is not None:
-            session.trust(tale.permissions)
+        if loaded is not None:
+            session.trust(loaded.permissions)
         session.grant(*(one for one in grant if not session.has_permission(one)))
-        folder = tale.root if tale is not None else tools
+        folder = loaded.root if loaded is not None else tools
         yield ToolServer(
             registry,
             session,
-            title=tale.title if tale is not None else tools.name if tools is not None else None,
-            instructions=tale.premise.strip() or None if tale is not None else None,
+            title=loaded.title if loaded is not None else tools.name if tools is not None else None,
+            instructions=loaded.premise.strip() or None if loaded is not None else None,
             prompts=prompts_of_folder(folder) if folder is not None else (),
             equip=equip,
         )
@@ -214,11 +214,11 @@ def _story_of_session(store: Store, session_id: str) -> Story | None:
     return story_of(meta) if meta.story is not None else None
 
 
-def _registry(tale: Story | None, offer: _Offer) -> tuple[ToolRegistry, SkillLibrary]:
+def _registry(loaded: Story | None, offer: _Offer) -> tuple[ToolRegistry, SkillLibrary]:
     """Return the tools that are there before any server is asked, and the skills among them."""
-    if tale is not None:
-        library = story_skills(tale, offer.skill_folders)
-        return story_registry(tale, library), library
+    if loaded is not None:
+        library = story_skills(loaded, offer.skill_folders)
+        return story_registry(loaded, library), library
     library = SkillLibrary(given_places(offer.skill_folders))
     registry = ToolRegistry(folder_tools(offer.tools).values()) if offer.tools is not None else ToolRegistry()
     library.follow(registry)
@@ -231,26 +231,26 @@ def _registry(tale: Story | None, offer: _Offer) -> tuple[ToolRegistry, SkillLib
     return registry, library
 
 
-async def _open(store: Store, tale: Story | None, tools: Path | None, session_id: str | None) -> Journal:
+async def _open(store: Store, loaded: Story | None, tools: Path | None, session_id: str | None) -> Journal:
     if session_id is not None:
         try:
             meta = await asyncio.to_thread(store.find, session_id)
         except SessionUnknown:
-            if tale is not None:
+            if loaded is not None:
                 raise
             fresh = Session(session_id, assets=store.assets)
             return await asyncio.to_thread(store.create, fresh, title=_title(tools))
-        if tale is not None:
-            await asyncio.to_thread(story_of, meta, tale)
+        if loaded is not None:
+            await asyncio.to_thread(story_of, meta, loaded)
         return await asyncio.to_thread(store.open, meta.id)
-    if tale is None:
+    if loaded is None:
         return await asyncio.to_thread(store.create, Session(assets=store.assets), title=_title(tools))
-    session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
+    session = Session(state=loaded.state, permissions=loaded.permissions, assets=store.assets)
     game = Game(
-        tale, session, narrators=[LAST_RESORT]
+        loaded, session, narrators=[LAST_RESORT]
     )  # it writes the opening, so that the session can be played
     journal = await asyncio.to_thread(
-        store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
+        store.create, session, story=loaded.id, title=loaded.title, folder=folder_of(loaded)
     )
     game.begin()
     return journal

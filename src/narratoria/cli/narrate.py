@@ -88,9 +88,11 @@ def narrate(
         raise click.UsageError("the prompts and the state cannot both come from standard input")
     if story is not None and tools is not None:
         raise click.UsageError("--story and --tools exclude each other")
-    tale = bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
+    loaded = bare_story(tools) if tools is not None else open_story(story or DEFAULT_STORY)
     skills = (
-        SkillLibrary(given_places(skill_folders)) if tools is not None else story_skills(tale, skill_folders)
+        SkillLibrary(given_places(skill_folders))
+        if tools is not None
+        else story_skills(loaded, skill_folders)
     )
     say_problems(skills)
     paths: dict[str, str] = {}
@@ -99,20 +101,20 @@ def narrate(
         paths = {tool.name: path.relative_to(tools).as_posix() for path, tool in folder.items()}
         cards = [card(tool) for tool in (*folder.values(), *skills)]
     else:
-        cards = [card(tool) for tool in story_registry(tale, skills)]
-    for complaint in check_lore(tale) if tools is None else ():
+        cards = [card(tool) for tool in story_registry(loaded, skills)]
+    for complaint in check_lore(loaded) if tools is None else ():
         console(stderr=True).print(styled((complaint, "yellow")))
-    world = dict(tale.state) if state is None else read_object("--state", state)
-    chain = make_narrator(tale, narrators or None, time_limit=timeout)
-    scene = _Scene(tale, world, cards, paths, skills.skills, chain)
-    return asyncio.run(_narrate(scene, joined([tale.sources, sources]), prompt, as_json))
+    world = dict(loaded.state) if state is None else read_object("--state", state)
+    chain = make_narrator(loaded, narrators or None, time_limit=timeout)
+    scene = _Scene(loaded, world, cards, paths, skills.skills, chain)
+    return asyncio.run(_narrate(scene, joined([loaded.sources, sources]), prompt, as_json))
 
 
 @dataclass
 class _Scene:
     """The story, its state and its tools, and the narrators that are asked."""
 
-    tale: Story
+    story: Story
     world: JsonObject
     cards: list[ToolCard]
     paths: dict[str, str]  # where `lint` and `run` find the tools of a folder with the same --tools
@@ -130,7 +132,7 @@ class _Scene:
 
 async def _narrate(scene: _Scene, found: ToolSources, prompt: str, as_json: bool) -> int:
     by_line = prompt == "-"
-    memory, chain = Recollection(scene.tale, scene.chain), scene.chain
+    memory, chain = Recollection(scene.story, scene.chain), scene.chain
     async with opened_sources(found) as opened:
         cards = [*scene.cards, *(card(tool) for tool in opened)]
         await ready(chain, _WARM_UP)
@@ -140,7 +142,7 @@ async def _narrate(scene: _Scene, found: ToolSources, prompt: str, as_json: bool
                 state=scene.world,
                 tools=cards,
                 skills=scene.skills,
-                premise=scene.tale.premise,
+                premise=scene.story.premise,
                 memories=await memory.recall(one, scene.world),
                 recall=partial(memory.remind, one, scene.world),
                 generations=MAX_GENERATIONS,

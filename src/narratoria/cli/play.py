@@ -121,13 +121,13 @@ async def open_game(
     """Open a game over the store: a saved one, or a new one, which has no turn yet."""
     if session_id is not None:
         meta = await asyncio.to_thread(store.find, session_id)
-        tale = await asyncio.to_thread(story_of, meta, story)
+        loaded = await asyncio.to_thread(story_of, meta, story)
         journal = await asyncio.to_thread(store.open, meta.id)
-        if story is not None and folder_of(tale) != meta.folder:
-            await asyncio.to_thread(store.relocate, meta.id, folder_of(tale))
+        if story is not None and folder_of(loaded) != meta.folder:
+            await asyncio.to_thread(store.relocate, meta.id, folder_of(loaded))
         try:
             game = Game(
-                tale,
+                loaded,
                 journal.session,
                 narrators=narrators or None,
                 sources=sources,
@@ -138,16 +138,16 @@ async def open_game(
             await journal.close()
             raise
     else:
-        tale = open_story(story or DEFAULT_STORY)
-        for line in tale.warn():
+        loaded = open_story(story or DEFAULT_STORY)
+        for line in loaded.warn():
             click.echo(line, err=True)
-        session = Session(state=tale.state, permissions=tale.permissions, assets=store.assets)
+        session = Session(state=loaded.state, permissions=loaded.permissions, assets=store.assets)
         # First: what cannot be played is not kept.
         game = Game(
-            tale, session, narrators=narrators or None, sources=sources, skills=skills, watched=watched
+            loaded, session, narrators=narrators or None, sources=sources, skills=skills, watched=watched
         )
         journal = await asyncio.to_thread(
-            store.create, session, story=tale.id, title=tale.title, folder=folder_of(tale)
+            store.create, session, story=loaded.id, title=loaded.title, folder=folder_of(loaded)
         )
     if heard is not None:
         game.session.attach(heard)

@@ -38,7 +38,7 @@ _KEPT = 5  # faults that are played again and saved
 @click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON document.")
 @env_option
 def playtest_command(story: str, players: int, turns: int, seed: int, save: bool, as_json: bool) -> int:
-    """Let players of chance play STORY, and report what they ran into.
+    """Let random players play STORY, and report what they ran into.
 
     Half of them choose at random, half try what was not tried yet. Failed calls, dead ends, choices that no rule
     answers, warnings and crashes are faults: the exit code is then 1. Rules that nobody reached, endings and

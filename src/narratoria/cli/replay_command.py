@@ -111,16 +111,17 @@ def _ask_if_imported(store: Store, meta: SessionMeta) -> None:
 
 
 async def _verify(store: Store, meta: SessionMeta, story: str | None) -> Verification:
-    tale = story_of(meta, story)
+    loaded = story_of(meta, story)
     click.echo(
-        f"the tools of {tale.title!r} run again, under new ids: what they do outside is done again", err=True
+        f"the tools of {loaded.title!r} run again, under new ids: what they do outside is done again",
+        err=True,
     )
-    registry = story_registry(tale)
-    sources = GameSources(tale.sources, registry)
+    registry = story_registry(loaded)
+    sources = GameSources(loaded.sources, registry)
     await sources.wait(lambda line: click.echo(line, err=True))
     try:
         return await verify_session(
-            store, meta.id, registry, roots=[Path(tale.root)], permissions=tale.permissions
+            store, meta.id, registry, roots=[Path(loaded.root)], permissions=loaded.permissions
         )
     finally:
         await sources.close()

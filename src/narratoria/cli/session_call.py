@@ -166,12 +166,12 @@ def _list(store: Store, meta: SessionMeta, as_json: bool) -> None:
 
 @asynccontextmanager
 async def _tools(meta: SessionMeta, story: str | None) -> AsyncIterator[tuple[Story, PlanExecutor]]:
-    tale = story_of(meta, story)
-    registry = story_registry(tale)
-    sources = GameSources(tale.sources, registry)
+    loaded = story_of(meta, story)
+    registry = story_registry(loaded)
+    sources = GameSources(loaded.sources, registry)
     await sources.wait(lambda line: click.echo(line, err=True))
     try:
-        yield tale, PlanExecutor(registry, Session(), roots=[tale.root])
+        yield loaded, PlanExecutor(registry, Session(), roots=[loaded.root])
     finally:
         await sources.close()
         await sweep()
@@ -181,8 +181,8 @@ async def _command(
     meta: SessionMeta, told: RecordedCall, world: Session | None, story: str | None
 ) -> CallCommand:
     try:
-        tale = story_of(meta, story)
-        executor = PlanExecutor(story_registry(tale), Session(), roots=[tale.root])
+        loaded = story_of(meta, story)
+        executor = PlanExecutor(story_registry(loaded), Session(), roots=[loaded.root])
         tool = tool_of(told, executor)
     except NarratoriaError as error:  # the story moved, or its tool is of a server that is not open here
         return CallCommand(notes=[str(error)])
@@ -199,7 +199,7 @@ async def _again(
     agreed: bool,
 ) -> RepeatedCall:
     try:
-        async with _tools(meta, story) as (tale, executor):
+        async with _tools(meta, story) as (loaded, executor):
             for may in (agreed, True):
                 try:
                     return await run_again(
@@ -208,7 +208,7 @@ async def _again(
                         records,
                         executor,
                         given=given,
-                        permissions=tale.permissions,
+                        permissions=loaded.permissions,
                         agreed=may,
                     )
                 except NotAgreed as refusal:

@@ -13,7 +13,7 @@ _heard: list[int] = []
 _set_aside: list[Any] = []  # handlers of Ctrl-C that end the command, while another one is in their place
 
 
-def heed(arguments: Sequence[str]) -> None:
+def install_signals(arguments: Sequence[str]) -> None:
     """Treat TERM and HUP as an interrupt, in every command but `mcp --http`, which has its own way to end. The server
     of `play` ends in its own way on TERM and INT, and hands them on here afterwards.
 

@@ -81,7 +81,7 @@ async def _outcome(narrator: Narrator, case: Case) -> Outcome:
 
 
 def _is_valid(plan: PlanDocument, cards: Mapping[str, ToolCard]) -> bool:
-    """Tells if the plan is sound, and each call one of a tool there is with an input that its schema allows."""
+    """Tell if the plan is sound, and each call one of a tool there is with an input that its schema allows."""
     try:
         plan.check()
     except PlanRejected:

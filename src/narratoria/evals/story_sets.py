@@ -43,14 +43,14 @@ class StoryCase:
     asking_counts: bool = False  # an action that is first asked about counts as understood
 
 
-COLUMNS: Final = {"right": "right", "unaskedDeeds": "unasked acts", "refused": "refused"}
+COLUMNS: Final = {"right": "right", "unaskedActions": "unasked acts", "refused": "refused"}
 
 
 # --- reading -------------------------------------------------------------------------------------------
 
 
 def is_story_set(path: Path) -> bool:
-    """Tells if the first line of a set names a story."""
+    """Tell if the first line of a set names a story."""
     return any("story" in line for _, line in read_lines(path, 1))
 
 
@@ -105,7 +105,7 @@ def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = BY
         actions, asked_about = understand(request)
         spent = time.process_time() - started
         outcomes.append(_outcome(case, actions, asked_about, spent))
-    return EvaluationReport(" → ".join(narrators), tuple(outcomes), COLUMNS, frozenset({"unaskedDeeds"}))
+    return EvaluationReport(" → ".join(narrators), tuple(outcomes), COLUMNS, frozenset({"unaskedActions"}))
 
 
 def _way(story: Story, narrators: Sequence[str]) -> Understand:
@@ -141,7 +141,7 @@ def _outcome(
     acts = any(action.acts for action in actions)
     counts = {
         "right": (right, 1),
-        "unaskedDeeds": (not right and acts, 1),  # an action was done that nobody asked for
+        "unaskedActions": (not right and acts, 1),  # an action was done that nobody asked for
         "refused": (not actions and not asked_about, 1),
     }
     kind = "#still" if _UNCHANGED & set(case.expect) else "#rules"

@@ -28,7 +28,7 @@ from narratoria.kinds.composed_results import labels_of, together
 from narratoria.kinds.composed_times import Times, time_in_order, time_of_chains, time_side_by_side
 from narratoria.kinds.shared_arguments import SharedArguments
 from narratoria.spelling import options_spelled
-from narratoria.tools.cancellation import heed
+from narratoria.tools.cancellation import await_cancellable
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_positive, check_seconds
 from narratoria.tools.retry import RetryPolicies, RetryPolicy
 from narratoria.tools.tool import Tool, ToolContext, ToolKind, ToolResult
@@ -85,7 +85,7 @@ def sequence(
             if result.success:
                 if transform_output is not None and index + 1 < len(tools):
                     output = transform_output(result.value, tools[index + 1])
-                    made.append(await heed(output) if isinstance(output, Awaitable) else output)
+                    made.append(await await_cancellable(output) if isinstance(output, Awaitable) else output)
             elif stop_on_error:
                 return result
         return together(tools, dict(enumerate(results)), {"results": results})
@@ -252,7 +252,7 @@ def conditional(
             async with context.attempt() as trial:
                 result = await trial.call(branch.tools[0], share(branch.tools[0]))
                 holds = branch.condition(result, trial)
-                if not (await heed(holds) if isinstance(holds, Awaitable) else holds):
+                if not (await await_cancellable(holds) if isinstance(holds, Awaitable) else holds):
                     trial.abandon()
                     continue
             return await _in_order(branch.tools[1:], share, context, result)

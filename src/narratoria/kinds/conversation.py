@@ -19,7 +19,7 @@ from narratoria.kinds.line_faults import printable
 from narratoria.kinds.manifest import Manifest
 from narratoria.kinds.ndjson import Decoder, Limits, ProtocolFailure
 from narratoria.state import plain
-from narratoria.tools.schema.showing import quoted
+from narratoria.tools.schema.excerpts import quoted
 from narratoria.tools.tool import ToolContext, ToolResult
 from narratoria.unicode_text import escaped
 

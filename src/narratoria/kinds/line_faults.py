@@ -10,7 +10,7 @@ import msgspec
 
 from narratoria.events import TOOL_EVENT_TYPES
 from narratoria.strict_json import DuplicateKey
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 from narratoria.unicode_text import escaped
 
 EXCERPT_BYTES: Final = 160

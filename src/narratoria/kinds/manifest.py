@@ -18,7 +18,7 @@ from narratoria.tools import schema
 from narratoria.tools.contract import effects_from_data, preconditions_from_data
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
 from narratoria.tools.retry import policy_from_data
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 from narratoria.tools.schema.tables import table_problems
 from narratoria.tools.tool import Approval
 

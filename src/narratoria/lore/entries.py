@@ -77,7 +77,7 @@ def _bounded(word: str) -> str:
 
 
 def _spaced(character: str) -> bool:
-    """Tells if the character's script sets words apart by spaces; Chinese and Japanese do not."""
+    """Tell if the character's script sets words apart by spaces; Chinese and Japanese do not."""
     return character.isalnum() and ord(character) < 0x2E80
 
 

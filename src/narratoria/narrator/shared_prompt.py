@@ -87,13 +87,13 @@ class BehindRules:
         if not actions or not missed or tied:
             return None
         orders = [self._is_order(one, request) for one in missed]
-        if not any(orders):  # "look around and the chest": read as a whole, it might become another deed
+        if not any(orders):  # "look around and the chest": read as a whole, it might become another action
             raise NoMatch("what the rules leave of it is no order")
         # What rules offer, or end every plan with, is about the state they leave; here more is done to it.
         ends = self._rules.rules.closing or any(a.case.choices or a.rule.fallback for a in actions)
         if ends or not all(orders) or not all(action.available for action in actions):
             return None
-        pieces = clauses(prompt, self._rules.rules.tongue)
+        pieces = clauses(prompt, self._rules.rules.language)
         if pieces[-len(missed) :] == missed:
             head, tail = _cut(prompt, pieces, len(pieces) - len(missed))
             return _Share(actions, head, tail, comes_first=True)
@@ -103,16 +103,16 @@ class BehindRules:
         return None
 
     def _is_order(self, clause: str, request: NarratorRequest) -> bool:
-        tongue = self._rules.rules.tongue
-        words = bare(meaningful(clause, tongue), tongue)
+        language = self._rules.rules.language
+        words = bare(meaningful(clause, language), language)
         if not words or mood(list(words)) is not Mood.ORDER:
             return False
-        deeds = {word for card in request.tools for word in split_name(card.name)}
-        return words[0] in VERBS or words[0] in NOUNISH or words[0] in deeds
+        actions = {word for card in request.tools for word in split_name(card.name)}
+        return words[0] in VERBS or words[0] in NOUNISH or words[0] in actions
 
 
 def _is_told_anyhow(action: Action) -> bool:
-    """Tells if the words of a rule do not depend on the state, and so may follow calls the rules know nothing of."""
+    """Tell if the words of a rule do not depend on the state, and so may follow calls the rules know nothing of."""
     [case, *others] = action.rule.cases
     named = slots([*case.narrative, *(case.then or ())])
     depends = others or case.when != Condition() or any(name.startswith("state.") for name in named)

@@ -83,10 +83,10 @@ def last_resort(story: Story) -> Narrator:
 
 def turn_settings(story: Story, generation_timeout: float) -> TurnSettings:
     """Return the settings of every turn of a story: what the core must say itself, in the story's language."""
-    language = story.rules.tongue if story.rules is not None else None
+    language = story.rules.language if story.rules is not None else None
     takes_choice = same_request if story.is_english else same_words
     if language is not None:
-        takes_choice = partial(same_request, tongue=language)
+        takes_choice = partial(same_request, language=language)
     return TurnSettings(
         premise=story.premise,
         generation_timeout=generation_timeout,

@@ -228,7 +228,7 @@ class Game:
         session, memory = self.session, self._recollection
         await self.equipped()
         self._look_at_skills()
-        ledger = await self._annals()
+        ledger = await self._open_ledger()
         memories = await memory.recall(text, session.snapshot()) if memory.wanted else ()
         return await take_turn(
             session,
@@ -247,7 +247,7 @@ class Game:
             resume=resume,
         )
 
-    async def _annals(self) -> Ledger:
+    async def _open_ledger(self) -> Ledger:
         """Return the ledger of facts and their patches; for a saved session, also those from before this game was
         opened.
         """

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from narratoria.run.around import ToolCall
+from narratoria.run.middleware import ToolCall
 from narratoria.tools.tool import Approval
 
 DEFAULT: Final = "default"

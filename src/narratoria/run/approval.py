@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from narratoria.errors import INVALID_ARGUMENTS, REFUSED, ArgumentsInvalid, ToolValidationError
 from narratoria.run import outcomes
-from narratoria.run.around import ToolCall
+from narratoria.run.middleware import ToolCall
 from narratoria.session import Draft, Session
-from narratoria.tools.cancellation import heed
+from narratoria.tools.cancellation import await_cancellable
 from narratoria.tools.schema import dump
 from narratoria.tools.tool import Tool, ToolResult
 
@@ -87,7 +87,7 @@ async def _reason(
         draft = Draft.of(session)
         try:
             given = executor.approval(ToolCall(tool, args, draft, call_id))
-            verdict = await heed(given) if inspect.isawaitable(given) else given
+            verdict = await await_cancellable(given) if inspect.isawaitable(given) else given
         finally:
             draft.discard()  # deciding changes nothing
         if verdict is not None and not isinstance(verdict, bool | str):

@@ -25,11 +25,11 @@ from narratoria.events import JsonObject
 from narratoria.run import handlers, outcomes, records
 from narratoria.run.admission import admit, meet
 from narratoria.run.approval import ApprovalPolicy, approved
-from narratoria.run.around import Around, checked_around, execute_around
+from narratoria.run.attempt_rollback import drop
 from narratoria.run.background_loop import run_sync
 from narratoria.run.call_record import Call
 from narratoria.run.call_span import execute_in_span
-from narratoria.run.dropping import drop
+from narratoria.run.middleware import Around, checked_around, execute_around
 from narratoria.session import Draft, Session, ToolInvoked
 from narratoria.session.attempt_note import AttemptNote
 from narratoria.telemetry import SDK

@@ -16,7 +16,7 @@ from typing import Any, Final
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.run.threads import run_in_thread
 from narratoria.tools import schema
-from narratoria.tools.cancellation import heed, requests
+from narratoria.tools.cancellation import await_cancellable, requests
 from narratoria.tools.tool import Tool, ToolContext, ToolResult
 
 if typing.TYPE_CHECKING:
@@ -81,7 +81,7 @@ async def raising(error: BaseException) -> Any:
 async def finish(running: Coroutine[Any, Any, Any], waiting: Any, timeout: float | None, draft: Draft) -> Any:
     """Await the rest of a handler that did not finish in its first step. Only now is a timer armed for it."""
     if timeout is None:
-        return await heed(_resume(running, waiting))
+        return await await_cancellable(_resume(running, waiting))
     bound = asyncio.timeout(timeout)
     before = requests()
     try:

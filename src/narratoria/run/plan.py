@@ -27,7 +27,7 @@ from narratoria.run.plan_problems import (
 from narratoria.run.plan_references import survey
 from narratoria.spelling import StructSpelled, spelled
 from narratoria.strict_json import DuplicateKey, decode, with_integers
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 
 CallState: TypeAlias = Literal["completed", "failed", "skipped", "timeout"]
 

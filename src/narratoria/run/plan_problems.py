@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from narratoria.events import JsonObject
 from narratoria.run.plan_references import Survey, mark_problems, shown, survey
 from narratoria.strict_json import is_integer
-from narratoria.tools.schema.showing import MAX_SHOWN, quoted, shorten, show
+from narratoria.tools.schema.excerpts import MAX_SHOWN, quoted, shorten, show
 
 MAX_CALLS: Final = 10_000  # in one plan
 MAX_RETRIES: Final = 100

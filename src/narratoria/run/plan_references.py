@@ -12,7 +12,7 @@ from narratoria.bounds import MAX_DEPTH
 from narratoria.events import JsonObject
 from narratoria.state import MISSING, lookup
 from narratoria.strict_json import is_integer
-from narratoria.tools.schema.showing import MAX_SHOWN, quoted, shorten, show_path
+from narratoria.tools.schema.excerpts import MAX_SHOWN, quoted, shorten, show_path
 
 FROM: Final = "$from"
 LITERAL: Final = "$literal"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.run.approval import ApprovalPolicy, checked_policy
-from narratoria.run.around import Around, checked_around
 from narratoria.run.background_loop import run_sync
 from narratoria.run.executor import ToolExecutor
+from narratoria.run.middleware import Around, checked_around
 from narratoria.spelling import spelled
 from narratoria.tools.contract import PreconditionResult, validate
 from narratoria.tools.contract.regex import compile_regex

@@ -24,7 +24,7 @@ from narratoria.errors import AssetRefused
 from narratoria.events import Asset, AssetStored
 from narratoria.session.media import HEAD_BYTES, contradiction, is_media_type
 from narratoria.session.private_files import make_folder
-from narratoria.tools.schema.showing import quoted
+from narratoria.tools.schema.excerpts import quoted
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 DEFAULT_CAP: Final = 256 * 1024 * 1024

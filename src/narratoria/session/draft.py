@@ -47,7 +47,7 @@ from narratoria.session.resources.write_notes import CallNotes
 from narratoria.session.slices import Slice
 from narratoria.state import StateChange, StateView, change_to_patch, merge_into
 from narratoria.tools.schema import dump
-from narratoria.tools.schema.showing import quoted
+from narratoria.tools.schema.excerpts import quoted
 from narratoria.unicode_text import check_text
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ from narratoria.store.imported_snapshot import (
 )
 from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 
 MAX_LINE: Final = 64 * 1024**2
 MAX_JOURNAL: Final = 2 * 1024**3

@@ -13,7 +13,7 @@ import msgspec
 
 from narratoria.store.restoration import SessionSnapshot
 from narratoria.store.timeline import Timeline
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 
 MAX_TURNS: Final = 1_000_000
 """Cap on the turns that all snapshots of a file count: a few bytes name millions of them."""

@@ -33,7 +33,7 @@ from narratoria.store import record_batches as chunks
 from narratoria.store.imported_journal import MAX_LINE, ImportedJournal, check_story, check_time
 from narratoria.store.imported_snapshot import Unfit, read_snapshot
 from narratoria.store.store import SessionMeta, Store
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 
 FORMAT: Final = 1
 SUFFIX: Final = ".narratoria"

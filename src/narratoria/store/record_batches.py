@@ -16,7 +16,7 @@ import msgspec
 from narratoria.errors import JournalError
 from narratoria.events import AnyRuntimeEvent, ToolEvent
 from narratoria.session.record import EmittedRecords, Record
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 
 _LEVEL: Final = 1
 MAX_BATCH: Final = 1 << 30  # a damaged length must not make us allocate everything

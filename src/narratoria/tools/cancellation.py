@@ -18,7 +18,7 @@ def requests() -> int:
     return 0 if task is None else task.cancelling()
 
 
-async def heed(awaited: Awaitable[T]) -> T:
+async def await_cancellable(awaited: Awaitable[T]) -> T:
     """Await an author's code. If it swallows a cancellation, its outcome is too late: the cancellation is raised."""
     before = requests()
     try:
@@ -33,11 +33,11 @@ async def heed(awaited: Awaitable[T]) -> T:
 
 
 async def contained(running: Coroutine[Any, Any, T]) -> T:
-    """Await an author's code as `heed` does. It ends nothing but itself: a `SystemExit`, a `GeneratorExit` or a
-    cancellation of its own becomes a `NarratoriaError`.
+    """Await an author's code as `await_cancellable` does. It ends nothing but itself: a `SystemExit`, a
+    `GeneratorExit` or a cancellation of its own becomes a `NarratoriaError`.
     """
     try:
-        return await heed(_closable(running))
+        return await await_cancellable(_closable(running))
     except asyncio.CancelledError as error:
         if requests():
             raise

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from narratoria.tools.schema import constraints
-from narratoria.tools.schema.showing import show
+from narratoria.tools.schema.excerpts import show
 
 _NAMES: Final = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern")
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal, TypeVar, Union
 
 from narratoria.tools import value_constraints
-from narratoria.tools.schema.showing import quoted
+from narratoria.tools.schema.excerpts import quoted
 
 _ALIAS: Final = getattr(typing, "TypeAliasType", None)  # `type X = …`, Python 3.12
 _PLAIN: Final = frozenset((str, int, bool, float, dict, list, bytes))

@@ -13,7 +13,7 @@ from starlette.requests import Request as HttpRequest
 
 from narratoria.errors import NarratoriaError
 from narratoria.strict_json import check_whole
-from narratoria.tools.schema.showing import excerpt
+from narratoria.tools.schema.excerpts import excerpt
 from narratoria.web import documents
 from narratoria.web.cards import LONGEST_TITLE
 

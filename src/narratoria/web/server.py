@@ -56,11 +56,11 @@ def serve(
     Stories that are `watched` are read anew when their files are saved. `heard` hears all records of all games.
     """
 
-    def games(store: Store, tale: Story | None) -> Games:
+    def games(store: Store, loaded: Story | None) -> Games:
         return Games(
             store,
             narrators=tuple(narrators) or None,
-            extra=[tale] if tale else [],
+            extra=[loaded] if loaded else [],
             sources=sources,
             skills=skills,
             watched=watched,
@@ -78,17 +78,17 @@ async def _serve(
     browser: bool,
     make_games: Callable[[Store, Story | None], Games],
 ) -> int:
-    tale = await asyncio.to_thread(open_story, story) if story else None
-    for line in tale.warn() if tale else ():
+    loaded = await asyncio.to_thread(open_story, story) if story else None
+    for line in loaded.warn() if loaded else ():
         click.echo(line, err=True)
     store = await asyncio.to_thread(default_store)
     try:
-        games = make_games(store, tale)
+        games = make_games(store, loaded)
         server = Server(games, data_home(), host=host, port=port)
         listener = server.bind()
-        path = await first_page(store, tale, session_id, games)
+        path = await first_page(store, loaded, session_id, games)
         click.echo(
-            f"{tale.title if tale else 'Narratoria'} is open at this address; Ctrl+C ends it.", err=True
+            f"{loaded.title if loaded else 'Narratoria'} is open at this address; Ctrl+C ends it.", err=True
         )
         click.echo(server.address(path))
         resumed = (await asyncio.to_thread(store.find, session_id)).id if session_id is not None else None

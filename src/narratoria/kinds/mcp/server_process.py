@@ -100,7 +100,7 @@ class ServerProcess:
                         await self._say_goodbye()
                     tasks.cancel_scope.cancel()
         finally:
-            self._bury(loop, call)
+            self._kill_and_reap(loop, call)
             if scratch:
                 await asyncio.shield(asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True))
 
@@ -157,7 +157,7 @@ class ServerProcess:
             with anyio.move_on_after(patience):
                 await self._exited.wait()
 
-    def _bury(self, loop: asyncio.AbstractEventLoop, call: int) -> None:
+    def _kill_and_reap(self, loop: asyncio.AbstractEventLoop, call: int) -> None:
         """Kill the group, reap its leader and close the streams: blocking but brief."""
         child, unreaped = self._child, None
         if child is not None:

@@ -209,7 +209,7 @@ def read_now(fd: int) -> bytes | None:
 # --- hearing -------------------------------------------------------------------------------------------
 
 
-class LoopEars:
+class LoopListener:
     """Watches descriptors for reading by the loop's own selector."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -223,7 +223,7 @@ class LoopEars:
             self._loop.remove_reader(fd)
 
 
-class EpollEars:
+class EpollListener:
     """Watches descriptors at a tenth of the cost: the loop watches one epoll, and that watches all of ours.
 
     Three descriptors a launch through the loop's selector would be a third of the cost of a launch. It must not refer
@@ -249,17 +249,17 @@ class EpollEars:
                 heard()
 
 
-_ears: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EpollEars] = weakref.WeakKeyDictionary()
+_listeners: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EpollListener] = weakref.WeakKeyDictionary()
 
 
-def ears_of(loop: asyncio.AbstractEventLoop) -> LoopEars | EpollEars:
+def listener_of(loop: asyncio.AbstractEventLoop) -> LoopListener | EpollListener:
     """Return the watcher of a loop. Callbacks must not watch further descriptors: a reused number would be confused."""
     if not hasattr(select, "epoll"):
-        return LoopEars(loop)
-    ears = _ears.get(loop)
-    if ears is None:
-        ears = _ears[loop] = EpollEars(loop)
-    return ears
+        return LoopListener(loop)
+    listener = _listeners.get(loop)
+    if listener is None:
+        listener = _listeners[loop] = EpollListener(loop)
+    return listener
 
 
 # --- ending --------------------------------------------------------------------------------------------
@@ -310,11 +310,11 @@ def runs(pid: int) -> bool:
 class PidfdWatch:
     """Calls back once the process has ended; Linux only."""
 
-    def __init__(self, ears: LoopEars | EpollEars, pid: int, ended: Callable[[], object]) -> None:
-        self._ears = ears
+    def __init__(self, listener: LoopListener | EpollListener, pid: int, ended: Callable[[], object]) -> None:
+        self._listener = listener
         self._fd = os.pidfd_open(pid)
         self._ended = ended
-        ears.listen(self._fd, self._report)
+        listener.listen(self._fd, self._report)
 
     def _report(self) -> None:
         self.close()
@@ -329,7 +329,7 @@ class PidfdWatch:
 
     def close(self) -> None:
         if self._fd >= 0:
-            self._ears.forget(self._fd)
+            self._listener.forget(self._fd)
             os.close(self._fd)
             self._fd = -1
 
@@ -384,7 +384,7 @@ def watch_exit(loop: asyncio.AbstractEventLoop, pid: int, ended: Callable[[], ob
     """Call `ended` in the loop when the child is over."""
     if hasattr(os, "pidfd_open"):
         try:
-            return PidfdWatch(ears_of(loop), pid, ended)
+            return PidfdWatch(listener_of(loop), pid, ended)
         except OSError as error:
             if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.EINVAL):
                 raise

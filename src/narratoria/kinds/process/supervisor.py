@@ -85,14 +85,14 @@ async def run_process(
     started = time.monotonic()
     call, cookie = custody().begin(asyncio.get_running_loop())
     try:
-        ears = _ears(argv)
+        listener = _listener(argv)
         marked = _with_cookie(environment() if env is None else env, cookie)
         child = await _spawn(call, list(argv), stdin, marked, cwd)
     except BaseException:
         custody().end(call)
         raise
     async with _Supervision(
-        child, ears, call, Decoder(tool, limits), on_events, grace, linger
+        child, listener, call, Decoder(tool, limits), on_events, grace, linger
     ) as supervision:
         await supervision.listen(timeout)
     return supervision.outcome(time.monotonic() - started)
@@ -107,9 +107,9 @@ def _with_cookie(env: marks.Environment, cookie: str) -> marks.Environment:
     return marked
 
 
-def _ears(argv: Sequence[str]) -> platform.LoopEars | platform.EpollEars:
+def _listener(argv: Sequence[str]) -> platform.LoopListener | platform.EpollListener:
     try:
-        return platform.ears_of(asyncio.get_running_loop())
+        return platform.listener_of(asyncio.get_running_loop())
     except OSError as error:
         raise refused(argv, error) from error
 
@@ -135,7 +135,7 @@ class _Supervision:
     def __init__(
         self,
         child: platform.Child,
-        ears: platform.LoopEars | platform.EpollEars,
+        listener: platform.LoopListener | platform.EpollListener,
         call: int,
         decoder: Decoder,
         on_events: EventSink,
@@ -143,7 +143,7 @@ class _Supervision:
         linger: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ears = ears
+        self._listener = listener
         self._child = child
         self._call = call
         self._decoder = decoder
@@ -169,12 +169,12 @@ class _Supervision:
         custody().entrust(self._call, child.pid)
         try:
             self._watch = platform.watch_exit(self._loop, child.pid, self._on_exit)
-            self._ears.listen(child.stdout, self._on_stdout)
-            self._ears.listen(child.stderr, self._on_stderr)
+            self._listener.listen(child.stdout, self._on_stdout)
+            self._listener.listen(child.stderr, self._on_stderr)
             if child.unsent:
                 self._loop.add_writer(child.stdin, self._on_stdin)
         except BaseException:
-            self._bury()
+            self._kill_and_reap()
             raise
         return self
 
@@ -186,7 +186,7 @@ class _Supervision:
             if kind is not GeneratorExit and not self._exited:
                 await self._end()
         finally:
-            self._bury()
+            self._kill_and_reap()
 
     def outcome(self, duration: float) -> ProcessOutcome:
         code = None if self._status in (None, -1) else os.waitstatus_to_exitcode(self._status)
@@ -302,10 +302,10 @@ class _Supervision:
     async def _paused(self, delivery: Awaitable[None]) -> None:
         """Wait for a subscriber; meanwhile the pipe fills and the tool has to wait too."""
         if self._child.stdout >= 0:
-            self._ears.forget(self._child.stdout)
+            self._listener.forget(self._child.stdout)
         await delivery
         if self._child.stdout >= 0:
-            self._ears.listen(self._child.stdout, self._on_stdout)
+            self._listener.listen(self._child.stdout, self._on_stdout)
 
     async def _drain(self) -> None:
         """Read, after the exit, the rest of the pipe, with a moment for a child that is still writing.
@@ -355,7 +355,7 @@ class _Supervision:
             await self._next()
         self._patience = 0.0  # who survives a KILL that long hangs in the kernel
 
-    def _bury(self) -> None:
+    def _kill_and_reap(self) -> None:
         """Kill, reap and close: blocking but brief, whatever came before."""
         for timer in self._timers:
             timer.cancel()
@@ -394,6 +394,6 @@ class _Supervision:
 
     def _close(self, fd: int) -> int:
         if fd >= 0:
-            self._ears.forget(fd)
+            self._listener.forget(fd)
             os.close(fd)
         return -1

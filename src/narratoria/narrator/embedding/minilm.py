@@ -49,7 +49,7 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> Vectors: ...
 
     def knows_word(self, word: str) -> bool:
-        """Tells an English word from what may be a typo."""
+        """Tell an English word from what may be a typo."""
         ...
 
     def tuned(self) -> Embedder:
@@ -109,7 +109,7 @@ class MiniLM:
         return len(encoding.ids) + sum(len(part.ids) for part in encoding.overflowing)
 
     def knows_word(self, word: str) -> bool:
-        """Tells if `word` is in the model's vocabulary, and so most likely no typo."""
+        """Tell if `word` is in the model's vocabulary, and so most likely no typo."""
         return self._tokenizer.token_to_id(word) is not None
 
     def _forward(self, rows: list[list[int]]) -> Vectors:

@@ -88,7 +88,7 @@ def split_clauses(
 
 
 def has_more_clauses(tokens: Sequence[Token], is_verb: IsVerb) -> bool:
-    """Tells if there are more clauses than are read."""
+    """Tell if there are more clauses than are read."""
     return len(split(tokens, partial(_connector_at, is_verb))) > MAX_CLAUSES
 
 
@@ -264,7 +264,7 @@ def _connector_at(is_verb: IsVerb, tokens: Sequence[Token], start: int, piece: P
 
 
 def _opens_relation(said: str, rest: Sequence[Token], piece: Piece, is_verb: IsVerb) -> bool:
-    """Tells if words join what comes before them to `rest` by more than "and"."""
+    """Tell if words join what comes before them to `rest` by more than "and"."""
     kind = _KINDS.get(said)
     if kind in ("sequence", "preceding"):
         return bool(piece.tokens) or said != "beforehand"
@@ -287,7 +287,7 @@ def _opens_exception(rest: Sequence[Token], piece: Piece, is_verb: IsVerb) -> bo
 
 
 def _is_passive(rest: Sequence[Token], is_verb: IsVerb) -> bool:
-    """Tells "once *the kettle is scrubbed*" from a mere time, "after the storm"."""
+    """Tell "once *the kettle is scrubbed*" from a mere time, "after the storm"."""
     end = next((at for at, token in enumerate(rest) if token.low in _JOIN | _ENDS), len(rest))
     return active(rest[:end], is_verb) is not None
 
@@ -299,7 +299,7 @@ _BEHIND_A_VERB: Final = _OBJECTS | en.PREPOSITIONS | en.PARTICLES | _JOIN | {""}
 
 
 def starts_clause(rest: Sequence[Token], connector: str, is_verb: IsVerb) -> bool:
-    """Tells if a clause of its own follows, and no other member of a list."""
+    """Tell if a clause of its own follows, and no other member of a list."""
     said = [token.low for token in rest if token.low not in en.FILLERS or token.quoted]
     if not said:
         return False
@@ -314,7 +314,7 @@ def starts_clause(rest: Sequence[Token], connector: str, is_verb: IsVerb) -> boo
 
 
 def _acts(head: str, following: str, is_verb: IsVerb) -> bool:
-    """Tells if a word is a verb here, by itself or by the word behind it."""
+    """Tell if a word is a verb here, by itself or by the word behind it."""
     if head in en.NOUNISH:
         return following in _BEHIND_A_VERB or (is_verb(head) and following not in ("to", "and"))
     if head in en.VERBS or en.stem(head) in _VERB_STEMS or is_verb(head):
@@ -357,5 +357,5 @@ def based(token: Token, is_verb: IsVerb) -> Token:
 
 
 def is_gerund(token: Token) -> bool:
-    """Tells if a token has the form of "scanning"."""
+    """Tell if a token has the form of "scanning"."""
     return token.low.endswith("ing") and len(token.low) > 4

@@ -66,7 +66,7 @@ def _head(tokens: Sequence[Token]) -> int | None:
 
 
 def _opens_a_clause(tokens: Sequence[Token], at: int) -> bool:
-    """Tells if "that" is followed by a subject and its verb: not "that door", not "the man that is here"."""
+    """Tell if "that" is followed by a subject and its verb: not "that door", not "the man that is here"."""
     following = tokens[at + 1]
     if following.quoted or following.low in _FINITE:
         return False

@@ -78,5 +78,5 @@ def rows(name: str) -> list[list[str]]:
 
 
 def starts(said: Sequence[str], openings: Phrases) -> bool:
-    """Tells if words begin with one of the phrases."""
+    """Tell if words begin with one of the phrases."""
     return any(tuple(said[: len(phrase)]) == phrase for phrase in openings)

@@ -64,7 +64,7 @@ def _stands_apart(clause: Sequence[str], word: str) -> bool:
 
 
 def _is_polite(said: Sequence[str]) -> bool:
-    """Tells an order in the shape of a question or a negation: "could you …", "don't forget to …"."""
+    """Tell an order in the shape of a question or a negation: "could you …", "don't forget to …"."""
     if starts(said, _NOT_POLITE) or starts(said, _POLITE):
         return not starts(said, _NOT_POLITE)
     # "could Ruiz fix the antenna": somebody by name is asked to, a thing is asked about.
@@ -119,7 +119,7 @@ _COURTEOUS: Final = phrases("mood.courteous")
 
 
 def is_conditional(prompt: Sequence[str]) -> bool:
-    """Tells if a prompt makes an action depend on how things are: "if he is hungry, feed him"."""
+    """Tell if a prompt makes an action depend on how things are: "if he is hungry, feed him"."""
     for at, word in enumerate(prompt):
         before = prompt[at - 1] if at else ""
         opens = word == "unless" or (word in ("if", "provided", "assuming") and before not in _BEFORE_IF)
@@ -139,7 +139,7 @@ _NO_SUBJECT: Final = en.DETERMINERS | en.PREPOSITIONS | en.QUESTION_WORDS | en.A
 
 
 def reports(clause: Sequence[str]) -> bool:
-    """Tells if a clause says what has been done, and asks for nothing: "I already fed Rex", "Ada fed Rex"."""
+    """Tell if a clause says what has been done, and asks for nothing: "I already fed Rex", "Ada fed Rex"."""
     said = without_opening(clause)
     dated = any(starts(said[at:], _DATES) for at in range(len(said)))
     said = _without_date(said)
@@ -183,14 +183,14 @@ _AS_IT_IS: Final = phrases("prohibitions.as_it_is")
 
 
 def is_ruled_out(clause: Sequence[str]) -> bool:
-    """Tells if a clause says that something is not to be done."""
+    """Tell if a clause says that something is not to be done."""
     if starts(clause, _REFUSALS) or _is_negated(clause):
         return True
     return _has_empty_object(clause) or _is_left_as_it_is(clause)
 
 
 def _is_negated(clause: Sequence[str]) -> bool:
-    """Tells if "not" or a refusal comes before any verb that acts: "make sure that the lamp is not lit"."""
+    """Tell if "not" or a refusal comes before any verb that acts: "make sure that the lamp is not lit"."""
     opening = True  # nothing but words that may stand before "not" so far
     for at, word in enumerate(clause):
         following = clause[at + 1 : at + 2]
@@ -252,7 +252,7 @@ def tells_how_things_are(clause: Sequence[str], is_verb: IsVerb) -> bool:
 
 
 def _is_thing(subject: Sequence[str], is_verb: IsVerb) -> bool:
-    """Tells if the words before "is" name a thing: "the water in the tub", and not "tell Ada the tub"."""
+    """Tell if the words before "is" name a thing: "the water in the tub", and not "tell Ada the tub"."""
     if not subject or len(subject) > _LONGEST_THING or subject[0] in _NO_THING:
         return False
     if any(is_verb(word) or word in _NEEDS for word in subject):
@@ -262,7 +262,7 @@ def _is_thing(subject: Sequence[str], is_verb: IsVerb) -> bool:
 
 
 def _is_state(said: Sequence[str]) -> bool:
-    """Tells if the words after "is" say how a thing is, and not what is due or how much it shall be."""
+    """Tell if the words after "is" say how a thing is, and not what is due or how much it shall be."""
     if not said or said[0] in _DUE or "to" in said[:2] or not _NEEDS.isdisjoint(said):
         return False
     if any(word[0].isdecimal() or word in en.NUMBERS for word in said[:3]):
@@ -284,6 +284,6 @@ _SMALL_TALK: Final = phrases("statements.small_talk")
 
 
 def is_small_talk(clause: Sequence[str]) -> bool:
-    """Tells if a whole clause is an answer, a greeting or an oath, and asks for nothing."""
+    """Tell if a whole clause is an answer, a greeting or an oath, and asks for nothing."""
     rest = tuple(word for word in clause if word not in en.FILLERS)
     return not rest or rest in _SMALL_TALK or tuple(clause) in _SMALL_TALK

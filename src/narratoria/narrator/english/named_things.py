@@ -26,12 +26,12 @@ SHIPS: Final = en.stems_of("beings.ships")  # "she"
 
 
 def names_somebody(words: Sequence[str]) -> bool:
-    """Tells if stems name a person: "old woman", "captain of the guard"; not "guard post", not "king's crown"."""
+    """Tell if stems name a person: "old woman", "captain of the guard"; not "guard post", not "king's crown"."""
     return bool(words) and _head_noun(words) in PEOPLE
 
 
 def names_animal(words: Sequence[str]) -> bool:
-    """Tells if stems name an animal."""
+    """Tell if stems name an animal."""
     return bool(words) and _head_noun(words) in ANIMALS
 
 
@@ -63,7 +63,7 @@ class Entity:
 
 
 def has_a_name(entity: Entity) -> bool:
-    """Tells if it is kept among people, and is none of what they carry, or is spelled like a name."""
+    """Tell if it is kept among people, and is none of what they carry, or is spelled like a name."""
     named = entity.value[:1].isupper() and not any(letter.isdigit() for letter in entity.value)
     return named or (bool(entity.holders & _PEOPLE) and not entity.holders & _THINGS)
 
@@ -74,7 +74,7 @@ def is_person(entity: Entity) -> bool:
 
 
 def is_being(entity: Entity) -> bool | None:
-    """Tells if it can be spoken or given to: True of people and animals, False of a thing, None where nothing tells."""
+    """Tell if it can be spoken or given to: True of people and animals, False of a thing, None where nothing tells."""
     if is_person(entity) or names_animal(entity.stems) or entity.holders & ANIMALS or entity.traits & _LIVING:
         return True
     return False if entity.holders & _THINGS or entity.traits & _LIFELESS else None

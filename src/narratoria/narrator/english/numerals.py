@@ -151,7 +151,7 @@ def _spelled(words: Sequence[str], index: int) -> _Number | None:
 
 
 def _counts(words: Sequence[str], index: int) -> bool:
-    """Tells if "one" is a number here and no pronoun: "this one", "one for Ada"."""
+    """Tell if "one" is a number here and no pronoun: "this one", "one for Ada"."""
     following = words[index + 1] if index + 1 < len(words) else ""
     stands_for = index > 0 and words[index - 1] in (en.DETERMINERS | {"no", "which"}) - {"a", "an"}
     plain = following and following not in en.PREPOSITIONS | en.AUXILIARIES and following[0].isalnum()
@@ -186,7 +186,7 @@ def _spoken_value(parts: Sequence[str]) -> tuple[float, int]:
 
 
 def _follows(last: float, value: float) -> bool:
-    """Tells if a number word goes on with the one before: "hundred five", "twenty five"."""
+    """Tell if a number word goes on with the one before: "hundred five", "twenty five"."""
     return last >= 100 or (20 <= last < 100 and value < 10)
 
 

@@ -27,7 +27,7 @@ _BEFORE_VERB: Final = (
 
 
 def undoes(clause: Sequence[str], actions: Collection[str]) -> bool:
-    """Tells if a clause takes back what `actions` name, or is its opposite.
+    """Tell if a clause takes back what `actions` name, or is its opposite.
 
     "put the lamp out" undoes {"light"}; it does not undo an action that is itself named for stopping: {"turn", "off"}.
     """
@@ -71,7 +71,7 @@ def _turns(said: Sequence[str], verb: str, particle: str, known: Collection[str]
 
 
 def _takes_off(written: str, verb: str, particle: str, known: Collection[str]) -> bool:
-    """Tells if off or out is against an action: of one that ends things it is not."""
+    """Tell if off or out is against an action: of one that ends things it is not."""
     if not _ENDS.isdisjoint(known):
         return False
     if verb in ("turn", "switch", "shut", "power", "toggle", "kill", "cut"):

@@ -99,7 +99,7 @@ def _head(tokens: Sequence[Token], finder: EntityFinder) -> tuple[str, str, int]
 
 
 def _is_verb(tokens: Sequence[Token], at: int, finder: EntityFinder) -> bool:
-    """Tells if a clause opens with a verb at `at`: one that is known, or a word with an object behind it."""
+    """Tell if a clause opens with a verb at `at`: one that is known, or a word with an object behind it."""
     first = tokens[at].low
     if tokens[at].quoted or not first[0].isalpha() or first in _NO_VERB:
         return False
@@ -234,7 +234,7 @@ class _Scanner:
 
 
 def _stands_alone(tokens: Sequence[Token], index: int) -> bool:
-    """Tells if a word such as "that" is a pronoun ("open that") and no determiner ("open that door")."""
+    """Tell if a word such as "that" is a pronoun ("open that") and no determiner ("open that door")."""
     following = tokens[index + 1].low if index + 1 < len(tokens) else ""
     return (tokens[index].low in en.PRONOUNS or tokens[index].low == "both") and (
         not following

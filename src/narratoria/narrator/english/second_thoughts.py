@@ -32,7 +32,7 @@ _MOST: Final = 4  # corrections in one prompt
 
 
 def takes_back(clause: Sequence[str]) -> bool:
-    """Tells if a clause by itself takes back the one before it: "never mind", "no way"."""
+    """Tell if a clause by itself takes back the one before it: "never mind", "no way"."""
     return tuple(clause) in _CANCELS
 
 

@@ -48,7 +48,7 @@ def families_of(verbs: Iterable[str]) -> Families:
 
 
 def says_enough(verb: str, particle: str = "") -> bool:
-    """Tells if a verb says by itself what is done, as "make" and "get" do not."""
+    """Tell if a verb says by itself what is done, as "make" and "get" do not."""
     return f"{verb} {particle}" in _WITH_PARTICLE or verb not in _LIGHT
 
 
@@ -65,7 +65,7 @@ def _rule_families(verb: str) -> Families:
 
 
 def is_known(verb: str) -> bool:
-    """Tells if a verb is in a family that decides about rules."""
+    """Tell if a verb is in a family that decides about rules."""
     return bool(_rule_families(verb))
 
 
@@ -76,14 +76,14 @@ def kin_of(verb: str, others: Collection[str]) -> list[str]:
 
 
 def akin(verbs: Collection[str], others: Collection[str]) -> bool:
-    """Tells if one of the stems is among the others, or of a family with one of them."""
+    """Tell if one of the stems is among the others, or of a family with one of them."""
     if set(verbs) & set(others):
         return True
     return bool(_NONE.union(*map(_rule_families, verbs)) & _NONE.union(*map(_rule_families, others)))
 
 
 def tells(phrase: str) -> bool:
-    """Tells if a question may be answered by a rule with this phrase: it asks, or finds out by looking or listening.
+    """Tell if a question may be answered by a rule with this phrase: it asks, or finds out by looking or listening.
 
     "Is the torch warm?" is no wish to hit it, though the answer would change nothing.
     """

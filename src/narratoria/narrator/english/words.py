@@ -73,7 +73,7 @@ def stems_of(name: str) -> frozenset[str]:
 
 
 def is_past(word: str) -> bool:
-    """Tells if a word has the form of a verb in the past: "mowed", "rang"."""
+    """Tell if a word has the form of a verb in the past: "mowed", "rang"."""
     return word in _PAST or (word.endswith("ed") and len(word) > 4 and word not in _NO_VERB)
 
 

@@ -20,7 +20,7 @@ from narratoria.narrator.llm.skill_guidance import CONSULT
 from narratoria.narrator.protocol import NarratorRequest, ToolCard
 from narratoria.run.plan import PlanDocument, PlannedCall
 from narratoria.tools import schema
-from narratoria.tools.schema.bounding import with_bounds
+from narratoria.tools.schema.schema_bounds import with_bounds
 
 MAX_NARRATIVE: Final = 1_200
 MAX_CALLS: Final = 8

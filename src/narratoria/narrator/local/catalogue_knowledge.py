@@ -33,7 +33,7 @@ class Knowledge:
         return self._indexes[key]
 
     def outweighs(self, candidate: Candidate) -> bool:
-        """Tells if a tool is likelier meant than none at all."""
+        """Tell if a tool is likelier meant than none at all."""
         return candidate.own_score > self.bar
 
     def embed(self, texts: Sequence[str], *, tuned: bool = False) -> Vectors:

@@ -70,7 +70,7 @@ def _named(tool: ToolProfile, verb: str, reading: Reading) -> float:
 
 
 def is_its_action(tool: ToolProfile, reading: Reading) -> bool:
-    """Tells if the clause's verb is one of the tool's, or of a family with one."""
+    """Tell if the clause's verb is one of the tool's, or of a family with one."""
     shared = families(reading.verb, reading.particle) & tool.families
     return en.stem(reading.verb) in tool.verbs or bool(shared)
 
@@ -141,7 +141,7 @@ def misplaced_object(
 
 
 def grounds(tool: ToolProfile, reading: Reading, filling: Filling, near: float) -> bool:
-    """Tells if a clause gives a reason for this tool: "ok", "xyzzy" and "1" are near to some tool in any catalogue."""
+    """Tell if a clause gives a reason for this tool: "ok", "xyzzy" and "1" are near to some tool in any catalogue."""
     said = [t for t in reading.tokens if t.quoted or (_is_word(t) and t.low not in en.FILLERS)]
     own = {en.stem(token.low) for token in said if token.quoted or token.low not in en.STOPWORDS}
     if _is_small_talk(reading):
@@ -165,14 +165,14 @@ def _is_small_talk(reading: Reading) -> bool:
 
 
 def _is_word(token: Token) -> bool:
-    """Tells if a token says something by itself: no number, no letter, no three letters that were mended."""
+    """Tell if a token says something by itself: no number, no letter, no three letters that were mended."""
     letters = sum(letter.isalpha() for letter in token.low)
     mended = len(token.low) <= _SHORT and token.text.casefold() != token.low
     return letters > 1 and token.low not in en.NUMBERS and not mended
 
 
 def _holds_something_known(tool: ToolProfile, reading: Reading, filling: Filling) -> bool:
-    """Tells if a slot holds a choice or a thing that the clause names; a number is no reason."""
+    """Tell if a slot holds a choice or a thing that the clause names; a number is no reason."""
     firm = {"choice": WORDS, "flag": WORDS, "text": _NAMED, "texts": _NAMED}
     for slot in tool.slots:
         named = [reading.tokens[at] for at in filling.spans.get(slot.name, ())]

@@ -192,7 +192,7 @@ class Comprehension:
         return frozenset(phrase.mention.entity.value for phrase in phrases if phrase.mention)
 
     def reaches(self, tool: ToolCard, things: Sequence[str]) -> bool:
-        """Tells if the prompt leads to one call of this tool, with these things, and all of it is understood."""
+        """Tell if the prompt leads to one call of this tool, with these things, and all of it is understood."""
         self.understand()
         calls = [call for step in self.steps for call in step.calls]
         undecided = any(token.low == "or" for token in tokenize(self.prompt))
@@ -202,7 +202,7 @@ class Comprehension:
         return calls[0].tool_path == tool.name and given.issuperset(map(str.casefold, things))
 
     def takes_down(self, text: str) -> bool:
-        """Tells if the prompt ends in a call that takes `text` as words to be written or said."""
+        """Tell if the prompt ends in a call that takes `text` as words to be written or said."""
         if not self.scene.writes:
             return False
         self.understand()

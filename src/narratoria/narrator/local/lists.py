@@ -148,7 +148,7 @@ def _joints(reading: Reading) -> list[int]:
 
 
 def _is_whole(reading: Reading, span: range) -> bool:
-    """Tells if a member of a list has an object and something more, or is counted."""
+    """Tell if a member of a list has an object and something more, or is counted."""
     inside = [phrase for phrase in reading.phrases if phrase.start in span]
     if not inside or any(phrase.clausal or phrase.pronoun for phrase in inside):
         return False

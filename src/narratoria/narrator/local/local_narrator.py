@@ -179,7 +179,7 @@ class _Trials:
             trial.sense = sense
 
     def works(self, offer: Offer) -> bool:
-        """Tells if it leads to its tool alone, and to the things it names."""
+        """Tell if it leads to its tool alone, and to the things it names."""
         trial = self._tried.get(offer.text) or self._listen(offer.text)
         return trial.reaches(offer.tool.card, offer.values)
 

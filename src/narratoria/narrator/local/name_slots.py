@@ -76,7 +76,7 @@ class _TextFiller:
         return any(phrase is other for other in self.taken)
 
     def _is_open(self, offer: _Offer) -> bool:
-        """Tells if a slot may still take a phrase, and the phrase fits well enough."""
+        """Tell if a slot may still take a phrase, and the phrase fits well enough."""
         score, _, slot, phrase = offer
         if slot.name in self.filling.input or self._is_taken(phrase):
             return False
@@ -219,7 +219,7 @@ def _list_around(phrase: Phrase, reading: Reading) -> list[Phrase]:
 
 
 def _is_known(phrase: Phrase) -> bool:
-    """Tells if the state has it, or it is called by a name that others may know."""
+    """Tell if the state has it, or it is called by a name that others may know."""
     return bool(phrase.mention or phrase.quoted or phrase.every) or phrase.text[:1].isupper()
 
 
@@ -246,7 +246,7 @@ def _spoken(phrase: Phrase, reading: Reading) -> list[int]:
 
 
 def _spoken_for(phrase: Phrase, reading: Reading, filling: Filling) -> bool:
-    """Tells if every word of it that carries meaning already filled a slot."""
+    """Tell if every word of it that carries meaning already filled a slot."""
     if phrase.quoted or phrase.pronoun or phrase.clausal or phrase.text == EVERYTHING:
         return False
     return all(_is_accounted_for(at, reading, filling) for at in range(phrase.start, phrase.end))

@@ -19,7 +19,7 @@ _TOGETHER: Final = words("classes.together")
 
 
 def is_of_its_kind(slot: Slot, value: str, recent: Recent) -> bool:
-    """Tells if a slot may hold a value: one that is named for a kind of thing in the state takes only such a thing."""
+    """Tell if a slot may hold a value: one that is named for a kind of thing in the state takes only such a thing."""
     kind = recent.of_kind(slot.words - ANYTHING)
     return not kind or slot.quoted or value in kind
 
@@ -58,7 +58,7 @@ def left_out_of_a_gift(reading: Reading, tool: ToolProfile, filling: Filling) ->
 
 
 def _is_somebody(thing: str, recent: Recent) -> bool:
-    """Tells people, animals, and whoever has a name that the state does not know."""
+    """Tell people, animals, and whoever has a name that the state does not know."""
     animal = any(thing in values for kind, values in recent.kinds.items() if kind in ANIMALS)
     person = thing in recent.people or any(thing in recent.kinds.get(kind, ()) for kind in PEOPLE)
     return person or animal or thing[:1].isupper()

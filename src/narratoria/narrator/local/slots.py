@@ -122,7 +122,7 @@ class _Context:
         return best[1] if best[0] > _SAYS_THE_SAME else None
 
     def _has_stray_phrase(self) -> bool:
-        """Tells if a phrase has a word that fills no slot and is not the tool's: "purple" in "purple alert"."""
+        """Tell if a phrase has a word that fills no slot and is not the tool's: "purple" in "purple alert"."""
         return any(
             index not in self.filling.used
             and self.reading.stems[index] not in self.tool.words

@@ -129,7 +129,7 @@ def _of_name(tool: ToolProfile) -> Way | None:
 
 
 def _is_name(text: str) -> bool:
-    """Tells if a text is spelled like a name, which is said without "the"."""
+    """Tell if a text is spelled like a name, which is said without "the"."""
     return text[:1].isupper() or any(letter.isdigit() for letter in text)
 
 

@@ -79,13 +79,13 @@ class Candidate:
 
     @property
     def names_the_action(self) -> bool:
-        """Tells if the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
+        """Tell if the clause's verb is one of the tool's, or of a family with one, and says enough by itself."""
         named = self.features["verb"] == 1.0 or self.features["akin"]
         return bool(named) and self.plain_action
 
     @property
     def is_wanting(self) -> bool:
-        """Tells if the tool cannot be called with what the clause says."""
+        """Tell if the tool cannot be called with what the clause says."""
         filling = self.filling
         return bool(filling.missing or filling.unfit or not self.tool.accepts(filling.input))
 
@@ -218,7 +218,7 @@ class _Look:
 
 
 def _is_decided(ranked: Sequence[Candidate], bar: float) -> bool:
-    """Tells if a closer look could neither bring up another tool nor tell whether any is meant."""
+    """Tell if a closer look could neither bring up another tool nor tell whether any is meant."""
     if not ranked:
         return True
     first, *others = ranked
@@ -247,7 +247,7 @@ def _undoes(reading: Reading, tool: ToolProfile) -> bool:
 
 
 def _is_alien(tool: ToolProfile, reading: Reading, filling: Filling, features: Mapping[str, float]) -> bool:
-    """Tells if the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
+    """Tell if the verb harms where the tool does not, or is a full verb that nothing of the tool is near to."""
     verb = stem(reading.verb) if reading.verb else ""
     if not verb or verb in tool.words or features["akin"]:
         return False

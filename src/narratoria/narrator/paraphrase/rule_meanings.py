@@ -30,7 +30,7 @@ SOMETHING: Final = "something"  # stands for a group that captures anything, unt
 _NO_THINGS: Final = EntityFinder(())
 # What these weigh beside likeness of meaning, which is at most 1. Chosen on evals/paraphrases/development.jsonl.
 _WORDS_IN_COMMON: Final = 0.3
-_SAME_DEED: Final = 0.3
+_SAME_ACTION: Final = 0.3
 _COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
 _OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
 
@@ -51,23 +51,23 @@ class Said:
 
     text: str
     vector: Vectors
-    deed: Vectors
+    masked: Vectors
     things: frozenset[str] = frozenset()  # stems of what it speaks of
-    deeds: frozenset[str] = frozenset()  # stems that may say what is done; none where there is no verb
+    verbs: frozenset[str] = frozenset()  # stems that may say what is done; none where there is no verb
 
     @classmethod
     def of(cls, text: str, embed: Callable[[Sequence[str]], Vectors]) -> Said:
         words = text.split()
         reading = read(Clause(tuple(tokenize(text))), _NO_THINGS)
-        vector, masked = embed([text, deed(text)])
+        vector, masked = embed([text, masked_text(text)])
         head = reading.verb or (words[0] if len(words) > 1 or is_known(text) else "")
         light = head in LIGHT_VERBS or not reading.verb
         verb = "" if head in LIGHT_VERBS else en.stem(head)
         things = {word for phrase in reading.phrases for word in stems(phrase.text)}
-        deeds = (
+        verbs = (
             {en.stem(head)} | {en.stem(word) for word in words if light and is_known(word)} if head else set()
         )
-        return cls(text, vector, masked, frozenset(things - {verb}), frozenset(deeds))
+        return cls(text, vector, masked, frozenset(things - {verb}), frozenset(verbs))
 
     @property
     def stems(self) -> set[str]:
@@ -82,7 +82,7 @@ class Meanings:
     """
 
     def __init__(self, rules: Rules, embedder: Embedder) -> None:
-        self._tongue = rules.tongue
+        self._language = rules.language
         self._embedder = embedder
         self._told = {rule.id: rule for rule in rules.rules}
         self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
@@ -101,8 +101,8 @@ class Meanings:
         told = [self._rules[rule.id] for rule in rules.rules if not rule.fallback]
         self._spoken_of = frozenset().union(*told)
         self._spoken = [spoken(phrase) for phrase in self.phrases]
-        self._deeds = [deed(text) for text in self._spoken]
-        self._vectors = GradualVectors([*self._spoken, *self._deeds, *REQUESTS], embedder)
+        self._masked = [masked_text(text) for text in self._spoken]
+        self._vectors = GradualVectors([*self._spoken, *self._masked, *REQUESTS], embedder)
 
     def say(self, text: str) -> Said:
         """The clause, ready to be compared with the phrases."""
@@ -116,7 +116,7 @@ class Meanings:
         rows = [
             at for rule in self._told.values() if rule.may_answer(state) for at in self._rows.get(rule.id, ())
         ]
-        self._vectors.make_all([text for at in rows for text in (self._spoken[at], self._deeds[at])])
+        self._vectors.make_all([text for at in rows for text in (self._spoken[at], self._masked[at])])
 
     def vocabulary(self) -> set[str]:
         """Every word of the phrases, for mending typos."""
@@ -127,12 +127,12 @@ class Meanings:
         return [self.phrases[at] for at in self._rows.get(rule, ())]
 
     def speaks_of(self, rule: str, text: str) -> bool:
-        """Tells if every meaningful word of the text is one of the rule's own."""
+        """Tell if every meaningful word of the text is one of the rule's own."""
         return stems(text) <= self._rules[rule]
 
     def plain(self, text: str) -> str:
         """The text as phrases are written: no articles, no courtesies."""
-        return " ".join(bare(meaningful(text, self._tongue), self._tongue))
+        return " ".join(bare(meaningful(text, self._language), self._language))
 
     def rules_for(self, said: Said, state: Mapping[str, Any]) -> list[str]:
         """The rules that may answer the clause, none that undoes what it asks for; of many, those that look likeliest.
@@ -160,9 +160,12 @@ class Meanings:
         rows = self._rows_of(names)
         if not rows:
             return []
-        deeds = dict(zip(rows, self._vectors.of([self._deeds[at] for at in rows]) @ said.deed, strict=True))
+        likeness = dict(
+            zip(rows, self._vectors.of([self._masked[at] for at in rows]) @ said.masked, strict=True)
+        )
         aside = {
-            name: self._aside(said, name, float(max(deeds[at] for at in self._rows[name]))) for name in names
+            name: self._aside(said, name, float(max(likeness[at] for at in self._rows[name])))
+            for name in names
         }
         owners = [self._owners[at] & aside.keys() for at in rows]
         likes = self._vectors.of([self._spoken[at] for at in rows]) @ said.vector
@@ -179,11 +182,11 @@ class Meanings:
 
     def score(self, said: Said, phrase: str, vectors: Sequence[Vectors]) -> float:
         """The same for a phrase that is not of the rules: `vectors` are its own and its action's."""
-        like = float(vectors[0] @ said.vector) + _SAME_DEED * float(vectors[1] @ said.deed)
+        like = float(vectors[0] @ said.vector) + _SAME_ACTION * float(vectors[1] @ said.masked)
         return like + _in_common(said.stems, stems(phrase))
 
     def is_strange(self, said: Said, likeness: float) -> bool:
-        """Tells if the clause is more like an everyday request, which no rule here is for, than this."""
+        """Tell if the clause is more like an everyday request, which no rule here is for, than this."""
         requests = self._vectors.of(REQUESTS)
         near = requests[requests @ said.vector > likeness]
         if not len(near):  # as with most that is said: the other phrases need not be known
@@ -199,22 +202,22 @@ class Meanings:
         return sorted({at for name in names for at in self._rows[name]})
 
     def _bars(self, said: Said, name: str) -> bool:
-        """Tells if a rule cannot be meant: the clause undoes its action, or plainly names another."""
+        """Tell if a rule cannot be meant: the clause undoes its action, or plainly names another."""
         verbs = self._verbs[name]
         if undoes(said.text.split(), verbs):
             return True
-        return any(map(is_known, said.deeds)) and not akin(said.deeds, verbs)
+        return any(map(is_known, said.verbs)) and not akin(said.verbs, verbs)
 
     def _is_sure(self, said: Said, name: str) -> bool:
-        """Tells if the verb is one of the rule's, and the object a thing of the rule or none."""
-        others = said.stems - said.deeds
+        """Tell if the verb is one of the rule's, and the object a thing of the rule or none."""
+        others = said.stems - said.verbs
         about = not others or bool(others & self._rules[name])
-        return about and (not said.deeds or akin(said.deeds, self._verbs[name]))
+        return about and (not said.verbs or akin(said.verbs, self._verbs[name]))
 
-    def _aside(self, said: Said, name: str, same_deed: float) -> float:
+    def _aside(self, said: Said, name: str, same_action: float) -> float:
         """The score of a rule beside its phrases: for its action, and against the things of other rules."""
         others = sum(1 for thing in said.things - self._rules[name] if thing in self._spoken_of)
-        return _SAME_DEED * same_deed - _OTHER_THING * min(others, 2)
+        return _SAME_ACTION * same_action - _OTHER_THING * min(others, 2)
 
 
 def _in_common(said: set[str], known: set[str]) -> float:
@@ -233,7 +236,7 @@ def _owners(rules: Sequence[Rule]) -> dict[str, list[str]]:
     return {p: of for p, of in owners.items() if len(p) > 2 and not (p[0] == "{" and p[-1] == "}")}
 
 
-def deed(text: str) -> str:
+def masked_text(text: str) -> str:
     """A phrase without its things: "pour into". A placeholder for them would make all actions look alike."""
     return read(Clause(tuple(tokenize(text))), _NO_THINGS).action or text
 

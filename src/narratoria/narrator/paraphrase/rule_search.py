@@ -252,14 +252,14 @@ class RuleSearch:
                 frames += 1
                 yield from self._filled(meaning, said, reading)
         for choice, known in self.offered.items():
-            score = self.meanings.score(said, known.text, (known.vector, known.deed))
+            score = self.meanings.score(said, known.text, (known.vector, known.masked))
             yield Meaning(choice, score + _OFFERED)
 
     def _filled(self, meaning: Meaning, said: Said, reading: Reading) -> Iterator[Meaning]:
         """A phrase with groups, filled with what the player spoke of and the phrase does not name itself."""
         own = stems(spoken(meaning.phrase))
-        same = akin(said.deeds, {en.stem(meaning.phrase.split()[0])})
-        if not (same if any(map(is_known, said.deeds)) else own & said.stems):
+        same = akin(said.verbs, {en.stem(meaning.phrase.split()[0])})
+        if not (same if any(map(is_known, said.verbs)) else own & said.stems):
             return  # else whatever was said would be like itself, put into the gap: "hit (stupid game) with torch"
         things = [p.text for p in reading.phrases if not p.pronoun and not stems(p.text) <= own]
         slots = [word for word in meaning.phrase.split() if word.startswith("{")]
@@ -268,7 +268,7 @@ class RuleSearch:
         values = dict(zip(slots, things, strict=False))
         phrase = " ".join(values.get(word, word) for word in meaning.phrase.split())
         known = self.meanings.say(phrase)
-        score = self.meanings.score(said, known.text, (known.vector, known.deed))
+        score = self.meanings.score(said, known.text, (known.vector, known.masked))
         yield Meaning(phrase, score, meaning.rules)
 
 
@@ -277,7 +277,7 @@ def _nouns(reading: Reading) -> list[str]:
 
 
 def _is_no(sentence: Piece, answers: bool = False) -> bool:
-    """Tells if a sentence takes back the one before it: "Go inside? No." An answer may go on: "No, go up"."""
+    """Tell if a sentence takes back the one before it: "Go inside? No." An answer may go on: "No, go up"."""
     marked = [token.low for token in sentence.tokens]
     said = [word for word in marked if word[:1].isalnum()]
     if takes_back(said) or (len(said) == 1 and said[0] in _NO):

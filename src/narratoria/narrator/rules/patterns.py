@@ -82,62 +82,62 @@ ENGLISH: Final = _english()
 # --- the player's side -----------------------------------------------------------------------------------
 
 
-def meaningful(text: str, tongue: Language) -> tuple[str, ...]:
+def meaningful(text: str, language: Language) -> tuple[str, ...]:
     """The words of a clause without articles; all of them when nothing else is left."""
-    words = all_words(text, tongue)
-    kept = tuple(word for word in words if word not in tongue.articles)
+    words = all_words(text, language)
+    kept = tuple(word for word in words if word not in language.articles)
     return kept or words
 
 
 @lru_cache(maxsize=8192)
-def all_words(text: str, tongue: Language) -> tuple[str, ...]:
+def all_words(text: str, language: Language) -> tuple[str, ...]:
     """The words of a text, contractions spelled out."""
-    return tuple(plain_words(spelled_out(text) if tongue.contracts else text))
+    return tuple(plain_words(spelled_out(text) if language.contracts else text))
 
 
-def bare(words: tuple[str, ...], tongue: Language) -> tuple[str, ...]:
+def bare(words: tuple[str, ...], language: Language) -> tuple[str, ...]:
     """The clause without "I would like to" before it and "please" after it; never emptied."""
     changed = True
     while changed:
         changed = False
-        for phrase in tongue.lead:
+        for phrase in language.lead:
             if len(words) > len(phrase) and words[: len(phrase)] == phrase:
                 words, changed = words[len(phrase) :], True
                 break
-        for phrase in tongue.trail:
+        for phrase in language.trail:
             if len(words) > len(phrase) and words[-len(phrase) :] == phrase:
                 words, changed = words[: -len(phrase)], True
                 break
     return words
 
 
-def clauses(prompt: str, tongue: Language) -> list[str]:
+def clauses(prompt: str, language: Language) -> list[str]:
     """The parts of a prompt between full stops, commas and words such as "and", at most `MAX_CLAUSES`."""
 
     def joint_at(tokens: Sequence[Token], at: int, before: Piece) -> tuple[int, str]:
         said = tuple(token.low for token in tokens[at : at + _LONGEST_JOINT])
-        widths = (width for width in range(len(said), 0, -1) if said[:width] in tongue.joins)
+        widths = (width for width in range(len(said), 0, -1) if said[:width] in language.joins)
         return next(((width, "") for width in widths), (0, ""))
 
-    tokens = [Token(word, word.casefold()) for word in tongue.token.findall(prompt[:MAX_PROMPT])]
+    tokens = [Token(word, word.casefold()) for word in language.token.findall(prompt[:MAX_PROMPT])]
     pieces = (" ".join(token.text for token in piece.tokens) for piece in split(tokens, joint_at))
     return [piece for piece in pieces if plain_words(piece)][:MAX_CLAUSES]
 
 
-def readings(clause: str, tongue: Language) -> list[tuple[str, ...]]:
+def readings(clause: str, language: Language) -> list[tuple[str, ...]]:
     """The ways to read a clause: as it stands, and without its fillers."""
-    words = meaningful(clause, tongue)
-    return list(dict.fromkeys((words, bare(words, tongue))))
+    words = meaningful(clause, language)
+    return list(dict.fromkeys((words, bare(words, language))))
 
 
-def same_request(one: str, other: str, tongue: Language = ENGLISH) -> bool:
-    """Tells if two texts ask for the same: "please open the gate!" and "Open gate"."""
-    return not set(readings(one, tongue)).isdisjoint(readings(other, tongue))
+def same_request(one: str, other: str, language: Language = ENGLISH) -> bool:
+    """Tell if two texts ask for the same: "please open the gate!" and "Open gate"."""
+    return not set(readings(one, language)).isdisjoint(readings(other, language))
 
 
-def with_verb(verb: Sequence[str], clause: str, tongue: Language) -> list[tuple[str, ...]]:
+def with_verb(verb: Sequence[str], clause: str, language: Language) -> list[tuple[str, ...]]:
     """The clause behind the first one or two words of the clause before it."""
-    words = bare(meaningful(clause, tongue), tongue)
+    words = bare(meaningful(clause, language), language)
     return [(*verb[:length], *words) for length in range(1, min(len(verb), 3))]
 
 
@@ -175,9 +175,9 @@ class Pattern:
     __slots__ = ("_begins_anyhow", "groups", "openings", "parts", "source", "words")
 
     def __init__(
-        self, source: str, vocabulary: Mapping[str, Sequence[str]] | None = None, tongue: Language = ENGLISH
+        self, source: str, vocabulary: Mapping[str, Sequence[str]] | None = None, language: Language = ENGLISH
     ) -> None:
-        parser = _Parser(source, vocabulary or {}, tongue)
+        parser = _Parser(source, vocabulary or {}, language)
         self.source = source
         self.parts = parser.pattern()
         self.groups, self.words = parser.groups, parser.words
@@ -258,10 +258,10 @@ def _captured(group: Group, words: Sequence[str], at: _Ends) -> _Ends:
 class _Parser:
     """Recursive descent over the pattern's text."""
 
-    def __init__(self, source: str, vocabulary: Mapping[str, Sequence[str]], tongue: Language) -> None:
+    def __init__(self, source: str, vocabulary: Mapping[str, Sequence[str]], language: Language) -> None:
         self.source = source
         self.vocabulary = vocabulary
-        self.tongue = tongue
+        self.language = language
         self.groups: set[str] = set()
         self.words: set[str] = set()
         self.symbols: list[str] = _SYMBOL.findall(source)
@@ -296,7 +296,7 @@ class _Parser:
         return tuple(parts)
 
     def literal(self, text: str) -> Parts:
-        found = [word for word in all_words(text, self.tongue) if word not in self.tongue.articles]
+        found = [word for word in all_words(text, self.language) if word not in self.language.articles]
         self.words.update(found)
         self.size += 1 + len(found)
         if self.size > MAX_PARTS:

@@ -56,7 +56,7 @@ class Case:
 
     @property
     def acts(self) -> bool:
-        """Tells if it changes the state."""
+        """Tell if it changes the state."""
         return bool(self.patch) or any(call.required for call in self.calls)
 
 
@@ -70,11 +70,11 @@ class Rule:
     careful: bool = False  # what it does cannot be taken back: done only when asked for in its own words
 
     def is_final(self, case: Case) -> bool:
-        """Tells if this case is never done on a guess: it is marked careful, or it ends the story."""
+        """Tell if this case is never done on a guess: it is marked careful, or it ends the story."""
         return case.acts and (self.careful or "ending" in case.patch)
 
     def may_answer(self, state: Mapping[str, Any]) -> bool:
-        """Tells if some prompt could reach the rule in this state."""
+        """Tell if some prompt could reach the rule in this state."""
         return any(case.when.may_hold(state) for case in self.cases)
 
     def match(self, words: Sequence[str]) -> dict[str, str] | None:
@@ -91,7 +91,7 @@ class Rules:
 
     rules: tuple[Rule, ...]
     closing: tuple[CallTemplate, ...] = ()
-    tongue: Language = ENGLISH
+    language: Language = ENGLISH
     stage: str = "stage"
     unavailable: Texts = OUT_OF_REACH  # for a rule that does not say it itself: a tool it needs has failed
     confirm: Texts = CONFIRM  # before an action of a careful rule that was asked for in other words
@@ -116,7 +116,7 @@ class Rules:
                 "rule",
                 "there are no rules; add one as [[rule]], or delete the file and the story's narrator 'rules'",
             )
-        tongue = _language(file.language)
+        language = _language(file.language)
         words = {key: _texts(value) for key, value in file.words.items()}
         with reader.gathering():
             reader.slots(file.undone, {"rest"}, "undone")
@@ -127,7 +127,7 @@ class Rules:
                 if rule.id in names[:at]:
                     first = names.index(rule.id) + 1
                     raise reader.invalid(f"rule[{at}].id", f"rule no. {first} has it already")
-                rules.append(reader.rule(rule, at, words, tongue))
+                rules.append(reader.rule(rule, at, words, language))
         closing: tuple[CallTemplate, ...] = ()
         with reader.gathering():
             closing = reader.calls(file.closing, set(), "finally")
@@ -136,7 +136,7 @@ class Rules:
         return cls(
             tuple(rules),
             closing,
-            tongue,
+            language,
             file.stage,
             unavailable=_texts(file.unavailable) or OUT_OF_REACH,
             confirm=_texts(file.confirm) or CONFIRM,
@@ -218,14 +218,14 @@ class _Reader:
         name = _named(key, tables if isinstance(tables, list) else ())
         return StoryInvalid.of([toml_problem(self.path, key + below, f"{name}: {problem}")])
 
-    def rule(self, table: RuleTable, at: int, words: Mapping[str, Texts], tongue: Language) -> Rule:
+    def rule(self, table: RuleTable, at: int, words: Mapping[str, Texts], language: Language) -> Rule:
         where = f"rule[{at}]"
         sources = _texts(table.patterns)
         if not sources:
             raise self.invalid(f"{where}.patterns", 'empty; say what the player may type, e.g. ["open door"]')
         patterns: list[Pattern] = []
         try:
-            patterns += (Pattern(source, words, tongue) for source in sources)
+            patterns += (Pattern(source, words, language) for source in sources)
         except PatternError as error:
             raise self.invalid(f"{where}.patterns", str(error), f"[{len(patterns)}]") from None
         groups = set().union(*(pattern.groups for pattern in patterns))

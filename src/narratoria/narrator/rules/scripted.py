@@ -54,7 +54,7 @@ class Action:
 
     @property
     def ends(self) -> bool:
-        """Tells if the story is over after it; the rest of the prompt is then not done."""
+        """Tell if the story is over after it; the rest of the prompt is then not done."""
         return self.available and "ending" in self.case.patch
 
     @property
@@ -149,7 +149,7 @@ class ScriptedNarrator:
 
         A later clause is judged by the state the earlier ones are expected to leave.
         """
-        pieces = clauses(request.prompt, self.rules.tongue)
+        pieces = clauses(request.prompt, self.rules.language)
         disabled = _disabled_tools(request)
         state: JsonObject = plain(request.state)
         verb: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ class ScriptedNarrator:
         short = [fit for fit in fits if fit and (fit.rank, fit.action.groups) == equal][-1]
         state = foresee(short.action, plain(short.action.state))
         for piece in pieces[short.clauses : best.clauses]:
-            words = bare(meaningful(piece, self.rules.tongue), self.rules.tongue)
+            words = bare(meaningful(piece, self.rules.language), self.rules.language)
             other = self._fit([piece], (), state, disabled) if words[0] in VERBS | NOUNISH else None
             if other is not None and not other.action.rule.fallback:
                 return short
@@ -187,11 +187,11 @@ class ScriptedNarrator:
         self, pieces: list[str], verb: tuple[str, ...], state: Mapping[str, Any], disabled: frozenset[str]
     ) -> _Fit | None:
         together = " and ".join(pieces)
-        spoken = readings(" ".join(pieces), self.rules.tongue)
+        spoken = readings(" ".join(pieces), self.rules.language)
         if len(pieces) > 1:
-            spoken += readings(together, self.rules.tongue)
+            spoken += readings(together, self.rules.language)
         # "take the oil and the wick": a clause without a verb borrows one, as a last resort.
-        borrowed = with_verb(verb, together, self.rules.tongue)
+        borrowed = with_verb(verb, together, self.rules.language)
         for resort, options in enumerate((spoken, borrowed)):
             for place, rule in enumerate(self.rules.rules):
                 for option in options:
@@ -235,7 +235,7 @@ def _named(captured: str) -> str:
 
 
 def _is_deed(captured: str) -> bool:
-    """Tells if a fallback rule such as `take {thing}` would take an action for a thing: "get the lamp going"."""
+    """Tell if a fallback rule such as `take {thing}` would take an action for a thing: "get the lamp going"."""
     words = captured.split()
     return len(words) > 1 and words[-1] in _BROUGHT_TO
 
@@ -318,7 +318,7 @@ def _disabled_tools(request: NarratorRequest) -> frozenset[str]:
 
 
 def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
-    """Tells if other words of the prompt may rule the actions out: "don't, whatever you do, light it"."""
+    """Tell if other words of the prompt may rule the actions out: "don't, whatever you do, light it"."""
     if not any(action.acts for action in actions):
         return False
     if any(action.is_final for action in actions) and (missed or is_hedged(prompt)):
@@ -331,7 +331,7 @@ def _is_doubtful(prompt: str, actions: list[Action], missed: list[str]) -> bool:
 
 
 def is_hedged(prompt: str) -> bool:
-    """Tells if a prompt asks, sets a condition or wavers; no final action is done on such a prompt."""
+    """Tell if a prompt asks, sets a condition or wavers; no final action is done on such a prompt."""
     if "?" in prompt or not _HEDGES.isdisjoint(word_list(prompt)):
         return True
     low = with_apostrophes(prompt).casefold()

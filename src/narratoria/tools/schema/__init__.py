@@ -3,15 +3,15 @@
 A tool's parameters are a dataclass, a msgspec Struct, a pydantic model, nothing at all, or a JSON Schema of their own.
 In each case nothing is coerced, unknown keys are refused at every depth, and the error names each path.
 
-`typed` has the way from a Python type, with `typed_schema`, `json_types` and `texts`, and with `translation`,
-`stand_ins` and `constraints` for types that msgspec does not know; `supplied` the way from a JSON Schema, with
+`typed` has the way from a Python type, with `typed_schema`, `json_types` and `text_formats`, and with `translation`,
+`stand_ins` and `constraints` for types that msgspec does not know; `schema_parser` the way from a JSON Schema, with
 `drafts`, `references`, `unknown_keys` and `defaults`; `problems` the wording of errors; `dumping` the way back to JSON;
 `tables` the way from a document that somebody wrote.
 """
 
 from narratoria.tools.schema.constraints import with_default_of
 from narratoria.tools.schema.dumping import dump, dump_json
-from narratoria.tools.schema.supplied import parser_for_schema
+from narratoria.tools.schema.schema_parser import parser_for_schema
 from narratoria.tools.schema.typed import parser_for
 from narratoria.tools.schema.typed_schema import is_params_type, schema_for
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import jsonschema_rs
 
 from narratoria.errors import ArgumentsInvalid
-from narratoria.tools.schema.texts import WORDS
+from narratoria.tools.schema.text_formats import WORDS
 
 MAX_WORK: Final = 1 << 29
 """Cap on compiled bytes times characters in one match: 0.1 to 0.5 s for the worst expressions that were found."""
@@ -34,7 +34,9 @@ _MAX_REGEX_TEXT: Final = 10_000
 _SMALL: Final = (
     1 << 10
 )  # about ten states, so that all their sets fit the engine's cache: then size is no matter
-_LEAST: Final = 16  # the cost of these, and of the patterns of `texts`, which never have two ways to go on
+_LEAST: Final = (
+    16  # the cost of these, and of the patterns of `text_formats`, which never have two ways to go on
+)
 
 # A class of characters takes as many bytes as it has ranges, up to 80,000, but little more time than one character.
 _CLASSES: Final = re.compile(r"\\[pP](?:\{[^}]*\}|.)|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\.", re.DOTALL)

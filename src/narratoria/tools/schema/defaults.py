@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from narratoria.errors import ArgumentsInvalid, ToolValidationError
+from narratoria.tools.schema.excerpts import show_path
 from narratoria.tools.schema.problems import of_tool
 from narratoria.tools.schema.references import MAPS, Place, References, children
-from narratoria.tools.schema.showing import show_path
 
 
 class Defaults:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import inspect as info
 
-from narratoria.tools.schema import texts
+from narratoria.tools.schema import text_formats
 from narratoria.tools.schema.problems import Schema
 
 # The text that stands for a value of the type. Formats are RFC 3339's, so times carry an offset.
@@ -21,23 +21,23 @@ _TEXT: Final[dict[type[Any], Schema]] = {
     info.DateTimeType: {"format": "date-time"},
     info.TimeType: {"format": "time"},
     info.DateType: {"format": "date"},
-    info.TimeDeltaType: {"format": "duration", "pattern": texts.DURATION},
+    info.TimeDeltaType: {"format": "duration", "pattern": text_formats.DURATION},
     info.UUIDType: {"format": "uuid"},
-    info.DecimalType: {"format": "decimal", "pattern": texts.DECIMAL},
-    info.BytesType: {"pattern": texts.BASE64},
-    info.ByteArrayType: {"pattern": texts.BASE64},
-    info.MemoryViewType: {"pattern": texts.BASE64},
+    info.DecimalType: {"format": "decimal", "pattern": text_formats.DECIMAL},
+    info.BytesType: {"pattern": text_formats.BASE64},
+    info.ByteArrayType: {"pattern": text_formats.BASE64},
+    info.MemoryViewType: {"pattern": text_formats.BASE64},
 }
 _LOCAL: Final[dict[type[Any], Schema]] = {
-    info.DateTimeType: {"pattern": texts.LOCAL_DATE_TIME},
-    info.TimeType: {"pattern": texts.LOCAL_TIME},
+    info.DateTimeType: {"pattern": text_formats.LOCAL_DATE_TIME},
+    info.TimeType: {"pattern": text_formats.LOCAL_TIME},
 }
 _KEYS: Final[dict[type[Any], Schema]] = {
-    info.IntType: {"pattern": texts.INT_KEY},
+    info.IntType: {"pattern": text_formats.INT_KEY},
     info.DateType: {"format": "date"},
     info.UUIDType: {"format": "uuid", "pattern": "^[0-9a-f-]*$"},  # two spellings would be one key
 }
-_FROM: Final = {None: texts.INT_KEY, 0: texts.NATURAL_KEY, 1: texts.POSITIVE_KEY}
+_FROM: Final = {None: text_formats.INT_KEY, 0: text_formats.NATURAL_KEY, 1: text_formats.POSITIVE_KEY}
 _MOST_KEYS: Final = 1000
 _TEXT_KEYS: Final = (info.StrType, info.AnyType)
 _LISTS: Final = (info.ListType, info.VarTupleType, info.CollectionType, info.SetType, info.FrozenSetType)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from narratoria.errors import ArgumentsInvalid
 from narratoria.tools.schema.bounded_patterns import key_matcher
+from narratoria.tools.schema.excerpts import show, show_path
 from narratoria.tools.schema.problems import (
     KeyRules,
     as_json,
@@ -21,7 +22,6 @@ from narratoria.tools.schema.problems import (
     known_keys,
 )
 from narratoria.tools.schema.references import HOMES, Place, References, children
-from narratoria.tools.schema.showing import show, show_path
 
 MAX_VISITS: Final = 5_000
 """Cap on the parts of the schema that the validator visits to list the errors of one check: about 0.3 s."""

@@ -15,9 +15,9 @@ from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.state import lookup
 from narratoria.tools.schema.bounded_patterns import Validator, with_bounded_patterns
 from narratoria.tools.schema.dumping import dump
-from narratoria.tools.schema.showing import MAX_SHOWN, Path, shorten, show, show_path
+from narratoria.tools.schema.excerpts import MAX_SHOWN, Path, shorten, show, show_path
 from narratoria.tools.schema.tags import by_path, is_of_other_kind, tag_options, tag_paths
-from narratoria.tools.schema.texts import WORDS
+from narratoria.tools.schema.text_formats import WORDS
 
 Schema: TypeAlias = dict[str, Any]
 

@@ -13,9 +13,9 @@ import msgspec
 
 from narratoria.errors import unwritten
 from narratoria.tools.schema.dumping import dump_json
+from narratoria.tools.schema.excerpts import show_path
 from narratoria.tools.schema.problems import PartRefused, Schema, from_msgspec
 from narratoria.tools.schema.references import children
-from narratoria.tools.schema.showing import show_path
 
 Decode = Callable[[Any, Any], Any]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from narratoria.tools.schema.showing import Path, show_path
+from narratoria.tools.schema.excerpts import Path, show_path
 
 
 def tag_paths(branches: list[list[jsonschema_rs.ValidationError]], path: Path) -> set[str]:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from narratoria.errors import ToolValidationError
 from narratoria.run import outcomes
-from narratoria.run.dropping import drop
+from narratoria.run.attempt_rollback import drop
 from narratoria.session import Draft, Session
-from narratoria.tools.cancellation import heed
+from narratoria.tools.cancellation import await_cancellable
 from narratoria.tools.tool import Tool, ToolResult
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ async def execute_around(
 
     kept = False
     try:
-        result = await heed(inside(0)(ToolCall(tool, args, draft, call_id)))
+        result = await await_cancellable(inside(0)(ToolCall(tool, args, draft, call_id)))
         if not last or result is not last[0]:
             result = _checked(tool, result, waiting[0])
         if result.success:

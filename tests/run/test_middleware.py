@@ -10,8 +10,8 @@ from narratoria.errors import ToolValidationError
 from narratoria.events import CallFinished, CallStarted
 from narratoria.kinds.compose import sequence
 from narratoria.kinds.function import tool
-from narratoria.run.around import ToolCall
 from narratoria.run.executor import ToolExecutor
+from narratoria.run.middleware import ToolCall
 from narratoria.run.plan import PlanDocument
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry

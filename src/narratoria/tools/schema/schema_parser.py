@@ -14,6 +14,7 @@ from narratoria.errors import ArgumentsInvalid, ToolValidationError
 from narratoria.tools.schema.copying import copied, has_scalars_alone
 from narratoria.tools.schema.defaults import Defaults
 from narratoria.tools.schema.drafts import as_2020_12
+from narratoria.tools.schema.excerpts import show
 from narratoria.tools.schema.narrowing import check_visits, narrowed, unfolds
 from narratoria.tools.schema.problems import (
     KeyRules,
@@ -30,7 +31,6 @@ from narratoria.tools.schema.problems import (
     types_of,
 )
 from narratoria.tools.schema.references import HOMES, Place, References, children
-from narratoria.tools.schema.showing import show
 from narratoria.tools.schema.unknown_keys import KeyFinder
 
 # What may stand beside a `$ref` or alternatives without judging the value itself.
