@@ -44,7 +44,13 @@ def narrator(tmp_path_factory: pytest.TempPathFactory) -> LocalNarrator:
     return LocalNarrator(CachedEmbedder(MiniLM(), tmp_path_factory.mktemp("vectors")))
 
 
-@pytest.mark.parametrize("path", CATALOGUES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.slow if number % 5 else ())
+        for number, path in enumerate(CATALOGUES)
+    ],
+)
 def test_every_catalogue_offers_two_or_three_things_that_work(narrator: LocalNarrator, path: Path) -> None:
     catalogue = load_catalogue(path)
     for prompt in ("invest my pension in tulips", "compose a requiem for my late uncle"):
