@@ -103,6 +103,26 @@ async def test_a_dead_end_is_found(tmp_path: Path) -> None:
     assert report.unreached_rules == ["leave"]
 
 
+@pytest.mark.parametrize(
+    "way",
+    [
+        'patterns = ["{first} ..."]\nwhen = { place = "yard" }\nnarrative = "You are stuck."\n',
+        'patterns = ["leave [it]"]\nnarrative = "The gate is shut."\nwhen = { place = "yard" }\n',
+        # a case before the one that leads on
+        'patterns = ["climb"]\n[[rule.cases]]\nwhen = { place = "yard" }\nnarrative = "No."\n'
+        '[[rule.cases]]\nnarrative = "You climb."\nset = { place = "roof" }\n',
+    ],
+)
+async def test_a_dead_end_behind_a_rule_that_answers_first_is_found(tmp_path: Path, way: str) -> None:
+    rules = RULES.replace('calls = [{ tool = "bell" }]', "").replace('choices = ["Leave", "Sing"]', "")
+    if "climb" in way:
+        rules = rules.replace('when = { place = "yard" }', "when = { key = true }")
+    report = await run(write(tmp_path, f'[[rule]]\nid = "stuck"\n{way}{rules}'))
+    assert "dead end" in kinds(report)
+    open_way = rules.replace("key = true", 'place = "yard"')
+    assert "dead end" not in kinds(await run(write(tmp_path / "open", open_way)))
+
+
 async def test_the_same_seed_types_the_same_words(tmp_path: Path) -> None:
     root = write(tmp_path)
     first, second, other = [await run(root, players=2, turns=4, seed=seed) for seed in (1, 1, 2)]

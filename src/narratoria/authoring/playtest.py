@@ -23,6 +23,7 @@ from narratoria.events import CallFinished, JsonObject, Notice
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.paraphrase.rule_phrases import phrases, readable
 from narratoria.narrator.protocol import NarratorRequest
+from narratoria.narrator.rules.patterns import Pattern
 from narratoria.narrator.rules.rule_file import Case, Rule
 from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
 from narratoria.play.casting import last_resort
@@ -32,6 +33,7 @@ from narratoria.play.turn import TurnResult
 from narratoria.run.plan import PlanDocument
 from narratoria.session import Record
 from narratoria.session.approvals import approving
+from narratoria.story_check.pattern_inclusion import included, sample
 
 FaultKind: TypeAlias = Literal["failed call", "dead end", "unanswered choice", "notice", "crash"]
 
@@ -202,8 +204,7 @@ class _Player:
         self.offered = list(result.choices)
 
     def _may_act(self) -> bool:
-        state = self.game.session.snapshot()
-        return any(case.acts and case.when.may_hold(state) for rule in self.rules for case in rule.cases)
+        return may_act(self.rules, self.game.session.snapshot())
 
     def _fault(self, kind: FaultKind, message: str) -> None:
         self.faults.append(Fault(kind=kind, message=message, player=self.number, prompts=[*self.typed]))
@@ -243,6 +244,27 @@ class _Player:
         known = phrases(rule.patterns, _PHRASES) or [rule.id]
         things = [*_names(state), *_THINGS]
         return readable(_SLOT.sub(lambda _: self.chance.choice(things), self.chance.choice(known)))
+
+
+def may_act(rules: Sequence[Rule], state: Mapping[str, Any]) -> bool:
+    """Tell if some prompt reaches a case that changes the state, past the rules and cases that answer before it."""
+    taken: list[Pattern] = []  # what rules that surely answer now take
+    for rule in rules:
+        surely = False
+        for case in rule.cases:
+            if surely or not case.when.may_hold(state):
+                continue
+            if case.acts and not all(_is_taken(pattern, taken) for pattern in rule.patterns):
+                return True
+            surely = not case.when.reads_words
+        if surely and not rule.fallback:
+            taken += rule.patterns
+    return False
+
+
+def _is_taken(pattern: Pattern, taken: Sequence[Pattern]) -> bool:
+    phrase = sample(pattern)
+    return any(one.match(phrase) is not None for one in taken) and included(pattern, taken)
 
 
 def _names(state: Mapping[str, Any]) -> list[str]:
