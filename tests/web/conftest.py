@@ -48,10 +48,12 @@ class RunningServer:
     port: int = 0
     limits: dict[str, float] | None = None  # other than the usual ones
     files: int | None = None  # that it may have open
+    watched: bool = False  # stories are read anew when their files are saved, as under `narratoria dev`
 
     def start(self) -> None:
         script = Path(__file__).with_name("run_server.py")
         arguments = [str(self.home), str(self.port), json.dumps(self.limits)]
+        arguments += ["watched"] if self.watched else []
         env = os.environ | {"NARRATORIA_HOME": str(self.home)}
         with self.log.open("ab") as log:
             if self.files is None:

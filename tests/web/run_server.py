@@ -1,4 +1,4 @@
-"""A real server for the tests: `python run_server.py HOME PORT [LIMITS]` prints its address, then serves."""
+"""A real server for the tests: `python run_server.py HOME PORT [LIMITS] [watched]` prints its address, then serves."""
 
 import asyncio
 import json
@@ -11,9 +11,9 @@ from narratoria.web.games import Games
 from narratoria.web.server import Server
 
 
-async def main(home: Path, port: int, limits: dict[str, float]) -> None:
+async def main(home: Path, port: int, limits: dict[str, float], watched: bool) -> None:
     # on a machine that is busy with tests a page waits for its story as long as that takes
-    server = Server(Games(default_store(home), patience=20), home, port=port)
+    server = Server(Games(default_store(home), patience=20, watched=watched), home, port=port)
     server.cuts_fonts = False  # which takes seconds; those in the cache of its home are used
     server.limits = replace(server.limits, **limits)
     listener = server.bind()
@@ -22,7 +22,8 @@ async def main(home: Path, port: int, limits: dict[str, float]) -> None:
 
 
 def start(arguments: list[str]) -> None:
-    asyncio.run(main(Path(arguments[0]), int(arguments[1]), json.loads(arguments[2]) or {}))
+    limits = json.loads(arguments[2]) or {}
+    asyncio.run(main(Path(arguments[0]), int(arguments[1]), limits, "watched" in arguments[3:]))
 
 
 if __name__ == "__main__":

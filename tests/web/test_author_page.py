@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,3 +38,72 @@ def test_a_saved_session_of_a_story_with_a_mistake_says_which_and_goes_on_once_i
     rules.write_text(good)
     expect(alert).to_have_count(0)
     expect(page.get_by_role("button", name="Paint a picture", exact=True)).to_be_visible()
+
+
+YARD = """
+title = "The Yard"
+premise = "A yard."
+narrator = ["rules", "template"]
+[opening]
+narrative = "You stand in a yard."
+choices = ["Look"]
+"""
+YARD_RULES = """
+[[rule]]
+id = "look"
+patterns = ["look"]
+when = { fog = { missing = true } }
+narrative = "A wall."
+calls = [{ id = "a", tool = "fail", retries = 0 }, { id = "b", tool = "fail", after = ["a"] }]
+"""
+FAIL = """#!/bin/sh
+echo '{"version":"0","type":"done","ok":false}'
+"""
+
+
+def write_yard(home: Path) -> Path:
+    root = home / "stories" / "yard"
+    (root / "tools").mkdir(parents=True)
+    (root / "story.toml").write_text(YARD)
+    (root / "narrator.toml").write_text(YARD_RULES)
+    (root / "tools" / "fail").write_text(FAIL)
+    (root / "tools" / "fail").chmod(0o755)
+    return root
+
+
+def test_an_author_sees_warnings_saves_and_mistakes_and_a_skipped_call_is_called_so(
+    make_server: Callable[..., RunningServer], open_page: Open, shoot: Shoot
+) -> None:
+    server = make_server(watched=True)
+    rules = write_yard(server.home) / "narrator.toml"
+    page = open_page(server.address)
+    card = page.locator(".story-card", has_text="The Yard")
+    expect(card).to_contain_text("Warning: narrator.toml:5: rule 'look' (no. 1)")
+    expect(card).to_contain_text("no tool and no rule ever writes fog")
+    shoot(page, "library-warning")
+    card.get_by_role("button", name="Begin").click()
+    story = page.get_by_role("log", name="Story")
+    expect(story).to_contain_text("You stand in a yard.")
+    expect(story).not_to_contain_text("Warning")
+    page.get_by_role("textbox", name="What do you do?").fill("look")
+    page.get_by_role("textbox", name="What do you do?").press("Enter")
+    expect(page.get_by_role("article", name="Turn 1")).to_contain_text("did not succeed")
+
+    page.goto(f"{page.url.partition('#')[0]}#tools")
+    expect(page.locator(".dag")).to_contain_text("skipped")
+    expect(page.locator(".dag")).not_to_contain_text("waiting")
+    expect(page.locator(".wide-page")).to_contain_text("no tool and no rule ever writes fog")
+    shoot(page, "tools-skipped-and-warning")
+
+    page.goto(f"{page.url.partition('#')[0]}#narrative")
+    good = YARD_RULES.replace("when = { fog = { missing = true } }\n", "")
+    rules.write_text(good.replace("patterns", "paterns"))
+    expect(story).to_contain_text("the story goes on as it was")
+    expect(story).to_contain_text("did you mean 'patterns'?")
+    rules.write_text(good)
+    expect(story).to_contain_text("narrator.toml saved; the story goes on with it")
+    expect(story).not_to_contain_text("the story goes on as it was")
+    shoot(page, "story-saved")
+    page.reload()
+    expect(story).to_contain_text("narrator.toml saved; the story goes on with it")
+    expect(story).not_to_contain_text("the story goes on as it was")

@@ -15,7 +15,7 @@ from narratoria.play.story_library import BrokenStory, shelved, story_folders
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def stories(as_json: bool) -> int:
-    """List the stories of the library. One that cannot be played is listed with its first mistake."""
+    """List the stories of the library. Each is listed with its first mistake or warning."""
     found = shelved()
     if as_json:
         print_json([_entry(one) for one in found])
@@ -30,6 +30,8 @@ def stories(as_json: bool) -> int:
             out.print(styled((f"{'':{width}}  ✗ ", "red"), (one.mistake, "")))
         else:
             out.print(styled((f"{one.id:{width}}  ", "bold cyan"), (one.title, "")))
+            if one.warning:
+                out.print(styled((f"{'':{width}}  ! ", "yellow"), (one.warning, "")))
     if not found:
         out.print(f"no stories; put one into {story_folders()[0]}, or begin one: narratoria new story NAME")
     return 0
@@ -37,4 +39,6 @@ def stories(as_json: bool) -> int:
 
 def _entry(story: Story | BrokenStory) -> dict[str, Any]:
     problem = document(story.problem) if isinstance(story, BrokenStory) else None
-    return {"id": story.id, "title": story.title, "folder": str(story.root), "problem": problem}
+    warnings = [] if isinstance(story, BrokenStory) else [document(one) for one in story.warnings]
+    named = {"id": story.id, "title": story.title, "folder": str(story.root)}
+    return {**named, "problem": problem, "warnings": warnings}

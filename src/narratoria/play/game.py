@@ -40,7 +40,10 @@ from narratoria.store.journal import Journal
 from narratoria.store.store import SessionMeta
 from narratoria.tools.tool import Tool
 
-_SHOWN: Final = 3  # names of saved files in a notice
+# Codes of notices about the files of a watched story; the first two outdate all before them.
+STORY_SAVED: Final = "STORY_SAVED"
+STORY_MISTAKE: Final = "STORY_MISTAKE"
+STORY_WARNING: Final = "STORY_WARNING"
 
 
 class Game:
@@ -176,23 +179,21 @@ class Game:
 
         A story with a mistake is told of in a notice, and the game goes on with what it had.
         """
-        if self._watch is None or not (names := await asyncio.to_thread(self._watch.changed)):
+        if self._watch is None or not (saved := await asyncio.to_thread(self._watch.news)):
             return False
-        saved = ", ".join(names[:_SHOWN]) + (
-            f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        )
         try:
             story = await asyncio.to_thread(Story.load, self.story.root)
             tools = {tool.name: tool for tool in await asyncio.to_thread(_story_tools, story)}
             narrator = self._recast(story)  # may be refused: nothing is exchanged before
         except NarratoriaError as error:
-            message = f"{saved} saved, and the story goes on as it was: {error}"
-            self.session.notice(Notice(level="warn", message=message))
+            message = f"{saved}, and the story goes on as it was: {error}"
+            self.session.notice(Notice(level="warn", code=STORY_MISTAKE, message=message))
             return True
         self._go_on_with(story, tools, narrator)
-        self.session.notice(Notice(level="info", message=f"{saved} saved; the story goes on with it"))
+        message = f"{saved}; the story goes on with it"
+        self.session.notice(Notice(level="info", code=STORY_SAVED, message=message))
         for line in story.warn():
-            self.session.notice(Notice(level="warn", message=line))
+            self.session.notice(Notice(level="warn", code=STORY_WARNING, message=line))
         return True
 
     async def look_between_turns(self) -> None:

@@ -101,6 +101,14 @@ class Story:
         return [f"warning: {self.warnings[0]}{rest}"]
 
     @property
+    def warning(self) -> str:
+        """The first warning in a line, its file as it lies in the story's folder; empty for a story without."""
+        if not self.warnings:
+            return ""
+        first, more = self.warnings[0], len(self.warnings) - 1
+        return f"{first.place(self.root)}: {first.message}{f' (and {more} more)' if more else ''}"
+
+    @property
     def is_english(self) -> bool:
         return self.language.partition("-")[0].lower() == "en"
 

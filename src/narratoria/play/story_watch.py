@@ -9,8 +9,14 @@ from typing import Final, TypeAlias
 
 WATCH_SECONDS: Final = 0.5  # between two looks
 MOST_FILES: Final = 5_000
+_SHOWN: Final = 3  # names in a notice
 _SKIPPED: Final = frozenset({".git", "__pycache__", "node_modules", ".venv"})
 Marks: TypeAlias = dict[str, tuple[int, int, int]]  # by name: time, size and inode
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 class FileWatch:
@@ -25,6 +31,15 @@ class FileWatch:
         before, self._marks = self._marks, self._look()
         names = before.keys() | self._marks.keys()
         return sorted(name for name in names if before.get(name) != self._marks.get(name))
+
+    def news(self) -> str:
+        """Return what was saved and what was removed since the last call, in words; empty if nothing was."""
+        names = self.changed()
+        saved = [name for name in names if name in self._marks]
+        gone = [name for name in names if name not in self._marks]
+        return ", ".join(
+            f"{_listed(some)} {what}" for some, what in ((saved, "saved"), (gone, "removed")) if some
+        )
 
     def _look(self) -> Marks:
         found: Marks = {}

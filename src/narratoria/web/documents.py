@@ -129,6 +129,8 @@ class StoryCard(Document, frozen=True, kw_only=True):
     cover_alt: str = ""
     problem: str = ""
     """The first mistake of a story that cannot be played: file, line, and what to do."""
+    warning: str = ""
+    """The first warning of a story that can be played, for whoever writes it."""
 
 
 class SessionCard(Document, frozen=True, kw_only=True):

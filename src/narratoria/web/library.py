@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from narratoria.errors import StoryInvalid
+from narratoria.narrator.rules.fillable import fill_state
 from narratoria.play.game import folder_of, story_of
 from narratoria.play.offering import ending_of
 from narratoria.play.story import Story
@@ -50,6 +51,7 @@ class Shelf:
             language=story.language,
             cover=self._covers.get(story.id),
             cover_alt=story.cover.alt,
+            warning=story.warning,
         )
 
     def shelved(self) -> list[Story | BrokenStory]:
@@ -101,7 +103,7 @@ class Shelf:
         if known is not None and known[0] == meta.last_seq and known[1].title == title_of(meta, story):
             return known[1]
         session = played or self._store.restore(meta.id)
-        told = session.past[-1][1] if session.past else story.opening.narrative if story else ""
+        told = session.past[-1][1] if session.past else _beginning(story, session)
         pictures = [one.hash for one in session.asset_records.values() if one.media_type.startswith("image/")]
         ending = ending_of(session.state)
         card = SessionCard(
@@ -132,6 +134,10 @@ class Shelf:
 
 def title_of(meta: SessionMeta, story: Story | None) -> str:
     return meta.title or (story.title if story else meta.id)
+
+
+def _beginning(story: Story | None, session: Session) -> str:
+    return fill_state(story.opening.narrative, session.state) if story else ""
 
 
 def _is_there(folder: str | None) -> bool:

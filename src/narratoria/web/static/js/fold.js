@@ -25,6 +25,10 @@ import { merge } from "./merge.js";
  * }} Turn
  */
 
+/** Notices about the files of a story that is being written; those that come first on a save. */
+const STORY_NEWS = new Set(["STORY_SAVED", "STORY_MISTAKE"]);
+const STORY_NOTICES = new Set([...STORY_NEWS, "STORY_WARNING"]);
+
 /** @param {number} [rev] that of the world this one replaces: what is drawn must never look newer than it is */
 export function newWorld(rev = 0) {
   return {
@@ -46,6 +50,7 @@ export function newWorld(rev = 0) {
     stateRev: rev,
     assetsRev: rev,
     sessionRev: rev,
+    /** How often its author has saved the story meanwhile. */ storySaved: 0,
     /** a turn that was left out has been taken back or brought back: this world is to be asked for again */ stale: false,
   };
 }
@@ -319,6 +324,7 @@ const handlers = {
     const call = callOf(world, event.call, record);
     call.tool = event.tool;
     call.toolId ??= event.toolId ?? null;
+    call.plan ??= planOf(world, event); // a call that was skipped never started
     call.status = event.state;
     call.ended = record.ts;
     call.attempt = event.attempts ?? call.attempt;
@@ -361,7 +367,8 @@ const handlers = {
     Object.assign(turnOf(world, record), { choices: event.choices, choicesOf: null });
   },
   notice(world, event, record) {
-    if (event.level === "info") return; // for the trace, as at the terminal
+    if (STORY_NEWS.has(event.code)) outdate(world);
+    else if (event.level === "info") return; // for the trace, as at the terminal
     if (turnOf(world, record).items.some((item) => item.kind === "denied" && item.reason === event.message)) return; // it has its card
     addItem(world, record, { kind: "notice", id: `notice-${record.seq}`, ...event });
   },
@@ -390,6 +397,21 @@ const handlers = {
     world.redo = world.redo.filter((turn) => turn !== event.turn);
   },
 };
+
+/** A call of a plan is named after both. */
+function planOf(world, { call, toolId }) {
+  const plan = toolId ? call.slice(0, -toolId.length - 1) : "";
+  return world.plans.has(plan) ? plan : null;
+}
+
+/** The story's files were saved: what was said of them before is no longer so. */
+function outdate(world) {
+  world.storySaved += 1;
+  for (const turn of world.turns.values()) {
+    const left = turn.items.filter((item) => item.kind !== "notice" || !STORY_NOTICES.has(item.code));
+    if (left.length < turn.items.length) Object.assign(turn, { items: left, rev: world.rev });
+  }
+}
 
 function markUndone(world, number, undone) {
   const turn = world.turns.get(number);

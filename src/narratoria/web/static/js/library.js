@@ -4,9 +4,10 @@ import { ask, attempt, confirm, LONGEST_TITLE, openMenu, snackbar } from "./dial
 import { cover } from "./cover.js";
 import { ago, coded, h } from "./dom.js";
 import { icon } from "./icons.js";
+import { warningLine } from "./warning.js";
 
 /**
- * @typedef {{id: string, title: string, description?: string, author?: string, note?: string, language?: string, cover?: string|null, coverAlt?: string, problem?: string}} Story
+ * @typedef {{id: string, title: string, description?: string, author?: string, note?: string, language?: string, cover?: string|null, coverAlt?: string, problem?: string, warning?: string}} Story
  * @typedef {{id: string, title?: string, story?: string, storyTitle?: string, updated: number, turns: number, excerpt?: string, picture?: string|null, parent?: string|null, ending?: string|null, language?: string}} Saved
  */
 
@@ -76,7 +77,8 @@ export class LibraryView {
       h("div", { class: "card-text" },
         h("header", {}, h("div", {}, h("h3", { text: story.title, dir: "auto" }), story.author ? h("p", { class: "quiet", text: `by ${story.author}`, dir: "auto" }) : ""),
           h("button", { class: "button filled", lang: "en", "aria-label": `Begin ${story.title}`, on: { click: begin } }, icon("book"), h("span", { text: "Begin" }))),
-        h("p", { text: story.description ?? "", dir: "auto" }), story.note ? h("p", { class: "card-note", text: story.note, dir: "auto" }) : ""));
+        h("p", { text: story.description ?? "", dir: "auto" }), story.note ? h("p", { class: "card-note", text: story.note, dir: "auto" }) : "",
+        story.warning ? warningLine(story.warning) : ""));
   }
 
   /** @param {Saved[]} sessions @param {Map<string, Story>} stories */

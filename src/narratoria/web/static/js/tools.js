@@ -1,4 +1,5 @@
 /** The tools view: for a turn, the plans with their pictures, the timeline, and every call. */
+import { api } from "./api.js";
 import { CallCard } from "./callcard.js";
 import { planPicture } from "./dag.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
@@ -7,6 +8,7 @@ import { activeTurns } from "./fold.js";
 import { icon } from "./icons.js";
 import { Timeline } from "./timeline.js";
 import { manner } from "./turn.js";
+import { warningLine } from "./warning.js";
 
 /** With few calls in a turn there is room to show what each of them did. */
 const FEW = 3;
@@ -20,6 +22,7 @@ export class ToolsView {
     this.chosen = null;
     this.select = h("select", { id: "tools-turn", on: { change: () => { this.chosen = this.select.value === "" ? null : Number(this.select.value); this.update(); } } });
     this.earlier = new EarlierTurns(game);
+    this.warning = h("div", { class: "quiet", hidden: true });
     this.empty = h("div", { class: "empty" }, icon("wrench"), h("h2", { text: "No tool has run yet" }),
       h("p", { text: "When the narrator plans something, every call appears here with its progress, its log and how it ended." }));
     this.planList = h("div", { class: "plans" });
@@ -32,7 +35,7 @@ export class ToolsView {
     this.content = h("div", { class: "tools-content" }, this.planList, this.timelineCard, this.callsTitle, this.callList);
     this.node = h("div", { class: "scroll-view" }, h("div", { class: "wide-page" },
       h("header", { class: "view-head" }, h("h1", { text: "Tools" }), h("label", { for: "tools-turn", class: "visually-hidden", text: "Turn shown" }), this.select),
-      this.earlier.node, this.empty, this.content));
+      this.warning, this.earlier.node, this.empty, this.content));
     this.opened = new Set();
     setInterval(() => this.#tick(), TICK);
   }
@@ -58,6 +61,17 @@ export class ToolsView {
     card.summary.focus({ preventScroll: true });
   }
 
+  /** What `check` warns of in this story; asked for again whenever it was saved. */
+  async #readWarning() {
+    const { session, storySaved } = this.game.world;
+    if (!session || this.warned === storySaved) return;
+    this.warned = storySaved;
+    const stories = await api.stories().catch(() => []);
+    const { warning = "" } = stories.find((story) => story.id === session.story) ?? {};
+    this.warning.hidden = !warning;
+    this.warning.replaceChildren(warning ? warningLine(warning) : "");
+  }
+
   #turns() {
     return activeTurns(this.game.world).filter((turn) => turn.calls.length || turn.plans.length || turn.refusals.length);
   }
@@ -66,6 +80,7 @@ export class ToolsView {
     const { world } = this.game;
     const turns = this.#turns();
     this.earlier.update();
+    this.#readWarning();
     this.#options(turns);
     const turn = turns.find((one) => one.turn === this.chosen) ?? turns.at(-1);
     this.empty.hidden = Boolean(turn);
@@ -117,7 +132,8 @@ export class ToolsView {
       update: () => {
         setAttribute(state, "class", `chip ${plan.status}`);
         setText(state, { running: "Running", completed: "Completed", failed: "Failed" }[plan.status]);
-        picture?.update((toolId) => callOf(toolId)?.status ?? "waiting");
+        const otherwise = plan.status === "running" ? "waiting" : "skipped";
+        picture?.update((toolId) => callOf(toolId)?.status ?? otherwise);
       },
     };
   }
