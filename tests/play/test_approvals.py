@@ -250,3 +250,22 @@ def test_a_mistake_in_the_rules_is_named_with_its_line(tmp_path, keys, told):
     with pytest.raises(StoryInvalid, match=told) as refused:
         Story.load(story(tmp_path, keys))
     assert refused.value.problems[0].line == 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked"), [('approval = "always"\n', 0), ('[approval]\nstage = "always"\n', 1)]
+)
+async def test_the_built_in_stage_is_asked_about_only_where_a_story_names_it(tmp_path, rule, asked):
+    (tmp_path / "story.toml").write_text(
+        STORY.format("" if "[" in rule else rule) + (rule if "[" in rule else "")
+    )
+    (tmp_path / "narrator.toml").write_text(
+        '[[rule]]\nid = "go"\npatterns = ["go"]\nnarrative = "You go."\nset = { place = "yard" }\n'
+    )
+    questions = []
+    game = Game.new(Story.load(tmp_path), narrators=["rules"])
+    game.session.approvals.approver = refusing(questions)
+    game.begin()
+    await game.prompt("go")
+    assert len(questions) == asked
+    assert game.session.state.get("place") == (None if asked else "yard")

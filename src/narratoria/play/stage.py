@@ -32,4 +32,5 @@ stage: Final[Tool[Any, None]] = Tool(
         "additionalProperties": False,
     },
     timeout=10.0,
+    approval="never",  # it is a part of the rule; a story that wants to be asked names it
 )
