@@ -163,7 +163,7 @@ def test_a_new_tool_is_there_at_once_and_its_events_are_shown(story: Path, dev: 
 def test_it_starts_with_a_state_or_after_a_turn(story: Path, dev: Any, tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     state.write_text('{"place": "cellar"}')
-    running = dev(story, "--terminal", "--narrator", "rules", "--at", f"@{state}")
+    running = dev(story, "--terminal", "--narrator", "rules", "--at", state)
     running.say("where am i")
     running.until("In the cellar.")
     running.say("look")
@@ -185,9 +185,15 @@ def test_a_tool_is_checked_and_called_after_each_save(dev: Any, tmp_path: Path) 
     )
     tool.write_text(source)
     tool.chmod(0o755)
-    running = dev(tool)
+    state = tmp_path / "state.json"
+    state.write_text('{"bell": 3}')
+    (tmp_path / "greet.tool.json").write_text(
+        '{"name": "greet", "description": "Greets.", "wantsState": true}'
+    )
+    running = dev(tool, "--state", state, "--operation", "wave", "--dependencies", '{"a": 1}')
     running.until("greet conforms")
     running.until("Hello.")
+    running.until('state {"bell":3}')
     running.until("watching")
     tool.write_text(source.replace("Hello.", "Good evening."))
     running.until("greet saved")
@@ -202,6 +208,8 @@ def test_a_tool_is_checked_and_called_after_each_save(dev: Any, tmp_path: Path) 
         (["yard", "--turn", "1"], "--turn needs the --session"),
         (["yard", "--at", "{}", "--session", "x"], "give --at or --session"),
         (["yard", "--input", "{}"], "is a story; --input is for tools"),
+        (["yard", "--state", "{}"], "--at gives a story its state"),
+        (["yard", "--at", "gone.json"], "there is no gone.json here"),
         (["tool.sh", "--terminal"], "is a tool"),
         (["nowhere"], "nowhere"),
     ],

@@ -59,7 +59,7 @@ STDERR_COLUMNS: Final = 1000
 
 @click.command()
 @click.argument("tool", type=TOOL)
-@click.option("--input", "input_", default="{}", help="The input: JSON, @file, or - for standard input.")
+@click.option("--input", "input_", default="{}", help="The input: JSON, a file, or - for standard input.")
 @request_options
 @click.option("--timeout", type=Seconds(), help="Seconds it may take.")
 @click.option(

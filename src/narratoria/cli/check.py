@@ -29,7 +29,7 @@ _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("�
 @click.command()
 @click.argument("targets", metavar="TOOL|FOLDER|STORY…", nargs=-1, required=True, type=TARGET)
 @click.option(
-    "--input", "input_", help="A good input: JSON, @file, or -; by default the manifest's first example."
+    "--input", "input_", help="A good input: JSON, a file, or -; by default the manifest's first example."
 )
 @request_options
 @click.option("--timeout", type=Seconds(), help="Seconds each run may take.")

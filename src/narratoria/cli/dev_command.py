@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from narratoria.cli.completion import SESSION
 from narratoria.cli.env_option import env_option
 from narratoria.cli.narrators_option import narrators_option
 from narratoria.cli.output import console, printable, read_object, styled
+from narratoria.cli.request_options import given_object, request_options
 from narratoria.errors import NarratoriaError, StoryInvalid
 from narratoria.events import (
     AssetStored,
@@ -43,10 +45,11 @@ _LONGEST: Final = 300  # characters of a line
 
 @click.command("dev")
 @click.argument("target", metavar="STORY|TOOL")
-@click.option("--at", "state", help="Start with this state: JSON, @file, or - for standard input.")
+@click.option("--at", help="Start a story with this state: JSON, a file, or - for standard input.")
 @click.option("--session", "session_id", type=SESSION, metavar="ID", help="Go on with a saved session.")
 @click.option("--turn", type=click.IntRange(0), help="With --session: go on after this turn, in a branch.")
 @click.option("--input", "input_", help="For a tool: the input of each run; else its first example.")
+@request_options
 @click.option("--terminal", is_flag=True, help="Play here instead of in a browser.")
 @narrators_option()
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.")
@@ -54,10 +57,13 @@ _LONGEST: Final = 300  # characters of a line
 @env_option
 def dev(
     target: str,
-    state: str | None,
+    at: str | None,
     session_id: str | None,
     turn: int | None,
     input_: str | None,
+    state: str | None,
+    operation: str | None,
+    dependencies: str | None,
     terminal: bool,
     narrators: tuple[str, ...],
     port: int | None,
@@ -70,16 +76,24 @@ def dev(
     """
     if turn is not None and session_id is None:
         raise click.UsageError("--turn needs the --session it is a turn of")
-    if state is not None and session_id is not None:
+    if at is not None and session_id is not None:
         raise click.UsageError("a session brings its own state; give --at or --session")
     story = _story(target)
     if story is None:
-        if state is not None or session_id is not None or terminal:
+        if at is not None or session_id is not None or terminal:
             raise click.UsageError(f"{target} is a tool; --at, --session and --terminal are for stories")
-        return _dev_tool(Path(target), input_)
-    if input_ is not None:
-        raise click.UsageError(f"{target} is a story; --input is for tools")
-    started = _begin(story, read_object("--at", state) if state is not None else None, session_id, turn)
+        given = {"--input": input_, "--state": state, "--dependencies": dependencies}
+        return _dev_tool(Path(target), given, operation)
+    for option, value in {
+        "input": input_,
+        "state": state,
+        "operation": operation,
+        "dependencies": dependencies,
+    }.items():
+        if value is not None:
+            hint = "; --at gives a story its state" if option == "state" else ""
+            raise click.UsageError(f"{target} is a story; --{option} is for tools{hint}")
+    started = _begin(story, given_object("--at", at), session_id, turn)
     heard = EventLines()
     if terminal:
         from narratoria.cli.approval_options import TerminalApprover
@@ -199,18 +213,21 @@ def _json(value: Any) -> str:
 # --- tools -------------------------------------------------------------------------------------------------
 
 
-def _dev_tool(path: Path, input_: str | None) -> int:
-    """Check and call a tool after each save, until interrupted."""
+def _dev_tool(path: Path, objects: Mapping[str, str | None], operation: str | None) -> int:
+    """Check and call a tool after each save, until interrupted; `objects` has its options with JSON."""
     from narratoria.cli import cli
 
     if not path.is_file():
         raise StoryInvalid(f"{path}: neither a story (a folder with a story.toml) nor a file that is a tool")
-    given = ["--input", json.dumps(read_object("--input", input_))] if input_ is not None else []
+    given = ["--operation", operation] if operation is not None else []
+    for option, text in objects.items():
+        if text is not None:  # read once: it may be standard input
+            given += [option, json.dumps(read_object(option, text))]
     watch = FileWatch(path.resolve())
     while True:
-        for command in (["check", str(path)], ["call", str(path), *given]):
+        for command in (["check", str(path), *given], ["call", str(path), *given]):
             cli.main(command, prog_name="narratoria", standalone_mode=False)
         click.echo(f"watching {path}; Ctrl+C ends it", err=True)
-        while not (names := watch.changed()):
+        while not (news := watch.news()):
             time.sleep(_LOOK)
-        click.echo(f"\n{', '.join(names)} saved", err=True)
+        click.echo(f"\n{news}", err=True)

@@ -60,7 +60,7 @@ timeout_option = click.option(
     help="A folder with tools in it or below it, no story.",
 )
 @click.option(
-    "--state", metavar="JSON", help="The world as it is: an object, or @file; else the story's beginning."
+    "--state", metavar="JSON", help="The world as it is: an object, or a file; else the story's beginning."
 )
 @narrators_option()
 @timeout_option

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -16,6 +17,8 @@ from rich.text import Text
 from narratoria.errors import ToolValidationError
 from narratoria.run.plan import CallResult
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+
+_PATH: Final = re.compile(r"[^\s{}\[\]\"]+\.json|[^\s{}\[\]\"]*/[^\s{}\[\]\"]*")
 
 
 class Seconds(click.FloatRange):
@@ -62,16 +65,19 @@ def print_json(value: Any) -> None:
 
 
 def read_json(option: str, text: str) -> Any:
-    """Parse a JSON argument: literal, `@file`, or `-` for standard input. A mistake is a usage error."""
+    """Parse a JSON argument: literal, `@file` or the path of a file that is there, or `-` for standard input. A mistake
+    is a usage error.
+    """
+    file = text[1:] if text.startswith("@") else text if _is_file(text) else None
     try:
         if text == "-":
             source = sys.stdin.buffer.read()
-        elif text.startswith("@"):
-            source = Path(text[1:]).read_bytes()
+        elif file is not None:
+            source = Path(file).read_bytes()
         else:
             source = os.fsencode(text)  # what the shell gave us, whatever the locale makes of it
     except (OSError, ValueError) as error:
-        raise click.BadParameter(f"{text[1:]}: {error}", param_hint=option) from None
+        raise click.BadParameter(f"{file or text}: {error}", param_hint=option) from None
     from narratoria.strict_json import decode  # not every command reads JSON
 
     try:
@@ -81,8 +87,18 @@ def read_json(option: str, text: str) -> Any:
     except RecursionError:
         raise click.BadParameter("nested too deeply", param_hint=option) from None
     except ValueError as error:  # of msgspec and of the look for duplicate keys
-        raise click.BadParameter(f"not JSON: {error}", param_hint=option) from None
+        what = f"{file}: not JSON" if file is not None else "not JSON"
+        hint = f"; if it is a file, there is no {text} here" if file is None and _PATH.fullmatch(text) else ""
+        raise click.BadParameter(f"{what}: {error}{hint}", param_hint=option) from None
     return value
+
+
+def _is_file(text: str) -> bool:
+    """Tell if an argument is the path of a file: no JSON that is an object is."""
+    try:
+        return not text.lstrip().startswith(("{", "[")) and Path(text).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def read_object(option: str, text: str) -> dict[str, Any]:

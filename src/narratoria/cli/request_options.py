@@ -1,4 +1,4 @@
-"""Options of `call` and `check` for the parts of a request beside its input: state, operation, dependencies."""
+"""Options of `call`, `check` and `dev` for the parts of a request beside its input: state, operation, dependencies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def request_options(command: _F) -> _F:
         click.option(
             "--dependencies",
             metavar="JSON",
-            help="Outputs of the calls before it, by their toolId: JSON, @file, or -.",
+            help="Outputs of the calls before it, by their toolId: JSON, a file, or -.",
         ),
         click.option("--operation", help="The operation; by default the manifest's, or run."),
         click.option(
             "--state",
             metavar="JSON",
-            help="The session's state, for a tool that wants it: JSON, @file, or -.",
+            help="The session's state, for a tool that wants it: JSON, a file, or -.",
         ),
     ):
         command = option(command)

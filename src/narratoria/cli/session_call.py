@@ -62,7 +62,7 @@ MARKS: Final = {"completed": "✓", "failed": "✗", "timeout": "⧖", "skipped"
     "--input",
     "input_",
     metavar="JSON",
-    help="Run it again with this input: JSON, @file, or - for standard input.",
+    help="Run it again with this input: JSON, a file, or - for standard input.",
 )
 @click.option("--events", "every", is_flag=True, help="Show every event, not only the first ones.")
 @click.option(
