@@ -128,7 +128,7 @@ def test_saved_rules_speak_in_the_open_session_and_a_mistake_does_not_end_it(sto
     running.say("look")
     running.until("A wall with a hole in it.")
     rules.write_text(RULES.replace("patterns =", "paterns =", 1))
-    assert "narrator.toml:2" in running.until("the story goes on as it was")
+    assert "narrator.toml:4" in running.until("the story goes on as it was")
     running.say("look")
     running.until("A wall with a hole in it.")
 
