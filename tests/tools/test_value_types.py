@@ -207,9 +207,20 @@ class Link:
     next: "Link | None" = None
 
 
+@dataclass
+class House:
+    hall: Room
+    place: Point
+    shed: Cell[int]
+
+
 @pytest.mark.parametrize(
     ("value", "expected", "wrong"),
     [
+        (House(Room("a"), Point(1), Cell(1)), House, None),
+        (House(Room(3), Point(1), Cell(1)), House, "House, but .hall.name is int"),  # type: ignore[arg-type]
+        (House(Room("a"), Point("a"), Cell(1)), House, "House, but .place.x is str"),  # type: ignore[arg-type]
+        (House(Room("a"), Point(1), Cell("a")), House, "House, but .shed.value is str"),  # type: ignore[arg-type]
         (Report("a", [1]), Report, None),
         (Report("a", "notalist"), Report, "Report, but .counts is str"),  # type: ignore[arg-type]
         (Report("a", [1, "b"]), Report, "Report, but .counts[1] is str"),  # type: ignore[list-item]

@@ -157,7 +157,7 @@ def _misfit_of_fields(
     variables = dict(zip(getattr(class_, "__parameters__", ()), arguments, strict=False)) if arguments else {}
     for name, hint in _fields(class_):
         one = getattr(value, name, _MISSING)
-        if type(one) is hint:
+        if type(one) is hint and (hint in _PLAIN or not _fields(hint)):
             continue
         if one is _MISSING:
             return f"{path}.{name}", "missing"
