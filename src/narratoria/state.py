@@ -9,6 +9,7 @@ Objects are exactly `dict` here: a process's output is decoded so, and a handler
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, overload
@@ -258,7 +259,12 @@ def change_to_patch(data: Any, path: str, change: StateChange, value: Any = None
         raise StateError(
             f"cannot {change} {path!r}: it holds {current!r} and the step is {step!r}; both must be numbers"
         )
-    return patch_at(path, current + step if change == "increment" else current - step)
+    result = current + step if change == "increment" else current - step
+    if isinstance(result, float) and not math.isfinite(result):
+        raise StateError(
+            f"cannot {change} {path!r}: it holds {current!r} and the step is {step!r}, which gives no JSON number"
+        )
+    return patch_at(path, result)
 
 
 def _is_number(value: Any) -> bool:

@@ -18,7 +18,15 @@ from narratoria.errors import (
     ToolValidationError,
     VisibilityExpansionRequired,
 )
-from narratoria.events import CallFinished, CallRetrying, CallStarted, Committed, Notice, Notification
+from narratoria.events import (
+    CallFinished,
+    CallRetrying,
+    CallStarted,
+    Committed,
+    Notice,
+    Notification,
+    StatePatch,
+)
 from narratoria.kinds.function import tool
 from narratoria.kinds.process.process_tool import process_tool
 from narratoria.run.call_record import Call
@@ -912,6 +920,47 @@ async def test_a_patch_that_is_not_json_fails_the_call_and_leaves_nothing():
     result = await run(nonsense, session=session)
     assert not result.success and "cannot be written as JSON" in result.message
     assert untouched(session)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+async def test_a_number_that_json_does_not_have_is_refused_and_removes_nothing(number):
+    @tool(description="Patches.", name="patches")
+    async def patches(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        context.patch({"gone": None, "deep": {"hp": [1, number]}})
+        return ToolResult.ok(None)
+
+    @tool(description="Emits.", name="emits")
+    async def emits(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        context.emit(StatePatch(version="0", patch={"deep": number}))
+        return ToolResult.ok(None)
+
+    async def nothing(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    changes = [
+        Tool(name, "Sets.", nothing, effects=[StateChangeEffect(state="deep.hp", change=change, value=value)])
+        for name, change, value in (("sets", "set", number), ("adds", "increment", number))
+    ]
+    for one in (patches, emits, *changes):
+        session = Session(state={"gone": 1, "deep": {"hp": 5}})
+        result = await run(one, session=session)
+        assert not result.success and "is not a JSON number" in result.message, one.name
+        assert session.snapshot() == {"gone": 1, "deep": {"hp": 5}}
+    with pytest.raises(ToolValidationError, match=r"state\.a\[0\]: .* is not a JSON number"):
+        Session(state={"a": [number]})
+    with pytest.raises(ToolValidationError, match=r"the patch\.a: .* is not a JSON number"):
+        Session().patch({"a": number})
+
+
+async def test_a_sum_that_is_no_number_is_refused():
+    async def nothing(params: Nothing, *, context: ToolContext) -> ToolResult[None]:
+        return ToolResult.ok(None)
+
+    effect = StateChangeEffect(state="hp", change="increment", value=1e308)
+    session = Session(state={"hp": 1.7e308})
+    result = await run(Tool("adds", "Adds.", nothing, effects=[effect]), session=session)
+    assert not result.success and "gives no JSON number" in result.message
+    assert session.snapshot() == {"hp": 1.7e308}
 
 
 @pytest.mark.parametrize("ends", ["at once", "later", "failed"])

@@ -46,7 +46,7 @@ from narratoria.session.resources.resources import ResourceContext
 from narratoria.session.resources.write_notes import CallNotes
 from narratoria.session.slices import Slice
 from narratoria.state import StateChange, StateView, change_to_patch, merge_into
-from narratoria.tools.schema import dump
+from narratoria.tools.schema import dump, dump_finite
 from narratoria.tools.schema.excerpts import quoted
 from narratoria.unicode_text import check_text
 
@@ -295,7 +295,7 @@ class Draft(msgspec.Struct, eq=False):
         at the commit.
         """
         path = check_text(path, "the path of a state change")
-        value = dump(value)
+        value = dump_finite(value, f"the value for {quoted(path)}")
         change_to_patch(self.state, path, change, value)
         self.operations.append(StateChanged(path, change, value))
 

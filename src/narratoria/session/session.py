@@ -58,7 +58,7 @@ from narratoria.state import (
     plain,
     revert,
 )
-from narratoria.tools.schema import dump
+from narratoria.tools.schema import dump_finite
 from narratoria.unicode_text import check_text
 
 logger = logging.getLogger("narratoria")
@@ -82,7 +82,7 @@ class Session:
         self.id = check_text(id, "the id of a session") if id else uuid.uuid4().hex
         self.root = self  # a draft answers with the session it belongs to
         self.depth = 0  # of nested calls: a draft is one deeper than what it was opened on
-        self.tree: JsonObject = merge(None, dump(state or {}))
+        self.tree: JsonObject = merge(None, dump_finite(state or {}, "state"))
         self.state = StateView(self.tree)
         self.dispatcher = Dispatcher()
         self.memory = Memory(clock)
@@ -236,7 +236,7 @@ class Session:
 
     def patch(self, patch: JsonObject) -> None:
         """Merge a patch into the state, outside any call."""
-        self.commit("", [PatchMade(dump(patch))])
+        self.commit("", [PatchMade(dump_finite(patch, "the patch"))])
 
     def dispatch(self, event: Any) -> None:
         """Hand an event to the reducers and subscribers."""

@@ -219,6 +219,8 @@ class ToolContext(msgspec.Struct, eq=False):
 
         Raise TypeError if a field has a wrong type: a struct made in Python has not been checked yet.
         """
+        if isinstance(event, StatePatch):
+            schema.dump_finite(event.patch, "context.emit: the patch")
         try:
             checked = decode_tool_event(encode(event))
         except (TypeError, ValueError, RecursionError) as error:
@@ -286,10 +288,10 @@ class ToolContext(msgspec.Struct, eq=False):
 
 def _object(value: JsonObject, what: str) -> JsonObject:
     """Return a copy of an object as JSON data."""
-    copied = schema.dump(value)
-    if type(copied) is not dict:
+    own = schema.dump_finite(value, what)
+    if type(own) is not dict:
         raise TypeError(f"{what} must be an object, got {type(value).__name__}")
-    return copied
+    return own
 
 
 class Trial(ToolContext, eq=False):
