@@ -28,7 +28,7 @@ from narratoria.events import (
 )
 from narratoria.factcheck.fact_checked import CONTRADICTION, FactChecked
 from narratoria.narrator.chain import ChainNarrator
-from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch, Refusal
+from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch, Refusal, Review
 from narratoria.narrator.rules.patterns import same_request
 from narratoria.narrator.template import TemplateNarrator, account
 from narratoria.play.game import Game
@@ -872,3 +872,50 @@ async def test_a_turn_that_nobody_told_says_plainly_what_was_done():
     author = Says(plan)
     author.declare = lambda speaker="": Declaration(lists_calls="never")
     assert (await turn(author, registry=ToolRegistry([clean_reel]), settings=TurnSettings())).narrative == ""
+
+
+def _raises(*arguments):
+    raise RuntimeError("it died")
+
+
+async def _raises_later(*arguments):
+    raise RuntimeError("it died")
+
+
+async def _returns(value):
+    return value
+
+
+@pytest.mark.parametrize(
+    ("part", "broken", "told"),
+    [
+        ("review", _raises, "its review failed: RuntimeError: it died"),
+        ("review", _raises_later, "its review failed: RuntimeError: it died"),
+        ("review", lambda *arguments: _returns(None), "its review is NoneType, not a Review"),
+        (
+            "review",
+            lambda *arguments: _returns(Review(narrative=3)),
+            "its review has a field of a wrong type",
+        ),
+        (
+            "review",
+            lambda *arguments: _returns(Review(notices=[3])),
+            "its review has a notice that is no Notice",
+        ),
+        ("declare", _raises, "its declaration failed: RuntimeError: it died"),
+        ("declare", lambda speaker="": None, "it declared NoneType, not a Declaration"),
+        (
+            "declare",
+            lambda speaker="": Declaration(choices=None),
+            "its declaration has a field of a wrong type",
+        ),
+    ],
+)
+async def test_a_review_or_a_declaration_that_fails_is_a_problem_of_the_turn(part, broken, told):
+    narrator = Says(speak("So be it."))
+    setattr(narrator, part, broken)
+    session = Session()
+    result = await turn(narrator, session=session)
+    assert result.outcome == "completed" and result.narrative == "So be it."
+    assert len([one for one in result.problems if told in one]) == 1, result.problems
+    assert session.turn is None, "the turn is closed"

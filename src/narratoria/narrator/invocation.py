@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from narratoria.errors import NarratoriaError, PlanRejected, describe
-from narratoria.narrator.protocol import Narrator, NarratorRequest, NoMatch
-from narratoria.run.plan import PlanDocument, PlanMetadata
+from narratoria.events import Notice
+from narratoria.narrator.protocol import (
+    Declaration,
+    Narrator,
+    NarratorRequest,
+    NoMatch,
+    Review,
+    Reviewer,
+    declaration_of,
+)
+from narratoria.run.plan import ExecutionResult, PlanDocument, PlanMetadata
 
 GRACE: Final = 0.5
 _left_behind: set[asyncio.Task[Any]] = set()  # a task nobody refers to could vanish in mid-flight
@@ -85,7 +95,7 @@ class _LentCallbacks:
 
 
 async def _answer(narrator: Narrator, request: NarratorRequest, seconds: float) -> PlanDocument:
-    speaking = asyncio.create_task(_speak(narrator, request))
+    speaking = asyncio.create_task(_speak(lambda: narrator.plan(request)))
     try:
         await asyncio.wait({speaking}, timeout=seconds)
     finally:
@@ -106,9 +116,50 @@ async def _answer(narrator: Narrator, request: NarratorRequest, seconds: float) 
     return plan
 
 
-async def _speak(narrator: Narrator, request: NarratorRequest) -> tuple[Any, BaseException | None]:
+async def review_of(
+    narrator: Reviewer,
+    request: NarratorRequest,
+    plan: PlanDocument | None,
+    traces: Sequence[ExecutionResult],
+    seconds: float,
+) -> Review:
+    """Its review of a turn. Raises `NarratorFailed` for whatever goes wrong."""
+    review, error = await _speak(lambda: narrator.review(request, plan, traces, seconds))
+    if error is not None:
+        raise NarratorFailed(f"its review failed: {describe(error)}") from error
+    if not isinstance(review, Review):
+        raise NarratorFailed(f"its review is {type(review).__name__}, not a Review")
+    lists = (review.receipts, review.problems, review.notices)
+    if not isinstance(review.narrative, str | None) or not all(isinstance(one, Sequence) for one in lists):
+        raise NarratorFailed(
+            "its review has a field of a wrong type: a narrative is text or None, the others are lists"
+        )
+    if not all(isinstance(one, Notice) for one in review.notices):
+        raise NarratorFailed("its review has a notice that is no Notice")
+    return review
+
+
+def declared_by(narrator: Narrator, speaker: str) -> Declaration:
+    """Its declaration for an answer of `speaker`. Raises `NarratorFailed` for whatever goes wrong."""
     try:
-        return await narrator.plan(request), None
+        declared = declaration_of(narrator, speaker)
+    except Exception as error:  # foreign code: what it raises costs the declaration, not the turn
+        raise NarratorFailed(f"its declaration failed: {describe(error)}") from error
+    if not isinstance(declared, Declaration):
+        raise NarratorFailed(f"it declared {type(declared).__name__}, not a Declaration")
+    if (
+        not isinstance(declared.choices, Sequence)
+        or not isinstance(declared.narrated_calls, Collection)
+        or not isinstance(declared.passed_over, Mapping)
+        or not isinstance(declared.failures, Mapping)
+    ):
+        raise NarratorFailed("its declaration has a field of a wrong type")
+    return declared
+
+
+async def _speak(question: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:
+    try:
+        return await question(), None
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

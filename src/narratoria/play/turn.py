@@ -32,7 +32,7 @@ from narratoria.events import (
     TurnCommitted,
     TurnStarted,
 )
-from narratoria.narrator.invocation import as_written, ask, readable
+from narratoria.narrator.invocation import as_written, ask, declared_by, readable, review_of
 from narratoria.narrator.protocol import (
     Declaration,
     Narrator,
@@ -41,7 +41,6 @@ from narratoria.narrator.protocol import (
     Receipt,
     Reviewer,
     card,
-    declaration_of,
 )
 from narratoria.play.disabled_skills import Skills
 from narratoria.play.earlier_plans import EarlierPlans, FutileCall
@@ -316,7 +315,7 @@ class _Turn:
     def _announce(self, plan: PlanDocument, attempt: int) -> None:
         self.result.narrator = self.narrator.name
         self.result.plans.append(plan)
-        declared = declaration_of(self.narrator, self.narrator.name)
+        declared = self._declared(self.narrator.name)
         self.result.problems.extend(f"{name}: {why}" for name, why in declared.failures.items())
         self.session.record(
             NarratorChosen(
@@ -331,6 +330,16 @@ class _Turn:
                     NarrationDelta(text=plan.narrative, attempt=attempt, anew=bool(self.heard))
                 )
 
+    def _declared(self, speaker: str) -> Declaration:
+        """Return the narrator's declaration. If it cannot make one, that is a problem, and it declares nothing."""
+        try:
+            return declared_by(self.narrator, speaker)
+        except NarratoriaError as error:
+            problem = readable(f"{self.narrator.name}: {error}")
+            if problem not in self.result.problems:
+                self.result.problems.append(problem)
+            return Declaration()
+
     async def _review(self) -> None:
         """Let a narrator that reviews its narration do so after the calls."""
         if not isinstance(self.narrator, Reviewer):
@@ -338,12 +347,19 @@ class _Turn:
         plan, result = self.fresh, self.result
         attempt = plan.metadata.generation_attempt if plan is not None else 1
         request = self._request(attempt, plan, result.traces[-1] if result.traces else None)
-        review = await self.narrator.review(request, plan, result.traces, self.settings.generation_timeout)
+        try:
+            review = await review_of(
+                self.narrator, request, plan, result.traces, self.settings.generation_timeout
+            )
+        except NarratoriaError as error:  # the narration stands as it was planned
+            result.problems.append(readable(f"{self.narrator.name}: {error}"))
+            return
         if review.narrative is not None:
-            self.said = [review.narrative] if review.narrative else []
-            self.session.record(NarrationDelta(text=review.narrative, attempt=attempt, anew=True))
+            told = readable(review.narrative)
+            self.said = [told] if told else []
+            self.session.record(NarrationDelta(text=told, attempt=attempt, anew=True))
         result.receipts.extend(review.receipts)
-        result.problems.extend(review.problems)
+        result.problems.extend(readable(str(one)) for one in review.problems)
         for notice in review.notices:
             self.session.notice(notice)
 
@@ -390,7 +406,7 @@ class _Turn:
         session.approvals.end_turn()
         calls = [one for trace in result.traces for one in trace.tool_results]
         completed = [one for one in calls if one.ok]
-        declared = declaration_of(self.narrator, result.narrator)
+        declared = self._declared(result.narrator)
         result.narrative = self._narrative(completed, declared)
         offer = offer_after(
             session,
