@@ -855,6 +855,44 @@ async def test_calls_that_never_wait_but_take_long_leave_time_limits_and_the_loo
     assert 1 < ran < 1_000 and turns >= ran // 4
 
 
+class Raises(dict):
+    """A mapping of somebody's own."""
+
+    def items(self):
+        raise RuntimeError("not today")
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (
+            lambda plan: plan.tools.append(PlannedCall(tool_id="b", tool_path="work", dependencies=["z"])),
+            "'z'",
+        ),
+        (
+            lambda plan: plan.tools.append(PlannedCall(tool_id="b", tool_path="work", dependencies=["b"])),
+            "circular",
+        ),
+        (lambda plan: plan.tools.append(PlannedCall(tool_id="a", tool_path="work")), "already used"),
+        (lambda plan: plan.tools.append(None), "not JSON data"),
+        (lambda plan: plan.tools[0].dependencies.append("z"), "'z'"),
+        (lambda plan: plan.tools[0].input.update(value=object()), "not JSON data"),
+        (lambda plan: plan.tools[0].input.update(value={"$from": "z"}), "'z'"),
+        (lambda plan: plan.tools[0].input.update(value=Raises(a=1)), "not today"),
+    ],
+)
+async def test_a_plan_that_was_changed_after_it_was_read_is_checked_again(changed, problem):
+    shop = Workshop()
+    document = PlanDocument.from_data(
+        {"requestId": "p", "tools": [{"toolId": "a", "toolPath": "work", "input": {}}]}
+    )
+    assert (await run(shop, document)).success
+    changed(document)
+    with pytest.raises(PlanRejected) as rejected:
+        await run(shop, document)
+    assert problem in str(rejected.value) and shop.order == ["a"]
+
+
 # --- what ends an evaluation ------------------------------------------------------------------------------
 
 

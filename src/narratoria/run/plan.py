@@ -8,9 +8,9 @@ anything runs; the plan it returns can be trusted.
 from __future__ import annotations
 
 import uuid
+import weakref
 from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -114,25 +114,28 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
                 plan=None if unwritable or len(problems) == MAX_PROBLEMS else _legible(document),
             )
         plan = _converted(document)
-        _sound[id(plan)] = plan
+        _sound.add(plan)
         return plan
 
     def checked(self) -> PlanDocument:
-        """This plan, as sound as one that was read: one made in Python may hold anything, and is checked whole, once.
+        """This plan, as sound as one that was read: one made in Python, or changed since it was read, may hold anything
+        and is checked whole.
 
         Raises `PlanRejected`.
         """
-        if _sound.get(id(self)) is self:
+        if _sound.has(self):
             return self
         named = self.request_id if isinstance(self.request_id, str) and self.request_id else None
         try:
             self.check()  # first, since what is nested too deeply cannot be written
             plan = PlanDocument.from_data(self.to_data())
-        except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        except PlanRejected:
+            raise
+        except Exception as error:  # foreign code: an input may be a mapping of somebody's own
             raise PlanRejected([f"$: not JSON data: {excerpt(describe(error))}"], plan_id=named) from None
         if plan != self:
             return plan
-        _sound[id(self)] = self
+        _sound.add(self)
         return self
 
     def check(self) -> None:
@@ -155,9 +158,31 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
         return data
 
 
-_sound: Final[WeakValueDictionary[int, PlanDocument]] = (
-    WeakValueDictionary()
-)  # those that were checked whole, by `id`
+class _Checked:
+    """The plans that were checked whole and are as they were then: lists and objects in a plan can be changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[PlanDocument], int]] = {}
+
+    def add(self, plan: PlanDocument) -> None:
+        key, print_ = id(plan), _print_of(plan)
+        if print_ is not None:
+            self._known[key] = (weakref.ref(plan, lambda _: self._known.pop(key, None)), print_)
+
+    def has(self, plan: PlanDocument) -> bool:
+        known = self._known.get(id(plan))
+        return known is not None and known[0]() is plan and known[1] == _print_of(plan)
+
+
+def _print_of(plan: PlanDocument) -> int | None:
+    """Return the fingerprint of what a plan says; None for one that cannot be written."""
+    try:
+        return hash(plan.to_json())
+    except Exception:  # foreign code: it may hold objects of somebody's own
+        return None
+
+
+_sound: Final = _Checked()
 
 
 @spelled()
