@@ -111,3 +111,20 @@ def test_a_package_brings_tools_by_entry_points(tmp_path, monkeypatch):
     registry = ToolRegistry()
     assert registry.register_entry_points() == ("ring",)
     assert registry.get("ring").description == "Ring the bell."
+
+
+async def test_what_is_no_context_or_no_tool_is_refused_with_what_to_write():
+    count = make("count")
+    registry = ToolRegistry([count])
+    hint = r"registry\.context\(tool, session\)"
+    with pytest.raises(
+        ToolValidationError, match=f"validate_preconditions takes a context .*not Session; .*{hint}"
+    ):
+        await registry.validate_preconditions(count, Session())
+    with pytest.raises(ToolValidationError, match=f"apply_effects takes a context .*not Session; .*{hint}"):
+        await registry.apply_effects(count, ToolResult.ok(1), Session())
+    for name in ([], None, {"a": 1}, 3):
+        with pytest.raises(
+            ToolValidationError, match=f"a tool or its name there, not {type(name).__name__};"
+        ):
+            await registry.execute(name, {})

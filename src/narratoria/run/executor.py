@@ -128,7 +128,7 @@ class ToolExecutor:
         call_id = call.call_id if call is not None and call.call_id else f"{root.id}:{number}"
         tool = self._tools.get(name) if type(name) is str else None
         if tool is None:
-            tool = name if isinstance(name, Tool) else self.registry.get(name)
+            tool = name if isinstance(name, Tool) else self.registry.get(outcomes.tool_name(name))
             if tool is None:
                 result = outcomes.unknown_tool(str(name), self._tools)
                 return self._conclude(session, result, None, str(name), call_id, call, started)
@@ -202,7 +202,7 @@ class ToolExecutor:
         root = session.root
         if not call.call_id:
             call.call_id = f"{root.id}:{root.calls + 1}"
-        tool = name if isinstance(name, Tool) else self.registry.get(name)
+        tool = name if isinstance(name, Tool) else self.registry.get(outcomes.tool_name(name))
         if tool is None:
             result = outcomes.unknown_tool(str(name), self._tools)
             return self._conclude(session, result, None, str(name), call.call_id, call, started)

@@ -100,6 +100,16 @@ def after_failed_effect(result: ToolResult[Any], draft: Draft) -> ToolResult[Any
     )
 
 
+def tool_name(given: Any) -> str:
+    """Return the name that `execute` was given; raise `ToolValidationError` if it is neither a name nor a tool."""
+    if not isinstance(given, str):
+        raise ToolValidationError(
+            f"execute takes a tool or its name there, not {type(given).__name__}; "
+            f"arguments come second: execute(name, args)"
+        )
+    return given
+
+
 def unknown_tool(name: str, known: Iterable[str]) -> ToolResult[Any]:
     known = list(known)
     near = difflib.get_close_matches(name[:64], known, n=3)

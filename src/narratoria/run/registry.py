@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.run.approval import ApprovalPolicy, checked_policy
@@ -216,9 +216,7 @@ class ToolRegistry:
 
     def _within(self, context: ToolContext, session: Session | Draft | None) -> ToolExecutor:
         if not isinstance(context, ToolContext):
-            raise ToolValidationError(
-                f"execute takes a context there, not {type(context).__name__}; for a session write session=…"
-            )
+            raise _no_context("execute", context, "for a session write session=…")
         if session is not None:
             raise ToolValidationError("execute: a context brings its own session; give one of them")
         outer = context.executor
@@ -237,15 +235,25 @@ class ToolRegistry:
         self, tool: Tool[Any, Any], context: ToolContext | None = None
     ) -> PreconditionResult:
         """Check all preconditions of a tool, without running it."""
-        return await validate(tool, context or self.context(tool))
+        if context is None:
+            context = self.context(tool)
+        elif not isinstance(context, ToolContext):
+            raise _no_context("validate_preconditions", context, _MAKE_ONE)
+        return await validate(tool, context)
 
     async def apply_effects(
         self, tool: Tool[Any, Any], result: ToolResult[Any], context: ToolContext, params: Any = None
     ) -> None:
         """Apply a tool's effects for a result, all of them or none. The pipeline does this itself."""
+        if not isinstance(context, ToolContext):
+            raise _no_context("apply_effects", context, _MAKE_ONE)
         async with context.attempt() as trial:
             await self._within(context, None).apply_effects(tool, params, trial, result)
         _settled(context)
+
+
+def _no_context(what: str, given: Any, hint: str) -> ToolValidationError:
+    return ToolValidationError(f"{what} takes a context there, not {type(given).__name__}; {hint}")
 
 
 def _settled(context: ToolContext) -> Session | Draft:
@@ -257,5 +265,7 @@ def _settled(context: ToolContext) -> Session | Draft:
     context.session = draft.parent.draft()
     return draft.parent
 
+
+_MAKE_ONE: Final = "for a session write registry.context(tool, session)"
 
 ToolList = list[Tool[Any, Any]]  # inside the class, `list` is the method
