@@ -26,6 +26,8 @@ from narratoria.play.last_resort import SILENCE
 from narratoria.play.stage import stage
 from narratoria.play.story_approvals import ApprovalRules
 from narratoria.play.story_file import Cover, Opening, StoryFile
+from narratoria.play.story_keys import PanelTable
+from narratoria.play.story_panel import panel_problems
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_texts import check_guides, texts
 from narratoria.skills.skill_library import SkillLibrary, found_places
@@ -72,6 +74,7 @@ class Story:
     refusal: tuple[str, ...] = ()  # what is told where nothing here can do what the player means
     cover: Cover = field(default_factory=Cover)
     state: JsonObject = field(default_factory=dict)
+    panel: tuple[PanelTable, ...] = ()
     permissions: tuple[str, ...] = ()
     approval: ApprovalRules = field(default_factory=ApprovalRules)
     tools: tuple[StoryTool, ...] = ()
@@ -190,6 +193,7 @@ class _Reading:
             refusal=self.attempt(file.refusal, ()),
             rules=rules,
             state=self.attempt(file.state, {}),
+            panel=self.attempt(file.panel, ()),
             permissions=self.attempt(lambda: file.strings("permissions"), ()),
             approval=self.attempt(
                 lambda: file.approval(names | {stage.name}, sources.names | skills.keys()), ApprovalRules()
@@ -213,7 +217,9 @@ class _Reading:
             self.problems += _skill_problems(story, library)
         if story.rules is not None:
             lacking = {name: self._lacking(one) for name, one in self.unmarked.items()}
-            self.problems += check_rules(_rule_book(story, story.rules, library, self.broken, lacking))
+            book = _rule_book(story, story.rules, library, self.broken, lacking)
+            self.problems += check_rules(book)
+            self.problems += panel_problems(story.panel, book)
         self.problems += self._uncalled_scripts()
         told = " ".join(one.message for one in self.problems)
         errors = [

@@ -16,7 +16,8 @@ from narratoria.kinds.mcp.server_file import ServerFile, ServersInvalid, read_se
 from narratoria.kinds.openapi.api_file import ApiFile, ApisInvalid, apis_from_data
 from narratoria.narrator.roster import NARRATORS, USUAL
 from narratoria.play.story_approvals import DEFAULT, ApprovalRules
-from narratoria.play.story_keys import KEYS
+from narratoria.play.story_keys import KEYS, PanelTable
+from narratoria.play.story_panel import read_panel
 from narratoria.story_check.rule_book import did_you_mean
 from narratoria.toml_lines import read_toml, toml_problem
 from narratoria.tools.schema.tables import unknown_key
@@ -206,6 +207,10 @@ class StoryFile:
         if not isinstance(table, dict):
             raise self.fail("state", f"expected a table, written [state], got {table!r}")
         return {key: _json_state(value, self, f"state.{key}") for key, value in table.items()}
+
+    def panel(self) -> tuple[PanelTable, ...]:
+        """Return the parts of the panel beside the story."""
+        return read_panel(self.data.get("panel", []), self.fail)
 
     def cover(self, tools: set[str]) -> Cover:
         table = self._table("cover")

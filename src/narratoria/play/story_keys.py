@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -32,6 +32,25 @@ class CoverTable(Table, frozen=True, kw_only=True):
     input: JsonObject = msgspec.field(default_factory=dict)
 
 
+class FactTable(Table, frozen=True, kw_only=True):
+    """A line of a panel, shown while the state is as `when` says."""
+
+    label: Text
+    when: JsonObject
+
+
+class PanelTable(Table, frozen=True, kw_only=True):
+    """A part of the panel beside the story: what of the state it shows, and under which label."""
+
+    kind: Literal["place", "things", "facts", "moments", "endings"]
+    label: Text
+    path: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    facts: list[FactTable] = msgspec.field(default_factory=list)
+    endings: dict[str, Text] = msgspec.field(default_factory=dict)
+    empty: str = ""
+
+
 class StoryTable(Table, frozen=True, kw_only=True):
     """The keys of a story in `story.toml`."""
 
@@ -47,6 +66,7 @@ class StoryTable(Table, frozen=True, kw_only=True):
     opening: OpeningTable
     cover: CoverTable = msgspec.field(default_factory=CoverTable)
     state: JsonObject = msgspec.field(default_factory=dict)
+    panel: list[PanelTable] = msgspec.field(default_factory=list)
     refusal: str | list[Text] = msgspec.field(default_factory=list)
     free_tools: list[Text] = msgspec.field(default_factory=list)
     openapi: str | dict[str, JsonObject] = msgspec.field(default_factory=dict)

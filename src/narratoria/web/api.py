@@ -200,6 +200,9 @@ class Api:
     async def tools(self, request: HttpRequest) -> Response:
         return json_response(await self.games.tools(session_id(request)))
 
+    async def panel(self, request: HttpRequest) -> Response:
+        return json_response(await self.games.panel(session_id(request)))
+
     async def call(self, request: HttpRequest) -> Response:
         call, turn = named_call(request)
         opened = await self.games.open(session_id(request))
@@ -372,6 +375,10 @@ OPERATIONS: Final = (
     Operation(
         "GET", "/sessions/{id}/tools", "tools", "What its tools are called before a player",
         answer=list[documents.ToolName],
+    ),
+    Operation(
+        "GET", "/sessions/{id}/panel", "panel", "What its story shows beside it, the endings found, its branches",
+        answer=documents.PanelView,
     ),
     Operation(
         "GET", "/sessions/{id}/call", "call", "A call taken apart: attempts, request, changes, and a command",

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from narratoria.play.story_keys import PanelTable
 from narratoria.store.recorded_call import EventView, RecordedCall
 
 
@@ -310,6 +311,24 @@ class AssetPage(Document, frozen=True, kw_only=True):
     total: int
     kinds: dict[str, int]
     assets: list[AssetCard]
+
+
+class BranchCard(Document, frozen=True, kw_only=True):
+    """A story that shares the past of this one up to the end of `turn`."""
+
+    id: str
+    title: str
+    turn: int | None = None
+
+
+class PanelView(Document, frozen=True, kw_only=True):
+    """The panel beside a story: its parts, the endings found in any game of it, and the stories around this one."""
+
+    parts: list[PanelTable]
+    endings: list[str] = []
+    """Their titles."""
+    parent: BranchCard | None = None
+    branches: list[BranchCard] = []
 
 
 class StateNow(Document, frozen=True, kw_only=True):

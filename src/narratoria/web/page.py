@@ -28,6 +28,7 @@ STYLES: Final = (
     "views",
     "calls",
     "short",
+    "panel",
 )  # in the order in which they may override each other
 HEADERS: Final = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
 Story = Callable[[], Awaitable[bytes | None]]

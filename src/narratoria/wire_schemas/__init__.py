@@ -38,6 +38,8 @@ _NAMES: Final = {
     "StoryTable": "Story",
     "OpeningTable": "Opening",
     "CoverTable": "Cover",
+    "PanelTable": "Panel",
+    "FactTable": "Fact",
     "RulesTable": "Rules",
     "RuleTable": "Rule",
     "CaseTable": "Case",

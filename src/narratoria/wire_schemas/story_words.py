@@ -9,6 +9,8 @@ TITLES: Final = {
     "and a cover has a picture or a tool, not both.",
     "Opening": "The table `[opening]`: what is told before the first prompt.",
     "Cover": "The table `[cover]`: a picture in the story's folder, or a tool that draws one.",
+    "Panel": "A table `[[panel]]`: a part of the panel beside the story, which follows the state.",
+    "Fact": "A line of a part of the kind `facts`.",
     "Server": "A table `[mcp.NAME]`, or a server of an `mcpServers` file: a program with `command`, or an address with "
     "`url`. Keys of other hosts are ignored.",
     "Api": "A table `[openapi.NAME]`: an OpenAPI document, whose operations are tools `NAME.operation`.",
@@ -49,6 +51,7 @@ FIELDS: Final = {
     "Story.opening": "What is told before the first prompt.",
     "Story.cover": "The picture of the story.",
     "Story.state": "The state at the beginning. A date is written as a string.",
+    "Story.panel": "The panel beside the story, in parts.",
     "Story.refusal": "Told where nothing in the story can do what the player means; of a list, one after the other.",
     "Story.free_tools": "Tools of the rules that the narrators `local` and `llm` may call by themselves too.",
     "Story.mcp": "MCP servers, whose tools are the story's too: a file in its folder, or a table each, `[mcp.NAME]`.",
@@ -71,6 +74,18 @@ FIELDS: Final = {
     "Cover.alt": "The picture in words, for those who do not see it.",
     "Cover.tool": "The tool of `tools/` that draws the picture.",
     "Cover.input": "The input of that tool.",
+    "Panel.kind": "`place`: a text of the state with the newest picture made there; `things`: the entries of a table "
+    "or list; `facts`: lines that are shown while they hold; `moments`: named moments and branches; `endings`: those "
+    "found.",
+    "Panel.label": "The heading.",
+    "Panel.path": "Where the text or the things are in the state: `place.title`.",
+    "Panel.labels": "Words for the keys of `things`; left out: the text that is there, or the key.",
+    "Panel.facts": "The lines of a part of the kind `facts`.",
+    "Panel.endings": "The endings there are: the title of each by its id. Titles are shown once they are found.",
+    "Panel.empty": "What it says while there is nothing to show; left out: the part is not shown then.",
+    "Fact.label": "The line.",
+    "Fact.when": "The state under which it is shown: values, `{ exists = true }` or `{ missing = true }`, all of which "
+    "must hold.",
     "Server.command": "The program that is the server.",
     "Server.args": "Its arguments. `${VAR}` and `${VAR:-default}` stand for variables of the environment.",
     "Server.env": "Variables of its environment.",

@@ -56,6 +56,7 @@ export const api = {
   callEvents: (id, name, turn, first, most) => call("GET", `${at(id)}/call/events?${named(name, turn)}&first=${first}&most=${most}`),
   runCall: (id, asked, signal) => call("POST", `${at(id)}/call/run`, asked, {}, signal),
   assets: (id, before, most) => call("GET", `${at(id)}/assets?before=${before}&most=${most}`),
+  panel: (id) => call("GET", `${at(id)}/panel`),
   tools: (id) => call("GET", `${at(id)}/tools`),
   settings: (id) => call("GET", `${at(id)}/settings`),
   saveSettings: (id, settings) => call("PUT", `${at(id)}/settings`, settings),

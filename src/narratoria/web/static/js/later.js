@@ -1,8 +1,9 @@
 /** What a story can begin without: every view but the story itself, the settings and the library. It comes when there is time. */
 import { AssetsView } from "./assets.js";
 import { LibraryView } from "./library.js";
+import { WorldPanel } from "./panel.js";
 import { openSettings } from "./settings.js";
 import { StateView } from "./stateview.js";
 import { ToolsView } from "./tools.js";
 
-export { AssetsView, LibraryView, openSettings, StateView, ToolsView };
+export { AssetsView, LibraryView, openSettings, StateView, ToolsView, WorldPanel };

@@ -2,7 +2,7 @@
 
 const KEY = "narratoria";
 export const SIZES = { min: 15, max: 28, normal: 19 };
-const DEFAULTS = { theme: "dark", motion: "system", font: "serif", width: "medium", size: SIZES.normal, volume: 80, muted: false };
+const DEFAULTS = { theme: "dark", motion: "system", font: "serif", width: "medium", size: SIZES.normal, volume: 80, muted: false, world: true };
 
 export function prefs() {
   try {

@@ -62,7 +62,19 @@ export class Shell {
     // the story itself comes first
     if (!first) setTimeout(() => this.#readTitle());
     // not while the first answer may be on its way; who asks for it earlier has it at once, or hears why not
-    setTimeout(() => later().catch(() => {}), SOON);
+    setTimeout(() => this.#addPanel(settings), SOON);
+  }
+
+  /** What the story shows beside it, if it shows anything; whoever asks for it waits for nothing. */
+  async #addPanel(before) {
+    try {
+      const [parts, view] = await Promise.all([later(), api.panel(this.game.id)]);
+      if (!view.parts.length || this.gone) return;
+      this.panel = new parts.WorldPanel(this.game, view, this.views.narrative.node);
+      before.before(this.panel.button);
+    } catch {
+      // nothing of the story hangs on it, and what is wrong is told by what does
+    }
   }
 
   async #readTitle() {
