@@ -74,9 +74,7 @@ def test_a_browser_shows_a_story_in_them_and_keeps_them(cut: Path, tmp_path: Pat
     server: RunningServer = _start_in(home)
     try:
         page = open_page(server.at(f"/play/{server.new_session('lighthouse')}"))
-        page.wait_for_function(
-            "document.fonts.status === 'loaded' && document.fonts.check('16px \"Narratoria Serif\"')"
-        )
+        page.evaluate("document.fonts.ready.then(() => true)")
         loaded = page.evaluate(
             "[...document.fonts].filter(one => one.status === 'loaded').map(one => one.family)"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection
 from functools import partial
@@ -18,7 +17,7 @@ from starlette.routing import Route
 from narratoria.errors import NarratoriaError
 from narratoria.web.access import Access, cookie_name
 from narratoria.web.api import OPERATIONS, Api
-from narratoria.web.fonts import cut_fonts, read_fonts
+from narratoria.web.fonts import FontCutting, read_fonts
 from narratoria.web.games import Games
 from narratoria.web.json_responses import explain
 from narratoria.web.refusals import explain_route
@@ -45,28 +44,28 @@ def create_app(
     api = Api(games, sign_ins, cookie, streams)
     files = StaticFiles(fonts=read_fonts(fonts) if fonts else {})
 
-    async def dress() -> None:
-        if fonts is not None and await cut_fonts(fonts):
-            files.use_fonts(await asyncio.to_thread(read_fonts, fonts))
+    cutting = FontCutting(fonts if cuts_fonts else None, files.use_fonts)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        dressing = asyncio.create_task(dress()) if cuts_fonts else None
         try:
             async with games:
                 yield
         finally:
-            if dressing is not None:
-                dressing.cancel()
-                await asyncio.gather(dressing, return_exceptions=True)
+            await cutting.end()
 
     async def story_page(request: Request) -> Response:
+        cutting.begin()
         return files.page.response(request, partial(games.first_look, request.path_params["id"]))
+
+    async def library_page(request: Request) -> Response:
+        cutting.begin()
+        return await files.library(request)
 
     routes = [Route(one.path, getattr(api, one.name), methods=[one.method]) for one in OPERATIONS]
     pages = [
-        Route("/", files.library),
-        Route("/settings", files.library),
+        Route("/", library_page),
+        Route("/settings", library_page),
         Route("/play/{id}", story_page),
     ]
     return Starlette(

@@ -16,7 +16,7 @@ import hashlib
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +27,8 @@ logger = logging.getLogger("narratoria")
 EDITION: Final = 1
 """Raised when the files are to be cut in another way."""
 PATIENCE_SECONDS: Final = 600
+DELAY_SECONDS: Final = 5.0
+"""The page itself comes first."""
 
 
 class Face(NamedTuple):
@@ -141,6 +143,29 @@ async def _said_by(process: asyncio.subprocess.Process) -> bytes:
     said = b"" if process.stderr is None else await process.stderr.read()
     await process.wait()
     return said
+
+
+class FontCutting:
+    """Cuts the fonts once a page has been asked for: a server that nobody looks at needs none."""
+
+    def __init__(self, folder: Path | None, use: Callable[[dict[str, bytes]], None]) -> None:
+        self._folder = folder
+        self._use = use
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        if self._folder is not None and self._task is None:
+            self._task = asyncio.create_task(self._cut(self._folder))
+
+    async def _cut(self, folder: Path) -> None:
+        await asyncio.sleep(DELAY_SECONDS)
+        if await cut_fonts(folder):
+            self._use(await asyncio.to_thread(read_fonts, folder))
+
+    async def end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
 
 async def cut_fonts(folder: Path) -> bool:
