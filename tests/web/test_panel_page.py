@@ -19,8 +19,11 @@ Open = Callable[..., Any]
 Shoot = Callable[[Any, str], None]
 
 
+PATIENCE = 20_000  # a machine that is busy with tests draws a picture for as long as that takes
+
+
 def say(page: Any, text: str) -> None:
-    expect(page.get_by_role("status")).to_have_text("Your turn")
+    expect(page.get_by_role("status")).to_have_text("Your turn", timeout=PATIENCE)
     box = page.get_by_role("textbox", name="What do you do?")
     box.fill(text)
     box.press("Enter")
@@ -34,12 +37,12 @@ def test_the_panel_follows_the_story(server: RunningServer, open_page: Open, sho
     expect(world).to_contain_text("A mailbag and a ham")
     expect(world).to_contain_text("0 of 2")
     say(page, "Look up at the tower")
-    expect(world.get_by_role("img")).to_be_visible()
+    expect(world.get_by_role("img")).to_be_visible(timeout=PATIENCE)
     say(page, "go inside")
-    expect(world).to_contain_text("in the store")
+    expect(world).to_contain_text("in the store", timeout=PATIENCE)
     expect(world.get_by_role("img")).to_have_count(0)  # which showed another place
     say(page, "take the oil")
-    expect(world.get_by_role("listitem").filter(has_text="A can of oil")).to_be_visible()
+    expect(world.get_by_role("listitem").filter(has_text="A can of oil")).to_be_visible(timeout=PATIENCE)
     expect(page.get_by_role("status")).to_have_text("Your turn")
     with server.client() as client:
         client.post(f"/sessions/{session}/checkpoints", json={"name": "With oil"}).raise_for_status()

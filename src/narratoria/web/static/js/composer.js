@@ -1,4 +1,5 @@
 /** Where the player writes, and the actions on the newest turn. */
+import { isReading, stopReading } from "./aloud.js";
 import { LONGEST_PROMPT } from "./dialogs.js";
 import { h, setText } from "./dom.js";
 import { isStrayLetter } from "./focus.js";
@@ -22,8 +23,10 @@ export class Composer {
     this.retryButton = action("retry", "Retry", () => retry(game));
     this.branchButton = action("branch", "Branch", () => branch(game));
     this.status = h("p", { class: "status", role: "status" });
+    this.quiet = h("button", { class: "jump", type: "button", hidden: true, on: { click: stopReading } }, icon("stop"), h("span", { text: "Stop reading" }));
+    addEventListener("reading", () => { this.quiet.hidden = !isReading(); });
     this.node = h("form", { class: "composer", "aria-label": "Your turn" },
-      h("div", { class: "composer-bar" }, this.status, jump,
+      h("div", { class: "composer-bar" }, this.status, jump, this.quiet,
         h("div", { class: "composer-actions" }, this.undoButton, this.redoButton, this.retryButton, this.branchButton)),
       h("div", { class: "composer-field" }, h("label", { for: "prompt", text: QUESTION }), this.field, this.cancelButton, this.sendButton),
       h("p", { id: "prompt-hint", class: "visually-hidden", text: "Enter sends, Shift and Enter begin a new line, arrow up brings back what you said before." }));

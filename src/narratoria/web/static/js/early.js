@@ -11,6 +11,9 @@
   root.dataset.motion = prefs.motion ?? "system";
   root.dataset.font = prefs.font ?? "serif";
   root.dataset.width = prefs.width ?? "medium";
+  root.dataset.line = prefs.line ?? "normal";
+  root.dataset.contrast = prefs.contrast ?? "system";
+  root.dataset.pace = prefs.pace ?? "normal";
   root.style.setProperty("--reading-size", `${prefs.size ?? 19}px`);
 
   // The height that is left, with the keyboard of a phone open too; a browser that lays the keyboard over the page says

@@ -40,6 +40,7 @@ const PATHS = {
   muted: "M5 10v4h3.5l4.5 4V6l-4.5 4zM16.5 9.5l5 5M21.5 9.5l-5 5",
   full: "M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5",
   map: "M4 6.5 9 4.5l6 2 5-2v13l-5 2-6-2-5 2zM9 4.5v13M15 6.5v13",
+  speak: "M4 5h16v11H10l-4 4v-4H4zM8 9h8M8 12h5",
   film: "M4 5h16v14H4zM8 5v14M16 5v14M4 10h4M4 14h4M16 10h4M16 14h4",
   spark: "M12 4l1.8 6.2L20 12l-6.2 1.8L12 20l-1.8-6.2L4 12l6.2-1.8z",
   plus: "M12 5v14M5 12h14",

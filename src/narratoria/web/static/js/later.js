@@ -1,4 +1,5 @@
 /** What a story can begin without: every view but the story itself, the settings and the library. It comes when there is time. */
+import { Ambience } from "./ambience.js";
 import { AssetsView } from "./assets.js";
 import { LibraryView } from "./library.js";
 import { WorldPanel } from "./panel.js";
@@ -6,4 +7,4 @@ import { openSettings } from "./settings.js";
 import { StateView } from "./stateview.js";
 import { ToolsView } from "./tools.js";
 
-export { AssetsView, LibraryView, openSettings, StateView, ToolsView, WorldPanel };
+export { Ambience, AssetsView, LibraryView, openSettings, StateView, ToolsView, WorldPanel };

@@ -16,9 +16,10 @@ function setLoudness(element) {
   element.muted = muted;
 }
 
-/** After a change of the preferences. */
+/** After a change of the preferences. Ambience sets its own. */
 export function applyLoudness() {
-  for (const element of document.querySelectorAll("audio, video")) setLoudness(element);
+  for (const element of document.querySelectorAll("audio:not(.ambience), video")) setLoudness(element);
+  dispatchEvent(new Event("loudness"));
 }
 
 /**

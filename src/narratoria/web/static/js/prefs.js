@@ -2,7 +2,7 @@
 
 const KEY = "narratoria";
 export const SIZES = { min: 15, max: 28, normal: 19 };
-const DEFAULTS = { theme: "dark", motion: "system", font: "serif", width: "medium", size: SIZES.normal, volume: 80, muted: false, world: true };
+const DEFAULTS = { theme: "dark", motion: "system", font: "serif", width: "medium", size: SIZES.normal, line: "normal", contrast: "system", pace: "normal", volume: 80, muted: false, ambience: true, aloud: false, world: true };
 
 export function prefs() {
   try {
@@ -21,7 +21,7 @@ export function setPrefs(change) {
     // a private window may refuse storage: the choice then holds for this page only
   }
   const root = document.documentElement;
-  for (const name of ["theme", "motion", "font", "width"]) root.dataset[name] = next[name];
+  for (const name of ["theme", "motion", "font", "width", "line", "contrast", "pace"]) root.dataset[name] = next[name];
   root.style.setProperty("--reading-size", `${next.size}px`);
 }
 

@@ -2,7 +2,9 @@
 import { api } from "./api.js";
 import { coded, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { applyLoudness } from "./player.js";
 import { prefs, setPrefs, SIZES } from "./prefs.js";
+import { canRead, stopReading } from "./aloud.js";
 
 /**
  * @typedef {{
@@ -32,7 +34,7 @@ export function openSettings(game) {
   const note = new Note();
   const story = h("div", { class: "settings-story" });
   const dialog = h("dialog", { class: "dialog settings", "aria-labelledby": "settings-title" },
-    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), story, thisBrowser(note));
+    h("header", {}, h("h2", { id: "settings-title", text: "Settings" }), close, note.node), reading(), sound(), story, thisBrowser(note));
   close.addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
@@ -69,12 +71,41 @@ function reading() {
   });
   return h("section", {}, h("h3", { text: "Reading" }),
     choice("Theme", "theme", now.theme, [["dark", "Dark"], ["light", "Light"], ["system", "As the system"]]),
-    choice("Typeface", "font", now.font, [["serif", "Serif"], ["sans", "Sans serif"]]),
+    choice("Typeface", "font", now.font, [["serif", "Serif"], ["sans", "Sans serif"], ["system", "The system’s"]]),
     h("p", { class: "quiet", text: "Source Serif Pro (SIL Open Font License 1.1) and Roboto (Apache License 2.0)." }),
     choice("Width", "width", now.width, [["narrow", "Narrow"], ["medium", "Medium"], ["wide", "Wide"]]),
+    choice("Line height", "line", now.line, [["tight", "Tight"], ["normal", "Normal"], ["loose", "Loose"]]),
+    choice("Contrast", "contrast", now.contrast, [["system", "As the system"], ["normal", "Normal"], ["more", "High"]]),
+    choice("Pace of new text", "pace", now.pace, [["instant", "At once"], ["normal", "Gentle"], ["slow", "Slow"]]),
     choice("Motion", "motion", now.motion, [["system", "As the system"], ["full", "Full"], ["reduce", "Reduced"]]),
     h("div", { class: "setting" }, h("label", { for: "pref-size", text: "Text size" }), h("div", { class: "sized" }, size, number)),
     h("p", { class: "sample", "aria-hidden": "true", text: "The lamp is lit, and somebody at sea sees it." }));
+}
+
+/** What is heard: of the story's own sounds, and of the browser's voices. */
+function sound() {
+  const now = prefs();
+  const volume = h("input", { type: "range", min: 0, max: 100, value: now.volume, id: "pref-volume", "aria-valuetext": `${now.volume} %` });
+  const number = h("span", { "aria-hidden": "true", class: "quiet", text: `${now.volume} %` });
+  volume.addEventListener("input", () => {
+    setPrefs({ volume: Number(volume.value) });
+    applyLoudness();
+    setText(number, `${volume.value} %`);
+    volume.setAttribute("aria-valuetext", `${volume.value} %`);
+  });
+  return h("section", {}, h("h3", { text: "Sound" }),
+    h("div", { class: "setting" }, h("label", { for: "pref-volume", text: "Volume" }), h("div", { class: "sized" }, volume, number)),
+    own("muted", "Mute", "", now.muted, applyLoudness),
+    own("ambience", "Ambience", "Sounds that a story gives a place go on by themselves, and fade into each other.", now.ambience, applyLoudness),
+    canRead() ? own("aloud", "Read aloud", "Each new turn, by a voice of this browser. The menu of a turn reads that one.", now.aloud, () => prefs().aloud || stopReading()) : "");
+}
+
+/** A switch of this browser's own. */
+function own(name, label, note, value, changed) {
+  const id = `pref-${name}`;
+  const input = h("input", { type: "checkbox", role: "switch", class: "switch", id, checked: value, "aria-describedby": note ? `${id}-note` : null });
+  input.addEventListener("change", () => { setPrefs({ [name]: input.checked }); changed(); });
+  return h("div", { class: "setting" }, h("div", {}, h("label", { for: id, text: label }), note ? h("p", { class: "quiet", id: `${id}-note`, text: note }) : ""), input);
 }
 
 function choice(label, name, value, options) {

@@ -68,7 +68,9 @@ export class Shell {
   /** What the story shows beside it, if it shows anything; whoever asks for it waits for nothing. */
   async #addPanel(before) {
     try {
-      const [parts, view] = await Promise.all([later(), api.panel(this.game.id)]);
+      const parts = await later();
+      new parts.Ambience(this.game);
+      const view = await api.panel(this.game.id);
       if (!view.parts.length || this.gone) return;
       this.panel = new parts.WorldPanel(this.game, view, this.views.narrative.node);
       before.before(this.panel.button);

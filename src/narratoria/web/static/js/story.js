@@ -6,7 +6,7 @@ import { offerRefuge, settleFocus, typesByHand } from "./focus.js";
 import { activeTurns, endingOf, endingTurn } from "./fold.js";
 import { icon } from "./icons.js";
 import { branchBefore } from "./moves.js";
-import { calm } from "./prefs.js";
+import { calm, prefs } from "./prefs.js";
 import { recall, remember } from "./tab.js";
 import { TurnPart } from "./turn.js";
 
@@ -85,7 +85,16 @@ export class StoryView {
       if (!this.entered) part.node.classList.add("there");
     }
     this.#setNewest(parts.at(-1));
+    this.#readNew();
     this.frame ||= requestAnimationFrame(() => this.#settle());
+  }
+
+  /** A turn that has ended while it was watched is read, where the reader wants that. */
+  #readNew() {
+    const turn = this.newest?.turn;
+    const ended = turn && turn.outcome !== null ? turn.turn : null;
+    if (this.entered && ended !== null && this.heard !== undefined && ended > this.heard && prefs().aloud) this.newest.read();
+    if (turn && (ended !== null || this.heard === undefined)) this.heard = ended ?? turn.turn - 1;
   }
 
   /** What has to know where things are waits for the frame: asked before, the browser would lay out everything twice. */

@@ -1,5 +1,6 @@
 /** One turn on the page: what was said, the narration, pictures, cards, notices and, at its end, the choices. */
 import { approvalCard } from "./approval.js";
+import { canRead, isReading, readAloud, stopReading } from "./aloud.js";
 import { openMenu } from "./dialogs.js";
 import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { namesOf, openQuestions } from "./fold.js";
@@ -57,6 +58,10 @@ export class TurnPart {
       said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt, tabindex: turn.prompt.length > LONG_PROMPT && "0" }) : h("span"), more, this.teller);
   }
 
+  read() {
+    readAloud(this.body.querySelectorAll(".narration"));
+  }
+
   /** While a turn runs, the server would only refuse to go back. */
   #actions() {
     const { turn, view: { game } } = this;
@@ -71,7 +76,8 @@ export class TurnPart {
     // where height is scarce the composer has no room for it
     const again = last && game.world.redo.length ? [{ label: "Redo", icon: "redo", disabled, run: () => redo(game) }] : [];
     const name = last ? [{ label: "Name this moment…", icon: "flag", disabled, run: () => nameMoment(game) }] : [];
-    return [...(turn.turn ? actions : []), ...again, fork, ...name, ...this.#tellers()];
+    const reading = isReading() ? { label: "Stop reading aloud", icon: "stop", run: stopReading } : { label: "Read aloud", icon: "speak", run: () => this.read() };
+    return [...(turn.turn ? actions : []), ...again, fork, ...name, ...(canRead() ? [reading] : []), ...this.#tellers()];
   }
 
   /** Who spoke, and why those before did not. */
