@@ -1,4 +1,5 @@
-"""The request and the events of a script, in the standard library alone. Each core skill has the same copy."""
+"""The request and the events of a script, in the standard library alone. Each core skill has the same copy, since a
+skill is a folder that runs wherever it is copied, without the package or its neighbours."""
 
 import json
 import os
