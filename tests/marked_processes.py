@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 class MarkedProcesses:
@@ -20,21 +22,31 @@ class MarkedProcesses:
 
     def strays(self) -> list[int]:
         """Return the ids of the processes with the mark, but this one."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    if self.mark.encode() in (entry / "environ").read_bytes():
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+        return with_mark(self.mark)
 
     def leaves_nothing(self, within: float = 10.0) -> bool:
         """Tell if soon no process of this test runs: the guardian takes a moment to leave."""
-        until = time.monotonic() + within
-        while self.strays():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.02)
-        return True
+        return eventually(lambda: not self.strays(), within)
+
+
+def with_mark(mark: str) -> list[int]:
+    """Return the ids of the processes with a mark in their environment, but this one; zombies have none."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if mark.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def eventually(holds: Callable[[], Any], within: float = 5.0) -> bool:
+    """Tell if something becomes true in time; looks again and again, up to a deadline."""
+    until = time.monotonic() + within
+    while not holds():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True

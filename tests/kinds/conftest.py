@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.marked_processes import eventually, with_mark
 
 from narratoria.events import ToolEvent
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process, sweep
@@ -41,27 +41,11 @@ class Trial:
     async def python(self, source: str, **options: Any) -> ProcessOutcome:
         return await self.run(self.script(source), **options)
 
-    def alive(self) -> list[int]:
-        """The processes of this trial: those that carry its mark in their environment, zombies apart."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
-                try:
-                    if self.mark.encode() in (entry / "environ").read_bytes():
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+    eventually = staticmethod(eventually)
 
-    @staticmethod
-    def eventually(holds: Callable[[], Any], within: float = 5.0) -> bool:
-        """Whether something becomes true in time; looks again and again, up to a deadline."""
-        until = time.monotonic() + within
-        while not holds():
-            if time.monotonic() > until:
-                return False
-            time.sleep(0.01)
-        return True
+    def alive(self) -> list[int]:
+        """Return the processes of this trial: those that carry its mark in their environment, zombies apart."""
+        return with_mark(self.mark)
 
     async def orphans(self) -> list[int]:
         await sweep()
