@@ -106,7 +106,7 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "story_skills stage story",
         "the library": "story_library game_sources",
         "undo": "compensation resource_undo undo_outcomes killed_writes history",
-        "one turn": "offering recollection disabled_skills earlier_plans turn waiting_turn resume",
+        "one turn": "offering recollection disabled_skills earlier_plans turn_types turn waiting_turn resume",
         "a call again": "call_again call_command",
         "narrators for a story": "casting",
         "the game": "game",

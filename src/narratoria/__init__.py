@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from narratoria.kinds.mcp.mcp_tools import McpServers, mcp_tools
     from narratoria.kinds.openapi.openapi_tools import OpenApiTools, openapi_tools
     from narratoria.kinds.process.process_tool import process_tool
-    from narratoria.play.turn import TurnResult, take_turn
+    from narratoria.play.turn import take_turn
+    from narratoria.play.turn_types import TurnResult
     from narratoria.play.waiting_turn import take_turn_sync
     from narratoria.run.background_loop import run_sync
     from narratoria.run.executor import ToolExecutor
@@ -81,7 +82,8 @@ _PUBLIC: Final = {
     "narratoria.session.approvals": "ApprovalAnswer ApprovalRequest",
     "narratoria.tools.retry": "RetryPolicies RetryPolicy",
     "narratoria.tools.tool": "Tool ToolContext ToolError ToolExample ToolResult",
-    "narratoria.play.turn": "TurnResult take_turn",
+    "narratoria.play.turn": "take_turn",
+    "narratoria.play.turn_types": "TurnResult",
     "narratoria.play.waiting_turn": "take_turn_sync",
 }
 _HOME: Final = {name: module for module, names in _PUBLIC.items() for name in names.split()}

@@ -29,7 +29,7 @@ from narratoria.narrator.rules.scripted import Action, ScriptedNarrator
 from narratoria.play.casting import last_resort
 from narratoria.play.game import Game
 from narratoria.play.story import Story
-from narratoria.play.turn import TurnResult
+from narratoria.play.turn_types import TurnResult
 from narratoria.run.plan import PlanDocument
 from narratoria.session import Record
 from narratoria.session.approvals import approving

@@ -30,7 +30,7 @@ from narratoria.events import (
 )
 from narratoria.narrator.chain import ChainNarrator
 from narratoria.narrator.protocol import Narrator
-from narratoria.play.turn import TurnResult
+from narratoria.play.turn_types import TurnResult
 from narratoria.session import Record
 
 WIDTH: Final = 88

@@ -20,7 +20,7 @@ from narratoria.cli.stdin_lines import read_line
 from narratoria.cli.terminal_commands import COMMAND_NAMES
 from narratoria.events import AssetStored, Committed, Notice, TurnStarted
 from narratoria.play.game import Game
-from narratoria.play.turn import TurnResult
+from narratoria.play.turn_types import TurnResult
 from narratoria.session import Record
 from narratoria.store.store import data_home
 

@@ -13,7 +13,7 @@ from narratoria.errors import NarratoriaError
 from narratoria.play import history
 from narratoria.play.game import Game
 from narratoria.play.history import UndoPreview
-from narratoria.play.turn import TurnResult
+from narratoria.play.turn_types import TurnResult
 from narratoria.store.journal import Journal
 
 HELP: Final = {

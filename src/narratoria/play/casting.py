@@ -19,7 +19,7 @@ from narratoria.narrator.template import TemplateNarrator, account
 from narratoria.play.last_resort import PlainNarrator, plain_list
 from narratoria.play.offering import same_words
 from narratoria.play.story import Story
-from narratoria.play.turn import TurnSettings
+from narratoria.play.turn_types import TurnSettings
 from narratoria.run.plan_executor import GENERATION_TIMEOUT
 
 

@@ -29,7 +29,8 @@ from narratoria.play.story_file import Opening
 from narratoria.play.story_library import library_story, open_story, story_folders
 from narratoria.play.story_skills import story_skills
 from narratoria.play.story_watch import FileWatch
-from narratoria.play.turn import Interrupted, Origin, Outcome, TurnResult, take_turn
+from narratoria.play.turn import take_turn
+from narratoria.play.turn_types import Interrupted, Origin, Outcome, TurnResult
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Record, Session

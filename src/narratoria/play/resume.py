@@ -27,7 +27,7 @@ from narratoria.events import (
     TurnStarted,
 )
 from narratoria.play.earlier_plans import FutileCall, is_futile
-from narratoria.play.turn import Origin
+from narratoria.play.turn_types import Origin
 from narratoria.run.plan import CallResult, PlanDocument, PlannedCall
 from narratoria.run.records import committed_result, recorded_result
 from narratoria.session import Record

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from narratoria import telemetry
 from narratoria.errors import JournalError, NarratoriaError, PlanRejected, SessionBusy, describe
 from narratoria.events import (
-    ApprovalGiven,
-    ApprovalRequested,
     Choices,
     Done,
     Narration,
@@ -38,85 +35,22 @@ from narratoria.narrator.protocol import (
     Narrator,
     NarratorRequest,
     PastTurn,
-    Receipt,
     Reviewer,
     card,
 )
 from narratoria.play.disabled_skills import Skills
-from narratoria.play.earlier_plans import EarlierPlans, FutileCall
+from narratoria.play.earlier_plans import EarlierPlans
 from narratoria.play.killed_writes import take_back_killed_writes
-from narratoria.play.last_resort import PlainNarrator, plain_list
-from narratoria.play.offering import ending_of, offer_after, same_words
+from narratoria.play.offering import ending_of, offer_after
+from narratoria.play.turn_types import PLAIN, Interrupted, Origin, TurnResult, TurnSettings
 from narratoria.run.plan import CallResult, ExecutionResult, PlanDocument, PlanMetadata
-from narratoria.run.plan_executor import GENERATION_TIMEOUT, MAX_GENERATIONS, PlanExecutor
+from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
-from narratoria.skills.skill import Skill
-from narratoria.tools.deadline import check_seconds
 
 MAX_PROMPT: Final = 20_000
 QUEUE_LENGTH: Final = 4
-LONGEST_GENERATION: Final = 4500.0  # an hour for a model, and a quarter for the narrators behind it
 NOTE: Final = "NARRATOR_NOTE"  # the code of what a narrator notes about its own answer
-
-_PLAIN: Final = PlainNarrator()
-
-Origin = Literal["player", "choice", "opening", "retry"]
-Outcome = Literal["completed", "fallback", "cancelled"]
-
-
-class Interrupted(Protocol):
-    """A turn that a crash left open, with the decisions and calls made so far."""
-
-    turn: int
-    prompt: str
-    plan: PlanDocument | None
-    completed: dict[str, CallResult]
-    disabled: set[str]
-    attempt: int
-    narrator: str
-    parent: str | None
-    problems: tuple[str, ...]
-    ids: set[str]
-    futile: list[tuple[PlanDocument, FutileCall]]
-    approvals: list[ApprovalRequested | ApprovalGiven]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnSettings:
-    """The bounds of a turn, and what the player switched off."""
-
-    generations: int = MAX_GENERATIONS
-    generation_timeout: float = GENERATION_TIMEOUT
-    disabled_skills: frozenset[str] = frozenset()
-    story: str = ""  # its name in telemetry
-    premise: str = ""
-    skills: Sequence[Skill] = ()  # whose instructions narrators may read
-    memories: Sequence[str] = ()
-    recall: Callable[[str, Mapping[str, Any]], Sequence[str]] = lambda prompt, state: ()
-    takes_choice: Callable[[str, str], bool] = same_words  # tells if a prompt is that choice, taken
-    last_resort: Narrator = _PLAIN  # speaks after the last attempt
-    list_calls: Callable[[Sequence[str]], str] = plain_list  # a line of the tools whose work nobody told of
-
-    def __post_init__(self) -> None:
-        check_seconds("generation_timeout", self.generation_timeout, LONGEST_GENERATION)
-
-
-@dataclass(slots=True)
-class TurnResult:
-    """The outcome of a turn: what the player sees, its plans and traces."""
-
-    turn: int
-    prompt: str
-    narrative: str = ""
-    choices: list[str] = field(default_factory=list)
-    outcome: Outcome = "completed"
-    narrator: str = ""
-    plans: list[PlanDocument] = field(default_factory=list)
-    traces: list[ExecutionResult] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    receipts: list[Receipt] = field(default_factory=list)  # what the narration claims, and what makes it true
-    unsaved: str | None = None
 
 
 async def take_turn(
@@ -396,7 +330,7 @@ class _Turn:
             NarratoriaError
         ) as error:  # a narrator of the caller's own may fail; the turn ends all the same
             self.result.problems.append(str(error))
-            speaker, plan = _PLAIN, await _PLAIN.plan(request)
+            speaker, plan = PLAIN, await PLAIN.plan(request)
         self.result.outcome = "fallback"
         self.result.narrator = speaker.name
         self.said = [plan.narrative or ""]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from narratoria.narrator.protocol import Narrator
-from narratoria.play.turn import Interrupted, Origin, TurnResult, TurnSettings, take_turn
+from narratoria.play.turn import take_turn
+from narratoria.play.turn_types import Interrupted, Origin, TurnResult, TurnSettings
 from narratoria.run.background_loop import run_sync
 from narratoria.run.plan_executor import PlanExecutor
 from narratoria.run.registry import ToolRegistry

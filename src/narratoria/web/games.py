@@ -20,7 +20,7 @@ from narratoria.kinds.foreign_sources import ToolSources
 from narratoria.play.game import Game, folder_of
 from narratoria.play.story import Story
 from narratoria.play.story_watch import WATCH_SECONDS
-from narratoria.play.turn import Origin
+from narratoria.play.turn_types import Origin
 from narratoria.session import Session
 from narratoria.session.record import Sink
 from narratoria.store.portable import SUFFIX, export_session, import_session
