@@ -84,8 +84,8 @@ FLOORS: Mapping[str, Mapping[str, str]] = {
         "whole plans": "lint plan_run plan_executor",
     },
     "store": {
-        "records of a session": "store timeline restoration fold record_batches mending transcript retention "
-        "recorded_call",
+        "records of a session": "store timeline restoration fold record_batches mending transcript epub "
+        "transcripts retention recorded_call",
         "the journal": "writer journal replay",
         "files": "imported_snapshot imported_journal portable",
         "SQL": "sqlite_database file_lease sql_reading sql_versions sql_writing sql_store sqlite postgres",

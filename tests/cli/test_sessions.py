@@ -101,6 +101,10 @@ def test_export_and_import_come_full_circle(home: Path, tmp_path: Path) -> None:
     ):
         assert narratoria(home, "sessions", "export", meta["id"], str(tmp_path / name)).returncode == 0
         assert expected in (tmp_path / name).read_text()
+    assert narratoria(home, "sessions", "export", meta["id"], str(tmp_path / "t.epub")).returncode == 0
+    with zipfile.ZipFile(tmp_path / "t.epub") as book:
+        assert book.read("mimetype") == b"application/epub+zip"
+        assert "examine the door" in book.read("chapter-1.xhtml").decode()
     assert "data:image/" in (tmp_path / "t.html").read_text(), "the picture is part of the page"
     target.write_bytes(target.read_bytes()[:-100])
     broken = narratoria(elsewhere, "sessions", "import", str(target))

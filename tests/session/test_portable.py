@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from digging import Outside, new_game, play, trusted_world, world
@@ -248,6 +250,40 @@ def test_pictures_are_part_of_the_page(tmp_path: Path) -> None:
         SessionView(title="T", turns=[TurnView(turn=1, outcome="completed", assets=[picture])]), assets
     )
     assert '<img alt="a &quot;sea&quot;" src="data:image/png;base64,iVBORyBub3QgcmVhbGx5">' in page
+
+
+def test_a_book_is_sound_xml_with_its_pictures_and_runs_nothing(tmp_path: Path) -> None:
+    from narratoria.events import AssetStored
+    from narratoria.store.epub import to_epub
+    from narratoria.store.fold import SessionView, TurnView
+
+    assets = AssetStore(tmp_path)
+    picture = AssetStored(
+        call="c", asset_id="view", kind="image", media_type="image/svg+xml; charset=utf-8",
+        hash=assets.add_bytes(b"<svg/>"), size=1, metadata={"alt": "<a> \x07 & \u00a0sea"},
+    )  # fmt: skip
+    told, said = "*{}*\n\n---\n\na\\\nb\u00a0\x00", "<script>x</script>"
+    turns = [
+        TurnView(turn=number, outcome="completed", prompt=said, narrative=told.format(number))
+        for number in range(60)
+    ]
+    turns[30].assets = [picture]
+    turns[59].undone = True
+    with zipfile.ZipFile(io.BytesIO(to_epub(SessionView(title="A <b> & c", turns=turns), assets))) as book:
+        assert book.infolist()[0].filename == "mimetype"
+        assert book.infolist()[0].compress_type == zipfile.ZIP_STORED
+        pages = [name for name in book.namelist() if name.endswith((".xhtml", ".opf", ".xml"))]
+        texts = {name: ElementTree.fromstring(book.read(name)) for name in pages}
+        items = texts["book.opf"].findall(".//{*}manifest/{*}item")
+        assert {one.get("href") for one in items} | {"mimetype", "book.opf", "META-INF/container.xml"} == {
+            *book.namelist()
+        }
+        links = [link.get("href") for link in texts["nav.xhtml"].iter("{http://www.w3.org/1999/xhtml}a")]
+        assert links == ["chapter-1.xhtml", "chapter-2.xhtml", "chapter-3.xhtml"]
+        (image,) = texts["chapter-2.xhtml"].iter("{http://www.w3.org/1999/xhtml}img")
+        assert book.read(image.get("src") or "") == b"<svg/>"
+        assert not any(list(one.iter("{http://www.w3.org/1999/xhtml}script")) for one in texts.values())
+        assert "59" not in "".join(texts["chapter-3.xhtml"].itertext()), "what was undone is not told"
 
 
 async def test_pruning_collects_what_no_session_refers_to(store: Store, tmp_path: Path) -> None:

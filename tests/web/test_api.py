@@ -465,6 +465,12 @@ def test_a_session_leaves_as_a_file_and_comes_back(server: RunningServer, make_s
     session = server.new_session()
     play(server, session, "paint")
     with server.client() as client:
+        for kind, start in (("markdown", b"# "), ("html", b"<!doctype html>"), ("epub", b"PK")):
+            transcript = client.get(f"/sessions/{session}/export", params={"format": kind})
+            assert transcript.status_code == 200 and transcript.content.startswith(start)
+            assert "attachment" in transcript.headers["content-disposition"]
+        refused = client.get(f"/sessions/{session}/export", params={"format": "<pdf>"})
+        assert refused.status_code == 400 and "epub" in refused.text
         exported = client.get(f"/sessions/{session}/export")
     assert "attachment" in exported.headers["content-disposition"]
     other = make_server()

@@ -21,7 +21,7 @@ from narratoria.store.portable import SUFFIX, export_session, import_session, re
 from narratoria.store.retention import prune, select
 from narratoria.store.salvage.salvage import Fate, SavedSession, salvage
 from narratoria.store.store import SessionMeta, is_plain_id
-from narratoria.store.transcript import to_html, to_markdown
+from narratoria.store.transcripts import TRANSCRIPTS
 
 _FATES: Final[dict[Fate, str]] = {"whole": "saved whole", "partly": "saved in part", "lost": "lost"}
 
@@ -110,18 +110,19 @@ def session_document(meta: SessionMeta, view: SessionView, state: dict[str, Any]
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["narratoria", "markdown", "html"]),
+    type=click.Choice(["narratoria", *TRANSCRIPTS]),
     help="A file to import again (the default), or a transcript. FILE's ending decides if not given.",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @as_json_option
 def export(session: str, file: Path | None, kind: str | None, force: bool, as_json: bool) -> None:
-    """Write SESSION to FILE: everything, or a transcript to read (.md, .html). `-` is standard output."""
+    """Write SESSION to FILE: everything, or a transcript to read (.md, .html, .epub). `-` is standard output."""
     with opened_store() as store:
         meta = store.find(session)
-        kind = kind or {".md": "markdown", ".html": "html"}.get(file.suffix if file else "", "narratoria")
-        endings = {"markdown": ".md", "html": ".html", "narratoria": SUFFIX}
-        target = file or Path(f"{_file_name(meta)}{endings[kind]}")
+        endings = {one.ending: name for name, one in TRANSCRIPTS.items()}
+        kind = kind or endings.get(file.suffix if file else "", "narratoria")
+        ending = TRANSCRIPTS[kind].ending if kind in TRANSCRIPTS else SUFFIX
+        target = file or Path(f"{_file_name(meta)}{ending}")
         if str(target) != "-" and target.exists() and not force:
             raise JournalError(f"{target} exists already; --force overwrites it")
         missing: list[str] = []
@@ -131,8 +132,7 @@ def export(session: str, file: Path | None, kind: str | None, force: bool, as_js
             ).missing
         else:
             view = fold(store.read(meta.id))
-            text = to_markdown(view) if kind == "markdown" else to_html(view, store.assets)
-            _write(target, text)
+            _write(target, TRANSCRIPTS[kind].make(view, store.assets))
     for digest in missing:
         click.echo(f"asset {digest} is gone or damaged in the store, and is not in the file", err=True)
     if as_json:
@@ -147,12 +147,12 @@ def _file_name(meta: SessionMeta) -> str:
     return f"{story}-{meta.id[:8]}" if is_plain_id(meta.id) else story
 
 
-def _write(target: Path, text: str) -> None:
+def _write(target: Path, content: bytes) -> None:
     if str(target) == "-":
-        click.echo(text, nl=False)
+        click.echo(content, nl=False)
         return
     with replacing(target) as file:
-        file.write(text.encode())
+        file.write(content)
 
 
 @sessions.command(name="import")

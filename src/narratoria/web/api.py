@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from narratoria.events import PlanFinished, PlanMade
 from narratoria.play.call_again import RepeatedCall
 from narratoria.store.portable import SUFFIX
+from narratoria.store.transcripts import TRANSCRIPTS
 from narratoria.web import documents, open_questions, openapi
 from narratoria.web import game_moves as moves
 from narratoria.web.access import SIGN_IN, signed_out
@@ -77,10 +78,18 @@ class Api:
         return Response(status_code=204)
 
     async def export_session(self, request: HttpRequest) -> Response:
-        file = await self.games.export(session_id(request))
+        kind = request.query_params.get("format", "narratoria")
+        if kind != "narratoria" and kind not in TRANSCRIPTS:
+            known = ", ".join(["narratoria", *TRANSCRIPTS])
+            raise BadRequest(f"format: expected one of {known}, got {kind[:40]!r}")
+        ending = TRANSCRIPTS[kind].ending if kind in TRANSCRIPTS else SUFFIX
         title = (await self.games.card(session_id(request))).title
         name = "".join(letter if letter.isalnum() else "-" for letter in title)[:60].strip("-") or "story"
-        headers = {"Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}{SUFFIX}"}
+        headers = {"Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}{ending}"}
+        if kind in TRANSCRIPTS:
+            content = await self.games.transcript(session_id(request), kind)
+            return Response(content, media_type=TRANSCRIPTS[kind].media_type, headers=headers)
+        file = await self.games.export(session_id(request))
         return StreamingResponse(_blocks(file), media_type=BINARY, headers=headers)
 
     async def import_session(self, request: HttpRequest) -> Response:
@@ -400,7 +409,11 @@ OPERATIONS: Final = (
         "PUT", "/sessions/{id}/settings", "change_settings", "Change what is named", documents.SettingsChange,
         documents.Settings,
     ),
-    Operation("GET", "/sessions/{id}/export", "export_session", "The session as one file", answer=BINARY),
+    Operation(
+        "GET", "/sessions/{id}/export", "export_session",
+        "The session as one file: to import again, or, by `format`, to read (markdown, html, epub)",
+        answer=BINARY, query={"format": "string"},
+    ),
     Operation("POST", "/import", "import_session", "Take such a file in", BINARY, documents.Made, 201),
     Operation("GET", "/assets/{hash}", "asset", "A file a tool has made", answer=BINARY),
     Operation(

@@ -23,8 +23,10 @@ from narratoria.play.story_watch import WATCH_SECONDS
 from narratoria.play.turn_types import Origin
 from narratoria.session import Session
 from narratoria.session.record import Sink
+from narratoria.store.fold import fold
 from narratoria.store.portable import SUFFIX, export_session, import_session
 from narratoria.store.store import SessionMeta, SessionUnknown, Store
+from narratoria.store.transcripts import TRANSCRIPTS
 from narratoria.web.call_views import CallViews
 from narratoria.web.cards import branch_title
 from narratoria.web.documents import (
@@ -286,6 +288,18 @@ class Games:
             raise
         file.seek(0)
         return file
+
+    async def transcript(self, session_id: str, kind: str) -> bytes:
+        """Return the session to be read elsewhere, in one of the forms of `TRANSCRIPTS`."""
+        await asyncio.to_thread(self._meta, session_id)
+        opened = self._open_games.get(session_id)
+        if opened is not None:
+            await opened.journal.flush()
+
+        def make() -> bytes:
+            return TRANSCRIPTS[kind].make(fold(self.store.read(session_id)), self.store.assets)
+
+        return await asyncio.to_thread(make)
 
     async def import_file(self, file: BinaryIO) -> str:
         if not await asyncio.to_thread(zipfile.is_zipfile, file):

@@ -39,7 +39,7 @@ export const api = {
   rename: (id, title) => call("PATCH", at(id), { title }),
   remove: (id) => call("DELETE", at(id)),
   importFile: (file) => call("POST", "/import", file, { "Content-Type": "application/octet-stream" }),
-  exportUrl: (id) => `${at(id)}/export`,
+  exportUrl: (id, format) => `${at(id)}/export${format ? `?format=${format}` : ""}`,
   assetUrl: (hash) => `/assets/${encodeURIComponent(hash)}`,
   prompt: (id, prompt, origin) => call("POST", `${at(id)}/prompt`, { prompt, origin }),
   cancel: (id) => call("POST", `${at(id)}/cancel`, {}),

@@ -109,6 +109,9 @@ export class LibraryView {
       { label: "Rename…", icon: "edit", run: () => this.#rename(saved, title) },
       { label: "Branch from here", icon: "branch", run: () => this.#branch(saved, title) },
       { label: "Export", icon: "download", run: () => this.#export(saved, title) },
+      { label: "Save as a book (EPUB)", icon: "book", run: () => this.#export(saved, title, "epub") },
+      { label: "Save as a page (HTML)", icon: "book", run: () => this.#export(saved, title, "html") },
+      { label: "Save as Markdown", icon: "book", run: () => this.#export(saved, title, "markdown") },
       { label: "Delete…", icon: "trash", run: () => this.#remove(saved, title) },
     ]));
     const facts = [saved.turns === 0 ? "at the beginning" : saved.turns === 1 ? "1 turn" : `${saved.turns} turns`, saved.updated ? ago(saved.updated) : "", saved.parent ? "a branch" : ""].filter(Boolean).join(" · ");
@@ -143,8 +146,8 @@ export class LibraryView {
   }
 
   /** Asked for first: what is refused is said here, and not on a page, or in a file, of its own. */
-  async #export(saved, title) {
-    if (await this.#attempt(title, () => api.session(saved.id))) h("a", { href: api.exportUrl(saved.id), download: "" }).click();
+  async #export(saved, title, format) {
+    if (await this.#attempt(title, () => api.session(saved.id))) h("a", { href: api.exportUrl(saved.id, format), download: "" }).click();
   }
 
   /** Do something with a story on the list; one that is gone since the list was read leaves it. */
