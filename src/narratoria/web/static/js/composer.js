@@ -131,11 +131,11 @@ function statusText(game, last) {
   if (!game.busy) return last?.outcome === "cancelled" ? "Stopped" : !game.opened ? "Opening the story…" : endingOf(world) ? "The end" : "Your turn";
   if (last && openQuestions(last).length) return "Waiting for your answer";
   const running = last?.calls.map((id) => world.calls.get(id)).filter((call) => call && call.ended === null) ?? [];
-  if (running.length) return [...new Set(running.map((call) => deed(game, call)))].slice(0, 2).join(" ");
+  if (running.length) return [...new Set(running.map((call) => actionOf(game, call)))].slice(0, 2).join(" ");
   return "The narrator is thinking…";
 }
 
-function deed(game, { tool, status }) {
+function actionOf(game, { tool, status }) {
   const { title, sentence } = game.toolWords(tool);
   const doing = title ? `${title} is at work` : sentence || "The story is at work";
   return status === "retrying" ? `${doing}, once more…` : `${doing}…`;
