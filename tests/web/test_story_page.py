@@ -117,6 +117,52 @@ def test_a_running_turn_shows_itself_and_can_be_cancelled(
     expect(story(page).locator(".notice")).to_have_count(0)  # what the player stopped has not failed
 
 
+def test_what_is_sent_while_a_turn_runs_waits_for_its_end(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    box = page.get_by_role("textbox", name="What do you do?")
+    say(page, "wait")
+    expect(page.get_by_role("status")).to_have_text(AT_WORK)
+    say(page, "<b>shake")
+    waiting = page.get_by_role("button", name="Change what is sent next: Next: <b>shake")
+    waiting.click()
+    expect(box).to_have_value("<b>shake")
+    say(page, "shake")
+    shoot(page, "story-next")
+    server.ring()
+    expect(page.get_by_role("article", name="Turn 2")).to_contain_text("Dust falls.")
+    expect(box).to_have_value("")
+    say(page, "wait")
+    expect(page.get_by_role("status")).to_have_text(AT_WORK)
+    say(page, "shake")
+    button(page, "Cancel").click()
+    expect(page.get_by_role("status")).to_have_text("Stopped")
+    expect(box).to_have_value("shake")
+    expect(story(page).locator(".turn")).to_have_count(4)
+
+
+def test_keys_take_a_turn_back_and_are_listed(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    say(page, "shake")
+    expect(page.get_by_role("article", name="Turn 1")).to_contain_text("Dust falls.")
+    expect(button(page, "Undo")).to_be_enabled()
+    turns = story(page).locator(".turn")
+    page.keyboard.press("Control+z")
+    expect(turns).to_have_count(1)
+    story(page).focus()
+    expect(button(page, "Redo")).to_be_enabled()
+    page.keyboard.press("Control+Shift+z")
+    expect(turns).to_have_count(2)
+    story(page).focus()
+    page.keyboard.press("?")
+    sheet = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(sheet).to_contain_text("Take the newest turn back.")
+    shoot(page, "story-shortcuts")
+    page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+
+
 def test_undo_redo_retry_and_edit(server: RunningServer, open_page: Open, shoot: Shoot) -> None:
     page = open_page(server.at(f"/play/{server.new_session()}"))
     say(page, "shake")

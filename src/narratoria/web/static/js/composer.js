@@ -6,6 +6,7 @@ import { isStrayLetter } from "./focus.js";
 import { activeTurns, endingOf, lastTurn, openQuestions } from "./fold.js";
 import { icon } from "./icons.js";
 import { branch, redo, retry, undo } from "./moves.js";
+import { listenForShortcuts } from "./shortcuts.js";
 import { recall, remember } from "./tab.js";
 
 /** The name of the field; where there is no room for its label, the placeholder shows it. */
@@ -25,15 +26,20 @@ export class Composer {
     this.status = h("p", { class: "status", role: "status" });
     this.quiet = h("button", { class: "jump", type: "button", hidden: true, on: { click: stopReading } }, icon("stop"), h("span", { text: "Stop reading" }));
     addEventListener("reading", () => { this.quiet.hidden = !isReading(); });
+    /** What was sent while a turn ran: it is sent when that has ended. */
+    this.next = "";
+    this.nextWords = h("span", { dir: "auto" });
+    this.nextButton = h("button", { class: "jump", type: "button", hidden: true, on: { click: () => this.#takeBack() } }, h("span", { class: "visually-hidden", text: "Change what is sent next: " }), this.nextWords, icon("close"));
     this.node = h("form", { class: "composer", "aria-label": "Your turn" },
-      h("div", { class: "composer-bar" }, this.status, jump, this.quiet,
+      h("div", { class: "composer-bar" }, this.status, jump, this.quiet, this.nextButton,
         h("div", { class: "composer-actions" }, this.undoButton, this.redoButton, this.retryButton, this.branchButton)),
       h("div", { class: "composer-field" }, h("label", { for: "prompt", text: QUESTION }), this.field, this.cancelButton, this.sendButton),
-      h("p", { id: "prompt-hint", class: "visually-hidden", text: "Enter sends, Shift and Enter begin a new line, arrow up brings back what you said before." }));
+      h("p", { id: "prompt-hint", class: "visually-hidden", text: "Enter sends, Shift and Enter begin a new line, arrow up brings back what you said before. While a turn runs, what you send waits for its end." }));
     this.back = 0;
     this.node.addEventListener("submit", (event) => { event.preventDefault(); this.#send(); });
     this.field.addEventListener("keydown", (event) => this.#key(event));
     this.field.addEventListener("input", () => { this.back = 0; this.#changed(); });
+    listenForShortcuts(game, this.field);
     document.addEventListener("keydown", (event) => this.#stray(event));
     setTimeout(() => this.#recallDraft());
     // on what needs it alone: a property of the root is inherited by everything, which is all styled again
@@ -70,24 +76,53 @@ export class Composer {
     this.redoButton.disabled = busy || !world.redo.length;
     setText(this.status, statusText(game, last));
     this.#enable();
+    if (this.next && !busy && game.connection === "live" && !game.moving) this.#sendNext(last);
+  }
+
+  /** A turn has ended: what waited for it is sent, unless the player stopped it. */
+  #sendNext(last) {
+    if (last?.outcome === "cancelled") return this.#takeBack();
+    const text = this.next;
+    this.#setNext("");
+    queueMicrotask(() => this.#give(text));
+  }
+
+  #setNext(text) {
+    this.next = text;
+    setText(this.nextWords, `Next: ${text}`);
+    this.nextButton.hidden = !text;
+  }
+
+  /** Put what waits back into the field, to be changed or dropped. */
+  #takeBack() {
+    this.field.value = [this.next, this.field.value].filter(Boolean).join(" ");
+    this.#setNext("");
+    this.#changed();
+    this.field.focus();
   }
 
   #changed() {
-    remember(this.#draftKey, this.field.value);
+    remember(this.#draftKey, this.next || this.field.value);
     this.#enable();
   }
 
   #enable() {
-    this.sendButton.disabled = this.game.busy || !this.field.value.trim();
+    this.sendButton.disabled = !this.field.value.trim() || Boolean(this.next);
   }
 
   async #send() {
     const text = this.field.value.trim();
-    const choices = endingOf(this.game.world) ? [] : lastTurn(this.game.world)?.choices ?? [];
-    const picked = /^[1-9]$/.test(text) ? choices[text - 1] : choices.find((choice) => choice === text);
-    if (!text || this.game.busy) return;
+    if (!text || this.next) return;
     this.field.value = "";
     this.back = 0;
+    if (!this.game.busy) return this.#give(text);
+    this.#setNext(text);
+    this.#changed();
+  }
+
+  async #give(text) {
+    const choices = endingOf(this.game.world) ? [] : lastTurn(this.game.world)?.choices ?? [];
+    const picked = /^[1-9]$/.test(text) ? choices[text - 1] : choices.find((choice) => choice === text);
     if (!(await this.game.send(picked ?? text, picked ? "choice" : "player")) && !this.field.value) this.field.value = text;
     this.#changed();
   }

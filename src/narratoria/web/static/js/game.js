@@ -4,7 +4,7 @@
  */
 import { api } from "./api.js";
 import { attempt, clearSnackbar } from "./dialogs.js";
-import { activeTurns, fold, newWorld } from "./fold.js";
+import { activeTurns, fold, lastTurn, newWorld } from "./fold.js";
 import { Stream } from "./stream.js";
 
 /** Turns a story opens with, in `early.js` too; older ones come when they are asked for. */
@@ -103,6 +103,11 @@ export class Game {
   showEarlier() {
     this.turns = Math.max(this.turns, activeTurns(this.world).length) * 2;
     this.stream.restart();
+  }
+
+  /** A turn that can be taken back. */
+  get canUndo() {
+    return (lastTurn(this.world)?.turn ?? 0) > 0;
   }
 
   get busy() {
