@@ -29,7 +29,8 @@ from narratoria.tools.schema.tables import Table, read_as
 STILL: Final = "still"  # nothing changes, whoever answers; a refusal is as good
 TOLD: Final = "told"  # a rule answers, not one marked `fallback`, and nothing changes
 TOLD_ANYHOW: Final = "told*"  # any rule answers, and nothing changes
-_UNCHANGED: Final = frozenset({STILL, TOLD, TOLD_ANYHOW})
+NONE: Final = "none"  # nothing changes, and no rule answers but one marked `fallback`; nothing is asked back
+_UNCHANGED: Final = frozenset({STILL, TOLD, TOLD_ANYHOW, NONE})
 
 Understand: TypeAlias = Callable[[NarratorRequest], tuple[list[Action], list[Action]]]
 
@@ -40,10 +41,16 @@ class StoryCase:
     prompt: str
     state: Mapping[str, Any]
     expect: tuple[str, ...]  # any of these is right: a rule's id, several joined by +, or a word above
+    choices: tuple[str, ...] = ()  # what the page offers
     asking_counts: bool = False  # an action that is first asked about counts as understood
 
 
-COLUMNS: Final = {"right": "right", "unaskedActions": "unasked acts", "refused": "refused"}
+COLUMNS: Final = {
+    "right": "right",
+    "offered": "offered",
+    "unaskedActions": "unasked acts",
+    "refused": "refused",
+}
 
 
 # --- reading -------------------------------------------------------------------------------------------
@@ -59,6 +66,7 @@ class _Line(Table, frozen=True, kw_only=True):
     prompt: str
     at: str = ""
     state: JsonObject = msgspec.field(default_factory=dict)
+    choices: tuple[str, ...] = ()
     expect: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
     rules: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
@@ -85,7 +93,7 @@ def _case(where: str, data: JsonObject, stories: dict[str, Story]) -> StoryCase:
             raise invalid(where, "expect", f"{one!r} is no rule of the story {story.id!r}")
     place = {"place": {"id": line.at}} if line.at else {}
     state = merge(merge(story.state, line.state), place)
-    return StoryCase(story, line.prompt, state, wanted, line.rules is not msgspec.UNSET)
+    return StoryCase(story, line.prompt, state, wanted, line.choices, line.rules is not msgspec.UNSET)
 
 
 # --- scoring -------------------------------------------------------------------------------------------
@@ -99,7 +107,7 @@ def evaluate_story_set(cases: Sequence[StoryCase], narrators: Sequence[str] = BY
         if case.story.id not in ways:
             ways[case.story.id] = _way(case.story, narrators)
         understand = ways[case.story.id]
-        request = NarratorRequest(case.prompt, state=case.state)
+        request = NarratorRequest(case.prompt, state=case.state, choices=case.choices)
         understand(request)
         started = time.process_time()
         actions, asked_about = understand(request)
@@ -137,10 +145,13 @@ def _outcome(
     case: StoryCase, actions: Sequence[Action], asked_about: Sequence[Action], spent: float
 ) -> Outcome:
     meant = [*actions, *asked_about] if case.asking_counts else actions
-    right = any(_fits(meant, actions, expected) for expected in case.expect)
+    right = any(_fits(meant, actions, asked_about, expected) for expected in case.expect)
     acts = any(action.acts for action in actions)
+    named = {action.rule.id for action in (*actions, *asked_about)} if asked_about else set()
+    offered = any(set(expected.split("+")) <= named for expected in case.expect)
     counts = {
         "right": (right, 1),
+        "offered": (offered and not right and not acts, 1),  # the story asks back, and the right one is an answer
         "unaskedActions": (not right and acts, 1),  # an action was done that nobody asked for
         "refused": (not actions and not asked_about, 1),
     }
@@ -148,10 +159,12 @@ def _outcome(
     return Outcome(case.prompt, (case.story.id, kind), counts, spent)
 
 
-def _fits(meant: Sequence[Action], done: Sequence[Action], expected: str) -> bool:
+def _fits(meant: Sequence[Action], done: Sequence[Action], asked: Sequence[Action], expected: str) -> bool:
     still = not any(action.acts for action in done)
     if expected == STILL:
         return still
+    if expected == NONE:
+        return still and not asked and all(action.rule.fallback for action in done)
     if expected in (TOLD, TOLD_ANYHOW):
         own = expected == TOLD_ANYHOW or not any(action.rule.fallback for action in meant)
         return still and own and bool(meant)
