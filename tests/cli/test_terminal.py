@@ -120,7 +120,7 @@ def test_a_line_is_edited_completed_and_remembered(narratoria: Any, at_terminal:
     game = at_terminal()
     game.sees("> ")
     game.type("xight the torch\x01\x04l\r")  # to the beginning, delete, an l
-    game.sees("Torch lit.")
+    game.sees("burns low and")
     game.sees("> ")
     game.type("ex\t")
     game.sees("Examine the door")

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -147,7 +147,7 @@ def test_to_take_a_thing_is_not_to_walk_to_where_it_is(lighthouse: ParaphraseNar
 def test_a_lantern_that_is_not_there_is_not_taken_and_the_rest_is_done_from_where_one_is(
     lighthouse: ParaphraseNarrator,
 ) -> None:
-    plan = lighthouse.plan_now(request("take the lantern and light it, then go up"))
+    plan = lighthouse.plan_now(request("take the lantern, then go up"))
     walks = [call.input["to"] for call in plan.tools if call.tool_path.endswith("walk")]
     assert walks == ["store"]
     assert "There is no lantern here to take." in (plan.narrative or "")
@@ -175,10 +175,9 @@ def test_what_cannot_be_undone_is_never_a_guess_but_asked_for_plainly(lighthouse
         "light the lamp but my hands are shaking",
         "I want to light the lamp but carefully",
     ):
-        with pytest.raises(Refusal) as refused:
-            lighthouse.plan_now(request(prompt, ready, choices=("Go down", "Light the lamp")))
-        assert refused.value.narrative in lighthouse.scripted.rules.confirm
-        assert refused.value.choices[0] == "Light the lamp"
+        asked = request(prompt, ready, choices=("Go down", "Light the lamp"))
+        assert "strike-match" not in tools_of(lighthouse, asked)
+        assert lighthouse.declare().choices[0] == "Light the lamp"
     assert "strike-match" in tools_of(lighthouse, request("light the lamp", ready))
 
 
@@ -205,15 +204,59 @@ def test_a_wish_with_a_but_behind_it_wavers(prompt: str, hedged: bool) -> None:
     assert is_hedged(prompt) is hedged
 
 
-def test_a_last_resort_names_the_thing_alone_and_takes_no_deed_for_one(
-    lighthouse: ParaphraseNarrator,
+STORE: Final = {"place": {"id": "store"}}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "place", "right"),
+    [
+        ("climb the tower", "store", "Go up to the kitchen"),
+        ("walk around the tower", "landing", "Go to the lantern room"),
+    ],
+)
+def test_what_is_not_certain_is_asked_about_and_not_done(
+    lighthouse: ParaphraseNarrator, prompt: str, place: str, right: str
 ) -> None:
-    rules = lighthouse.scripted
-    told = rules.answer("take those old chairs", request("", READY), READY)
-    assert told is not None and told.rule.fallback
-    assert list(told.groups.values()) == ["old chairs"]
-    for prompt in ("get that stove going", "get the engine running"):
-        assert rules.answer(prompt, request("", READY), READY) is None
+    asked = request(prompt, {"place": {"id": place}}, choices=("Go up to the kitchen", "Listen"))
+    plan = lighthouse.plan_now(asked)
+    choices = lighthouse.declare().choices
+    assert right in choices and 1 <= len(choices) <= 3
+    assert all(f"“{choice}”" in (plan.narrative or "") for choice in choices)
+    assert "walk" not in [call.tool_path for call in plan.tools]
+
+
+def test_a_question_back_is_left_to_a_model_behind(
+    lighthouse: ParaphraseNarrator, embedder: CachedEmbedder
+) -> None:
+    yielding = ParaphraseNarrator(lighthouse.scripted, embedder, yields=True)
+    with pytest.raises(Refusal) as refused:
+        yielding.plan_now(request("climb the tower", STORE, choices=("Go up to the kitchen",)))
+    assert "Go up to the kitchen" in refused.value.choices
+
+
+@pytest.mark.parametrize(
+    "prompt", ['"Take a wick and go up!"', 'I say "read the log, then ring the bell"', "“Is anybody there?”"]
+)
+def test_what_stands_in_quotation_marks_is_said_and_not_done(
+    lighthouse: ParaphraseNarrator, prompt: str
+) -> None:
+    asked = request(prompt, {"place": {"id": "watch"}})
+    actions, _ = lighthouse.scripted.understand(asked)
+    assert {action.rule.id for action in actions} == {"call"}
+
+
+def test_the_words_of_a_player_are_not_taken_for_things(lighthouse: ParaphraseNarrator) -> None:
+    for prompt in ("examine the rock for marit", "take the moon of the sea"):
+        told = lighthouse.plan_now(request(prompt)).narrative or ""
+        assert "marit" not in told and "moon" not in told
+
+
+def test_an_inventory_lists_what_is_there(lighthouse: ParaphraseNarrator) -> None:
+    told = (
+        lighthouse.plan_now(request("i", {"inventory": {"oil": "a can of oil", "rope": "rope"}})).narrative
+        or ""
+    )
+    assert "a can of oil; rope." in told and "no " not in told.casefold()
 
 
 def test_it_is_what_was_spoken_of_in_the_turn_before(narrators: dict[str, ParaphraseNarrator]) -> None:
@@ -257,17 +300,6 @@ def test_a_choice_on_offer_is_understood_in_other_words(embedder: CachedEmbedder
     offered = NarratorRequest(prompt=prompt, choices=("Press on through the marsh",))
     assert rules_of(narrator, NarratorRequest(prompt=prompt)) == []
     assert rules_of(narrator, offered) == ["only"]
-
-
-def test_groups_are_filled_with_the_players_own_words(embedder: CachedEmbedder, tmp_path: Path) -> None:
-    rules = _rules(
-        tmp_path,
-        patterns=["give {gift} to {who:keeper|child}"],
-        narrative="{gift} for {who}",
-    )
-    narrator = ParaphraseNarrator(ScriptedNarrator(rules), embedder)
-    (action,) = narrator.understand(NarratorRequest(prompt="hand the lantern over to the child")).actions
-    assert action.groups == {"gift": "lantern", "who": "child"}
 
 
 def test_a_typo_is_mended_before_the_rules_are_asked(lighthouse: ParaphraseNarrator) -> None:
@@ -419,8 +451,9 @@ def test_paraphrases_reach_their_rules(
         found = narrator.understand(NarratorRequest(prompt=item["prompt"], state=state))
         actions = found.actions
         spent.append(time.process_time() - start)
-        meant = [action.rule.id for action in [*actions, *([found.confirm] if found.confirm else [])]]
-        expected = meant == item["rules"]
+        meant = [action.rule.id for action in actions]
+        offered = {action.rule.id for action in (*actions, *found.doubts)} if found.doubts else set()
+        expected = meant == item["rules"] or set(item["rules"]) <= offered
         harmless = not any(action.acts for action in actions)
         hits[bool(item["rules"])].append(expected if item["rules"] else harmless)
     assert sum(hits[True]) >= least_rules * len(hits[True])
@@ -448,9 +481,10 @@ def test_what_players_type_is_answered_and_does_no_deed_they_did_not_ask_for(
     ):
         item = json.loads(line)
         state = merge(shipped_story(item["story"]).state, item["state"])
-        actions = _answered(narrators[item["story"]], NarratorRequest(prompt=item["prompt"], state=state))
+        asked = NarratorRequest(prompt=item["prompt"], state=state)
+        actions, doubts = _answered(narrators[item["story"]], asked)
         fits = any(_fits(actions, expected) for expected in item["expect"])
-        right[item["story"]].append(fits)
+        right[item["story"]].append(fits or bool({one.rule.id for one in doubts} & set(item["expect"])))
         if not fits and any(action.acts for action in actions):
             wrong_deeds.append(item["prompt"])
     for story, hits in right.items():
@@ -458,12 +492,15 @@ def test_what_players_type_is_answered_and_does_no_deed_they_did_not_ask_for(
     assert len(wrong_deeds) <= 4, wrong_deeds
 
 
-def _answered(narrator: ParaphraseNarrator, asked: NarratorRequest) -> list[Action]:
+def _answered(
+    narrator: ParaphraseNarrator, asked: NarratorRequest
+) -> tuple[list[Action], tuple[Action, ...]]:
     """As the chain does it: the rules' words, and where they do not fit the whole prompt, its meaning."""
     actions, missed = narrator.scripted.understand(asked)
     if actions and not missed and not any(action.rule.fallback for action in actions):
-        return actions
-    return narrator.understand(asked).actions
+        return actions, ()
+    found = narrator.understand(asked)
+    return found.actions, found.doubts
 
 
 def _fits(actions: list[Action], expected: str) -> bool:

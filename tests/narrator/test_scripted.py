@@ -130,7 +130,6 @@ async def test_every_plan_has_a_request_id_of_its_own() -> None:
         "please light a torch",
         "I would like to carefully light the torch, please.",
         "Then I light my torch again",
-        "“Light the torch”",
         "set fire to the torch",
         "ok, let's ignite the torch",
     ],

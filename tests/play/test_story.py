@@ -503,7 +503,11 @@ async def test_the_torch_offers_what_its_state_allows() -> None:
     game.begin()
     assert "shut" in (await game.prompt("go through the door")).narrative
     lit = await game.prompt("light the torch")
-    assert "Torch lit." in lit.narrative and lit.choices == ["Examine the door", "Leave"]
+    assert (
+        "burns low and steady" in lit.narrative
+        and "Torch lit" not in lit.narrative
+        and lit.choices == ["Examine the door", "Leave"]
+    )
     again = await game.prompt("light the torch")
     assert "burning already" in again.narrative and "Torch lit." not in again.narrative
     assert again.choices == ["Examine the door", "Leave"]

@@ -507,8 +507,13 @@ def test_a_title_is_one_line_and_keeps_its_signs(server: RunningServer) -> None:
 
 
 def test_settings_say_which_narrators_cannot_speak(server: RunningServer) -> None:
-    settings = get(server, f"/sessions/{server.new_session()}/settings")
+    session = server.new_session()
+    settings = get(server, f"/sessions/{session}/settings")
     assert "rules" not in settings["missing"]
+    assert {"local", "template"} <= settings["missing"].keys()  # the story's rules keep its tools
+    with server.client() as client:
+        refused = client.put(f"/sessions/{session}/settings", json={"narrator": "local"})
+    assert refused.status_code >= 400 and settings["missing"]["local"] in refused.text
     assert "llm" in settings["missing"] or any(
         name in os.environ for name in ("NARRATORIA_LLM_URL", "OPENAI_API_KEY")
     )

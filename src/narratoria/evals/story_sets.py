@@ -127,7 +127,7 @@ def _way(story: Story, narrators: Sequence[str]) -> Understand:
 
     def by_meaning(request: NarratorRequest) -> tuple[list[Action], list[Action]]:
         understood = paraphrase.understand(request)
-        return understood.actions, [understood.confirm] if understood.confirm else []
+        return understood.actions, list(understood.doubts)
 
     if RULES not in narrators:
         return by_meaning
@@ -146,12 +146,16 @@ def _outcome(
 ) -> Outcome:
     meant = [*actions, *asked_about] if case.asking_counts else actions
     right = any(_fits(meant, actions, asked_about, expected) for expected in case.expect)
-    acts = any(action.acts for action in actions)
+    wanted = {name for expected in case.expect for name in expected.split("+")}
+    acts = any(action.acts and action.rule.id not in wanted for action in actions)
     named = {action.rule.id for action in (*actions, *asked_about)} if asked_about else set()
     offered = any(set(expected.split("+")) <= named for expected in case.expect)
     counts = {
         "right": (right, 1),
-        "offered": (offered and not right and not acts, 1),  # the story asks back, and the right one is an answer
+        "offered": (
+            offered and not right and not acts,
+            1,
+        ),  # the story asks back, and the right one is an answer
         "unaskedActions": (not right and acts, 1),  # an action was done that nobody asked for
         "refused": (not actions and not asked_about, 1),
     }

@@ -10,7 +10,7 @@ from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Final, Generic, TypeVar
 
-from narratoria.narrator.protocol import Declaration, Narrator, NarratorRequest
+from narratoria.narrator.protocol import Declaration, Narrator, NarratorRequest, declaration_of
 from narratoria.run.plan import PlanDocument
 
 _GRACE: Final = 0.5  # seconds before a warm-up begins: a game that has just started needs the processor
@@ -60,6 +60,9 @@ class LazyNarrator(Generic[_Made]):
         return self.warm_up()
 
     def declare(self, speaker: str = "") -> Declaration:
+        made = self._made
+        if made is not None and made.done() and made.exception() is None:
+            return declaration_of(made.result(), speaker)
         return self._declaration
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:

@@ -116,6 +116,9 @@ class Declaration:
     # meant), or always (the narrator has no words for what it does).
     lists_calls: Literal["if_silent", "never", "always"] = "if_silent"
     narrated_calls: frozenset[str] = frozenset()  # ids of calls that are told of, and so never listed
+    told: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by id of a call, its result in place of the tool's summary
     choices: Sequence[str] = ()  # offered to the player for this moment
     # Narrators asked before the speaker, and why not they.
     passed_over: Mapping[str, str] = field(default_factory=dict)

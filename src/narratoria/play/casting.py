@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -122,6 +122,19 @@ def what_is_missing(story: Story, name: str, environment: Mapping[str, str] = os
     out.
     """
     return str(import_module(NARRATORS[name]).missing(story, environment))
+
+
+def what_it_lacks(
+    story: Story, name: str, tools: Collection[str], environment: Mapping[str, str] = os.environ
+) -> str:
+    """Return the parts the narrator lacks to tell this story by itself, with these tools, in a sentence, or ""."""
+    missing = what_is_missing(story, name, environment) if name in NARRATORS else ""
+    if missing or story.rules is None or name in (*BY_RULES, "llm"):
+        return missing
+    if name == LAST_RESORT:
+        return "it has no words for what happens in this story, and does nothing"
+    free = set(tools) - story.reserved_tools
+    return "" if free else "this story is told by its rules, which keep its tools to themselves"
 
 
 def warm_up(narrator: Narrator) -> None:

@@ -363,7 +363,7 @@ class _Turn:
 
     def _narrative(self, completed: Sequence[CallResult], declared: Declaration) -> str:
         """The narrator's words, the summaries of the calls, and a plain line of calls that nobody told of."""
-        told = [(one.tool_id, _summary(one.events)) for one in completed]
+        told = [(one.tool_id, declared.told.get(one.tool_id, _summary(one.events))) for one in completed]
         said = [text for text in (*self.said, *(text for _, text in told)) if text.strip()]
         if declared.lists_calls == "always" or (declared.lists_calls == "if_silent" and not said):
             paths = {call.tool_id: call.tool_path for plan in self.result.plans for call in plan.tools}

@@ -177,7 +177,7 @@ def _of_slots(
     value = getattr(place.case, name)
     used = slots([call.input for call in value] if name == "calls" else value)
     for slot in sorted(used):
-        path = tuple(split_path(slot)[1:]) if slot.startswith("state.") else ()
+        path = tuple(split_path(slot.removesuffix(".*"))[1:]) if slot.startswith("state.") else ()
         if path and not written.has(path) and (place.at, path) not in told:
             told.add((place.at, path))
             shown = ".".join(map(str, path))

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from narratoria.errors import NarratoriaError
+from narratoria.errors import NarratoriaError, NarratorUnavailable
 from narratoria.events import MemoryChange
 from narratoria.narrator.roster import NARRATORS
-from narratoria.play.casting import what_is_missing
+from narratoria.play.casting import what_it_lacks
 from narratoria.play.game import Game
 from narratoria.play.stage import stage
 from narratoria.session import Session
@@ -58,7 +58,7 @@ class OpenGame:
         return Settings(
             narrator=self.narrator,
             narrators=[OWN_CHAIN, *NARRATORS],
-            missing={name: what for name in NARRATORS if (what := what_is_missing(self.game.story, name))},
+            missing={name: what for name in NARRATORS if (what := self._lack(name))},
             skills=[
                 Skill(
                     name=name,
@@ -98,7 +98,14 @@ class OpenGame:
         except NarratoriaError as error:  # installed then, not now: the story's own chain speaks
             logger.warning("session %s: %s", self.session.id, error)
 
+    def _lack(self, name: str) -> str:
+        """Return what a narrator lacks to tell this story, or ""."""
+        tools = [tool.name for tool in self.game.registry if tool is not stage]
+        return what_it_lacks(self.game.story, name, tools)
+
     def _use_narrator(self, name: str) -> None:
+        if name not in (OWN_CHAIN, self.narrator) and (why := self._lack(name)):
+            raise NarratorUnavailable(f"the narrator {name!r}: {why}")
         self.game.use_narrators(self.chain if name == OWN_CHAIN else [name])
         self.narrator = name
 

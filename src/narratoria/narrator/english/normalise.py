@@ -13,6 +13,8 @@ from narratoria.narrator.english.lexicon import entry, pattern
 # Keyboards and phones have many apostrophes, and players leave them out: "dont" must not be read as "do".
 _APOSTROPHE: Final = re.compile(r"(?<=\w)[’‘‛`´ʹʻʼʽˈ′＇](?=\w)")
 _LEFT_OUT: Final = pattern("rewriting.left_out")
+QUOTES: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)')
+_AFTER_A_WORD: Final = re.compile(r"\w[^\w.!?]*$")
 
 
 def visible(text: str) -> str:
@@ -28,6 +30,18 @@ def with_apostrophes(text: str) -> str:
 def spelled_out(text: str) -> str:
     """The text without contractions, apostrophes first put in: "don't" and "dont" are "do not"."""
     return _rewriter("contractions")(with_apostrophes(text))
+
+
+def quotes_said(text: str) -> str:
+    """The text with each quotation in one piece, and "say" before one that stands alone: its words are no order."""
+
+    def said(match: re.Match[str]) -> str:
+        words = "_".join(
+            re.findall(r"[\w'’]+", match[0])
+        )  # no pattern of a clause parts it, and a rule reads its words
+        return f" {words} " if _AFTER_A_WORD.search(text[: match.start()]) else f" say {words}, "
+
+    return QUOTES.sub(said, text)
 
 
 def word_list(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from narratoria.narrator.english import words as en
 from narratoria.narrator.english.lexicon import words
-from narratoria.narrator.english.normalise import in_plain_verbs, spelled_out, with_apostrophes
+from narratoria.narrator.english.normalise import QUOTES, in_plain_verbs, spelled_out, with_apostrophes
 from narratoria.narrator.english.verbs import families
 
 
@@ -34,7 +34,6 @@ def as_typed(tokens: Iterable[Token]) -> list[str]:
     return [t.text if t.quoted or t.text.casefold() == t.low else t.low for t in tokens]
 
 
-_QUOTES: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)')
 _TOKEN: Final = re.compile(
     r"""
       \x00\d+\x00                                      # a quotation, put aside
@@ -57,7 +56,7 @@ def tokenize(prompt: str, mend: Callable[[str], str] = lambda word: word) -> lis
         quotations.append(next(group for group in match.groups() if group is not None))
         return f" \x00{len(quotations) - 1}\x00 "
 
-    text = _QUOTES.sub(hide, with_apostrophes(prompt.replace("\x00", " ")))
+    text = QUOTES.sub(hide, with_apostrophes(prompt.replace("\x00", " ")))
     text = in_plain_verbs(spelled_out(_lines_as_sentences(text)))
     tokens: list[Token] = []
     for raw in _TOKEN.findall(text):

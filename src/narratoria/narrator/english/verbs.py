@@ -2,7 +2,7 @@
 
 Sentence vectors do not tell: they put *sell* beside *buy*, and *drink* nearer to *pour* than *decant*. A verb in no
 family speaks neither for nor against. The lexicon holds the families and says why the tools of a catalogue (`families`,
-`says_enough`) and the rules of a story (`akin`, `kin_of`, `tells`) read them differently.
+`says_enough`) and the rules of a story (`akin`, `tells`) read them differently.
 """
 
 from __future__ import annotations
@@ -67,12 +67,6 @@ def _rule_families(verb: str) -> Families:
 def is_known(verb: str) -> bool:
     """Tell if a verb is in a family that decides about rules."""
     return bool(_rule_families(verb))
-
-
-def kin_of(verb: str, others: Collection[str]) -> list[str]:
-    """Those of the other verbs that may stand in its place."""
-    own = _rule_families(verb)
-    return [other for other in others if other != verb and own & _rule_families(other)]
 
 
 def akin(verbs: Collection[str], others: Collection[str]) -> bool:

@@ -25,7 +25,8 @@ def make(cast: Cast) -> LazyNarrator[ParaphraseNarrator]:
     def load() -> ParaphraseNarrator:
         from narratoria.narrator.paraphrase.paraphrase_narrator import ParaphraseNarrator  # needs `local`
 
-        return ParaphraseNarrator(story.scripted_narrator(), load_embedder()[1], refusal=story.refusal)
+        made = story.scripted_narrator(), load_embedder()[1]
+        return ParaphraseNarrator(*made, refusal=story.refusal, yields="llm" in cast.behind)
 
     declared = Declaration(lists_calls="never")
     return LazyNarrator("paraphrase", load, lambda made: made.embed_all(story.state), declared)

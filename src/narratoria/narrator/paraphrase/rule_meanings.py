@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +11,6 @@ from narratoria.narrator.embedding.minilm import CachedEmbedder, Embedder
 from narratoria.narrator.embedding.vectors import Vectors, np
 from narratoria.narrator.english import words as en
 from narratoria.narrator.english.clauses import Clause
-from narratoria.narrator.english.lexicon import entry
 from narratoria.narrator.english.named_things import EntityFinder
 from narratoria.narrator.english.opposites import undoes
 from narratoria.narrator.english.phrases import read
@@ -22,16 +20,13 @@ from narratoria.narrator.paraphrase.rule_phrases import phrases
 from narratoria.narrator.rules.patterns import bare, meaningful
 from narratoria.narrator.rules.rule_file import Rule, Rules
 
-REQUESTS: Final[Sequence[str]] = entry("everyday.requests")  # that no rule of a story is for
 PHRASES_PER_RULE: Final = 16
 _SHORTLIST: Final = 20  # rules a clause is compared with in full; 12 do as well on the development files
 _SAMPLE: Final = 3  # phrases that show whether a rule is one of them
-SOMETHING: Final = "something"  # stands for a group that captures anything, until the player's words fill it
 _NO_THINGS: Final = EntityFinder(())
 # What these weigh beside likeness of meaning, which is at most 1. Chosen on evals/paraphrases/development.jsonl.
 _WORDS_IN_COMMON: Final = 0.3
 _SAME_ACTION: Final = 0.3
-_COVERED: Final = 0.6  # an everyday request this near to a phrase is one the story's rules serve
 _OTHER_THING: Final = 0.1  # taken off for a thing that other rules speak of and this one does not
 
 
@@ -52,7 +47,7 @@ class Said:
     text: str
     vector: Vectors
     masked: Vectors
-    things: frozenset[str] = frozenset()  # stems of what it speaks of
+    things: frozenset[str] = frozenset()  # stems of what it speaks of, without "old" and "iron"
     verbs: frozenset[str] = frozenset()  # stems that may say what is done; none where there is no verb
 
     @classmethod
@@ -63,7 +58,7 @@ class Said:
         head = reading.verb or (words[0] if len(words) > 1 or is_known(text) else "")
         light = head in LIGHT_VERBS or not reading.verb
         verb = "" if head in LIGHT_VERBS else en.stem(head)
-        things = {word for phrase in reading.phrases for word in stems(phrase.text)}
+        things = {word for phrase in reading.phrases for word in stems(phrase.text.split()[-1])}
         verbs = (
             {en.stem(head)} | {en.stem(word) for word in words if light and is_known(word)} if head else set()
         )
@@ -87,8 +82,6 @@ class Meanings:
         self._told = {rule.id: rule for rule in rules.rules}
         self._rules = {rule.id: _vocabulary(rule) for rule in rules.rules}
         self._verbs = {rule.id: _verbs(rule) for rule in rules.rules}
-        opened = Counter(one for rule in rules.rules for pattern in rule.patterns for one in pattern.openings)
-        self.openings = [word for word, _ in opened.most_common()]  # of requests, common words first
         owners = _owners(rules.rules)
         self.phrases = list(owners)
         self._owners = [frozenset(of) for of in owners.values()]
@@ -100,13 +93,12 @@ class Meanings:
         # A last resort speaks of anything: it makes no thing another rule's.
         told = [self._rules[rule.id] for rule in rules.rules if not rule.fallback]
         self._spoken_of = frozenset().union(*told)
-        self._spoken = [spoken(phrase) for phrase in self.phrases]
-        self._masked = [masked_text(text) for text in self._spoken]
-        self._vectors = GradualVectors([*self._spoken, *self._masked, *REQUESTS], embedder)
+        self._masked = [masked_text(text) for text in self.phrases]
+        self._vectors = GradualVectors([*self.phrases, *self._masked], embedder)
 
     def say(self, text: str) -> Said:
         """The clause, ready to be compared with the phrases."""
-        return Said.of(self.plain(text) or SOMETHING, self._embed_words)
+        return Said.of(self.plain(text) or text, self._embed_words)
 
     def knows_word(self, word: str) -> bool:
         return self._embedder.knows_word(word)
@@ -116,19 +108,15 @@ class Meanings:
         rows = [
             at for rule in self._told.values() if rule.may_answer(state) for at in self._rows.get(rule.id, ())
         ]
-        self._vectors.make_all([text for at in rows for text in (self._spoken[at], self._masked[at])])
+        self._vectors.make_all([text for at in rows for text in (self.phrases[at], self._masked[at])])
 
     def vocabulary(self) -> set[str]:
         """Every word of the phrases, for mending typos."""
-        return {word for phrase in self.phrases for word in phrase.split() if "{" not in word}
+        return {word for phrase in self.phrases for word in phrase.split()}
 
     def phrases_of(self, rule: str) -> list[str]:
         """The phrases made from a rule's patterns, plain ones first."""
         return [self.phrases[at] for at in self._rows.get(rule, ())]
-
-    def speaks_of(self, rule: str, text: str) -> bool:
-        """Tell if every meaningful word of the text is one of the rule's own."""
-        return stems(text) <= self._rules[rule]
 
     def plain(self, text: str) -> str:
         """The text as phrases are written: no articles, no courtesies."""
@@ -144,9 +132,9 @@ class Meanings:
         ]
         if len(names) <= _SHORTLIST:
             return names
-        samples = {name: _sample(self._rows[name]) for name in names}
+        samples = {name: self._rows[name][:: -(-len(self._rows[name]) // _SAMPLE)] for name in names}
         rows = sorted({at for own in samples.values() for at in own})
-        vectors = self._vectors.of([self._spoken[at] for at in rows])
+        vectors = self._vectors.of([self.phrases[at] for at in rows])
         likes = dict(zip(rows, vectors @ said.vector, strict=True))
         words = said.stems
         looks = {
@@ -168,7 +156,7 @@ class Meanings:
             for name in names
         }
         owners = [self._owners[at] & aside.keys() for at in rows]
-        likes = self._vectors.of([self._spoken[at] for at in rows]) @ said.vector
+        likes = self._vectors.of([self.phrases[at] for at in rows]) @ said.vector
         likes = likes + np.array([max(aside[name] for name in own) for own in owners])
         words = said.stems
         found = []
@@ -184,14 +172,6 @@ class Meanings:
         """The same for a phrase that is not of the rules: `vectors` are its own and its action's."""
         like = float(vectors[0] @ said.vector) + _SAME_ACTION * float(vectors[1] @ said.masked)
         return like + _in_common(said.stems, stems(phrase))
-
-    def is_strange(self, said: Said, likeness: float) -> bool:
-        """Tell if the clause is more like an everyday request, which no rule here is for, than this."""
-        requests = self._vectors.of(REQUESTS)
-        near = requests[requests @ said.vector > likeness]
-        if not len(near):  # as with most that is said: the other phrases need not be known
-            return False
-        return bool(((near @ self._vectors.of(self._spoken).T).max(axis=1, initial=-1.0) < _COVERED).any())
 
     def _embed_words(self, texts: Sequence[str]) -> Vectors:
         if isinstance(self._embedder, CachedEmbedder):
@@ -209,10 +189,12 @@ class Meanings:
         return any(map(is_known, said.verbs)) and not akin(said.verbs, verbs)
 
     def _is_sure(self, said: Said, name: str) -> bool:
-        """Tell if the verb is one of the rule's, and the object a thing of the rule or none."""
+        """Tells if the verb is one of the rule's, and the object a thing of the rule, none of another, or none."""
         others = said.stems - said.verbs
-        about = not others or bool(others & self._rules[name])
-        return about and (not said.verbs or akin(said.verbs, self._verbs[name]))
+        about = not others or (
+            others & self._rules[name] and not (said.things - self._rules[name]) & self._spoken_of
+        )
+        return bool(about) and (not said.verbs or akin(said.verbs, self._verbs[name]))
 
     def _aside(self, said: Said, name: str, same_action: float) -> float:
         """The score of a rule beside its phrases: for its action, and against the things of other rules."""
@@ -229,11 +211,13 @@ def _owners(rules: Sequence[Rule]) -> dict[str, list[str]]:
     """The phrases made from the patterns of the rules, each with the ids of its rules."""
     owners: dict[str, list[str]] = {}
     for rule in rules:
-        for phrase in phrases(rule.patterns, _phrases_wanted(rule)):
-            if "{" not in phrase or not rule.fallback:
+        # Each costs a moment when a story is first played: where only words hang on it, half as many will do.
+        share = 1 if any(case.acts for case in rule.cases) else 2
+        for phrase in phrases(rule.patterns, PHRASES_PER_RULE // share):
+            # A single letter is a key, not a meaning; what a group captures is not known beforehand.
+            if "{" not in phrase and len(phrase) > 2:
                 owners.setdefault(phrase, []).append(rule.id)
-    # A single letter is a key, not a meaning; a pattern of nothing but a group says nothing at all.
-    return {p: of for p, of in owners.items() if len(p) > 2 and not (p[0] == "{" and p[-1] == "}")}
+    return owners
 
 
 def masked_text(text: str) -> str:
@@ -241,27 +225,13 @@ def masked_text(text: str) -> str:
     return read(Clause(tuple(tokenize(text))), _NO_THINGS).action or text
 
 
-def spoken(phrase: str) -> str:
-    return " ".join(SOMETHING if word.startswith("{") else word for word in phrase.split())
-
-
 def stems(text: str) -> set[str]:
     said = (word for word in text.split() if word not in en.STOPWORDS and len(word) > 1)
-    return set(map(en.stem, said)) - {SOMETHING}
+    return set(map(en.stem, said))
 
 
 def _vocabulary(rule: Rule) -> set[str]:
     return stems(" ".join(word for pattern in rule.patterns for word in pattern.words))
-
-
-def _phrases_wanted(rule: Rule) -> int:
-    """Each costs a moment when a story is first played: where only words hang on it, half as many will do."""
-    acts = any(case.acts for case in rule.cases)
-    return PHRASES_PER_RULE if acts else PHRASES_PER_RULE // 2
-
-
-def _sample(rows: Sequence[int]) -> Sequence[int]:
-    return rows[:: -(-len(rows) // _SAMPLE)]
 
 
 def _verbs(rule: Rule) -> set[str]:

@@ -1,4 +1,7 @@
-"""Templates of rules: texts and inputs with `{group}`, `{state.path}` and `{name|default}` in them."""
+"""Templates of rules: texts and inputs with `{group}`, `{state.path}` and `{name|default}` in them.
+
+`{state.inventory.*}` is a list of all texts that are there.
+"""
 
 from __future__ import annotations
 
@@ -57,5 +60,9 @@ def _text(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, A
 
 def _value(match: re.Match[str], groups: Mapping[str, str], state: Mapping[str, Any]) -> Any:
     name = match[1].strip()
-    value = lookup(state, name.split(".")[1:], MISSING) if _in_state(match) else groups.get(name, MISSING)
+    path = name.removesuffix(".*").split(".")[1:]
+    value = lookup(state, path, MISSING) if _in_state(match) else groups.get(name, MISSING)
+    if name.endswith(".*"):
+        texts = value.values() if isinstance(value, Mapping) else ()
+        value = "; ".join(text for text in texts if isinstance(text, str)) or MISSING
     return (match[2] if match[2] is not None else "") if value is MISSING else value

@@ -23,6 +23,7 @@ from narratoria.narrator.rules.rule_tables import (
     CONFIRM,
     OUT_OF_REACH,
     UNANSWERED,
+    UNCLEAR,
     UNDONE,
     CallTemplate,
     CaseTable,
@@ -68,6 +69,7 @@ class Rule:
     independent: bool = False
     fallback: bool = False  # speaks when neither the words of another rule nor a meaning fits
     careful: bool = False  # what it does cannot be taken back: done only when asked for in its own words
+    offer: Texts = ()  # the words in which the story asks back for it or offers it
 
     def is_final(self, case: Case) -> bool:
         """Tell if this case is never done on a guess: it is marked careful, or it ends the story."""
@@ -95,6 +97,7 @@ class Rules:
     stage: str = "stage"
     unavailable: Texts = OUT_OF_REACH  # for a rule that does not say it itself: a tool it needs has failed
     confirm: Texts = CONFIRM  # before an action of a careful rule that was asked for in other words
+    unclear: Texts = UNCLEAR  # where it is not certain which of the {choices} is meant
     unanswered: Texts = UNANSWERED  # to a question no rule answers
     undone: Texts = UNDONE  # of the {rest} of a prompt that was understood in part only
     tables: Sequence[Mapping[str, Any]] = ()  # the rules as they are written, for messages about them
@@ -120,6 +123,7 @@ class Rules:
         words = {key: _texts(value) for key, value in file.words.items()}
         with reader.gathering():
             reader.slots(file.undone, {"rest"}, "undone")
+            reader.slots(file.unclear, {"choices"}, "unclear")
         names = [rule.id for rule in file.rule]
         rules: list[Rule] = []
         for at, rule in enumerate(file.rule):
@@ -140,6 +144,7 @@ class Rules:
             file.stage,
             unavailable=_texts(file.unavailable) or OUT_OF_REACH,
             confirm=_texts(file.confirm) or CONFIRM,
+            unclear=_texts(file.unclear) or UNCLEAR,
             unanswered=_texts(file.unanswered) or UNANSWERED,
             undone=_texts(file.undone) or UNDONE,
             tables=data["rule"],
@@ -151,6 +156,7 @@ class Rules:
             self,
             unavailable=lines if self.unavailable == OUT_OF_REACH else self.unavailable,
             confirm=lines if self.confirm == CONFIRM else self.confirm,
+            unclear=lines if self.unclear == UNCLEAR else self.unclear,
             unanswered=lines if self.unanswered == UNANSWERED else self.unanswered,
             undone=lines if self.undone == UNDONE else self.undone,
         )
@@ -239,7 +245,8 @@ class _Reader:
             whole = msgspec.convert({**base, **variant}, CaseTable)
             keys = {key: place if key in variant else where for key in _CASE_KEYS}
             cases.append(self.case(whole, gate & own, groups, keys, place))
-        return Rule(table.id, tuple(patterns), tuple(cases), table.independent, table.fallback, table.careful)
+        marks = (table.independent, table.fallback, table.careful)
+        return Rule(table.id, tuple(patterns), tuple(cases), *marks, _texts(table.offer))
 
     def condition(self, table: Mapping[str, Any], where: str) -> Condition:
         try:
@@ -281,6 +288,7 @@ class _Reader:
         found: dict[str, CallTemplate] = {}
         for at, table in enumerate(tables):
             self.slots(table.input, groups, f"{where}[{at}].input")
+            self.slots("" if table.told is UNSET else table.told, groups, f"{where}[{at}].told")
             name, after = table.id or table.tool_name, _texts(table.after)
             for other in after:
                 if other not in found:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from narratoria.events import JsonObject
+from narratoria.narrator.english.lexicon import entry
 from narratoria.run.plan import PlanRetry, tool_name
 from narratoria.run.plan_problems import MAX_BACKOFF_MS, MAX_RETRIES
 from narratoria.tools.schema.tables import Table
@@ -16,10 +17,8 @@ Texts: TypeAlias = tuple[str, ...]
 
 OUT_OF_REACH: Final = ("That is out of reach just now.",)
 CONFIRM: Final = ("That cannot be undone. If you mean it, say so plainly.",)
-UNANSWERED: Final = (
-    "There is no one here to say. You will have to find out by trying.",
-    "The question stays in the air a while, and nothing comes to meet it.",
-)
+UNCLEAR: Final = ("Do you mean {choices}?",)
+UNANSWERED: Final = tuple(entry("rule_lines.unanswered"))
 UNDONE: Final = ("Nothing comes of the rest, for now: “{rest}”.",)
 
 
@@ -34,6 +33,7 @@ class CallTemplate(Table, frozen=True, kw_only=True):
     run_async: bool = msgspec.field(name="async", default=False)
     retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = PlanRetry().max_retries
     backoff_ms: Annotated[int, Meta(ge=0, le=MAX_BACKOFF_MS)] = PlanRetry().backoff_ms
+    told: str | UnsetType = UNSET
 
     @property
     def tool_name(self) -> str:
@@ -63,6 +63,7 @@ class RuleTable(CaseTable, frozen=True, kw_only=True):
     independent: bool = False
     fallback: bool = False
     careful: bool = False
+    offer: str | Texts = ()
     cases: Annotated[tuple[CaseTable, ...], Meta(min_length=1)] | UnsetType = UNSET
 
 
@@ -85,5 +86,6 @@ class RulesTable(Table, frozen=True, kw_only=True):
     rule: tuple[RuleTable, ...] = ()
     unavailable: str | Texts = OUT_OF_REACH
     confirm: str | Texts = CONFIRM
+    unclear: str | Texts = UNCLEAR
     unanswered: str | Texts = UNANSWERED
     undone: str | Texts = UNDONE

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec import UnsetType
 
 from narratoria.events import JsonObject
 from narratoria.narrator.english.lexicon import pattern, words
 from narratoria.narrator.english.mood import Mood, mood
-from narratoria.narrator.english.normalise import with_apostrophes, word_list
+from narratoria.narrator.english.normalise import quotes_said, with_apostrophes, word_list
 from narratoria.narrator.english.second_thoughts import corrected, takes_back
 from narratoria.narrator.english.words import NOUNISH, VERBS
 from narratoria.narrator.protocol import Declaration, NarratorRequest, NoMatch
@@ -34,8 +35,6 @@ _HEDGES: Final = words("story_rules.hedges")
 _QUALMS: Final = pattern("story_rules.qualms")
 _WISHES: Final = pattern("story_rules.wishes")
 _SENTENCE_END: Final = re.compile(r"[.!?;]+")
-_DEMONSTRATIVES: Final = words("classes.demonstratives")
-_BROUGHT_TO: Final = words("story_rules.brought_to")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +91,7 @@ class ScriptedNarrator:
         self._whole = whole
         self._defers = defers
         self._new_id = new_id
+        self._told: Mapping[str, str] = {}  # of the last plan's calls
 
     @classmethod
     def load(cls, path: Path, *, new_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> ScriptedNarrator:
@@ -99,7 +99,7 @@ class ScriptedNarrator:
         return cls(Rules.load(path), new_id=new_id)
 
     def declare(self, speaker: str = "") -> Declaration:
-        return Declaration(lists_calls="never")
+        return Declaration(lists_calls="never", told=self._told)
 
     async def plan(self, request: NarratorRequest) -> PlanDocument:
         actions, missed = self.understand(request)
@@ -116,13 +116,15 @@ class ScriptedNarrator:
         """A sentence about the parts of the prompt that are not done; parts that were ruled out are left out."""
         wanted = [part for part in missed if mood(word_list(part)) is not Mood.RULED_OUT]
         texts = self.rules.undone
-        rest = _short(", ".join(" ".join(part.split()) for part in wanted))
+        rest = _short(", ".join(" ".join(part.replace("_", " ").split()) for part in wanted))
         text = texts[len(request.history) % len(texts)] if rest else ""
         return str(fill(text, {"rest": rest}, request.state))
 
     def understand(self, request: NarratorRequest) -> tuple[list[Action], list[str]]:
         """The actions of the rules that the words of the prompt fit, and the parts of it that fit none."""
-        request = replace(request, prompt=corrected(request.prompt[:MAX_PROMPT]))
+        prompt = request.prompt[:MAX_PROMPT]
+        prompt = quotes_said(prompt) if self.rules.language.contracts else prompt
+        request = replace(request, prompt=corrected(prompt))
         missed: list[str] = []
         actions = list(self._understand(request, missed))
         if _is_doubtful(request.prompt, actions, missed):
@@ -141,6 +143,7 @@ class ScriptedNarrator:
             if action.available:
                 calls.add(action)
         calls.close(actions)
+        self._told = calls.told
         narrative = _narrative(actions, len(request.history), self.rules.unavailable) or None
         return request.answer(narrative, calls.planned, request_id=self._new_id())
 
@@ -215,9 +218,6 @@ def _try(
     groups = rule.match(words)
     if groups is None:
         return None
-    groups = {name: _named(value) for name, value in groups.items()}
-    if rule.fallback and any(map(_is_deed, groups.values())):
-        return None
     situation = {**state, SAID: groups}
     fitting = [case for case in rule.cases if case.when.holds(situation)]
     if not fitting:
@@ -228,23 +228,12 @@ def _try(
     return Action(rule, fitting[0], groups, state, available=False)
 
 
-def _named(captured: str) -> str:
-    """A captured name without its demonstrative: "lamp" of "that lamp"."""
-    first, _, rest = captured.partition(" ")
-    return rest if rest and first in _DEMONSTRATIVES else captured
-
-
-def _is_deed(captured: str) -> bool:
-    """Tell if a fallback rule such as `take {thing}` would take an action for a thing: "get the lamp going"."""
-    words = captured.split()
-    return len(words) > 1 and words[-1] in _BROUGHT_TO
-
-
 class _Sheet:
     """The calls of one plan while they are being collected."""
 
     def __init__(self, rules: Rules, request: NarratorRequest) -> None:
         self.planned: list[PlannedCall] = []
+        self.told: dict[str, str] = {}
         self._rules = rules
         self._attempt = request.attempt
         self._disabled = _disabled_tools(request)
@@ -291,6 +280,8 @@ class _Sheet:
 
     def _plan(self, call: CallTemplate, dependencies: list[str], action: Action) -> str:
         tool_id = unused(f"{call.id}{self._attempt}", {planned.tool_id for planned in self.planned})
+        if not isinstance(call.told, UnsetType):
+            self.told[tool_id] = str(fill(call.told, action.groups, action.state))
         self.planned.append(
             PlannedCall(
                 tool_id=tool_id,

@@ -39,7 +39,6 @@ export class TurnPart {
     this.ending = h("p", { class: "turn-ending quiet", hidden: true });
     this.choices = h("div", { class: "choices", role: "group", "aria-label": "Choices", hidden: true });
     this.moments = h("div", { class: "moments", hidden: true });
-    this.teller = h("span", { class: "teller quiet" });
     this.node = h("article", { class: "turn", tabindex: "-1", "aria-label": turn.turn ? `Turn ${turn.turn}` : "Prologue" },
       this.#head(), this.body, this.pulse, this.ending, this.moments, this.choices);
   }
@@ -55,7 +54,7 @@ export class TurnPart {
     more.addEventListener("click", () => openMenu(more, this.#actions()));
     const said = turn.prompt && turn.origin !== "opening";
     return h("header", { class: said ? "turn-head" : "turn-head opening" },
-      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt, tabindex: turn.prompt.length > LONG_PROMPT && "0" }) : h("span"), more, this.teller);
+      said ? h("p", { class: "prompt", dir: "auto", text: turn.prompt, tabindex: turn.prompt.length > LONG_PROMPT && "0" }) : h("span"), more);
   }
 
   read() {
@@ -80,20 +79,13 @@ export class TurnPart {
     return [...(turn.turn ? actions : []), ...again, fork, ...name, ...(canRead() ? [reading] : []), ...this.#tellers()];
   }
 
-  /** Who spoke, and why those before did not. */
+  /** Who spoke, and why those before did not. Here alone: nothing of the machine stands in the story. */
   #tellers() {
     const { narrator, passedOver, turn } = this.turn;
     if (!narrator || !turn) return [];
     const others = Object.entries(passedOver).filter(([name]) => name !== narrator);
     return [{ label: `Told ${manner(narrator)}`, icon: "info" },
       ...others.map(([name, reason]) => ({ label: `Not ${manner(name)}: ${short(reason)}`, icon: "info" }))];
-  }
-
-  /** Who spoke is in the menu of every turn; before everyone's eyes only when the first narrator did not. */
-  #showTeller({ narrator, passedOver, turn }) {
-    const why = Object.entries(passedOver).map(([name, reason]) => `${name}: ${reason}`).join("\n");
-    setText(this.teller, narrator && turn && why ? `told ${manner(narrator)}` : "");
-    setAttribute(this.teller, "title", why ? `Passed over:\n${why}` : null);
   }
 
   update(turn) {
@@ -104,7 +96,6 @@ export class TurnPart {
     this.items.show(items, (item) => item.id, (item) => this.#make(item));
     const narrating = turn.outcome === null && items.some((item) => item.kind === "narration" && !item.final);
     this.node.classList.toggle("narrating", narrating);
-    this.#showTeller(turn);
     this.#showPulse(turn);
     const ending = OUTCOMES[turn.outcome];
     this.ending.hidden = !ending;
