@@ -455,6 +455,45 @@ def test_compositions_of_different_parts_of_one_name_have_different_names():
         assert len({make([part]).name for part in parts}) == len(parts)
 
 
+class Threshold:
+    """A condition that is an object, with a field, or in its method."""
+
+    def __init__(self, least):
+        self.least = least
+
+    def __call__(self, result, context):
+        return result.value >= self.least
+
+    def reached(self, result, context):
+        return self(result, context)
+
+
+class Slotted(Threshold):
+    __slots__ = ("least",)
+
+
+def reading(**names):
+    """A condition that reads a global, also from a function inside it."""
+    exec("def condition(result, context):\n    return (lambda: least)() and helper(result)", names)  # noqa: S102 - a module made here
+    return names["condition"]
+
+
+def test_conditions_that_differ_by_their_fields_or_globals_give_different_names():
+    conditions = [
+        *map(Threshold, (1, 2)),
+        *map(Slotted, (1, 2)),
+        *(Threshold(least).reached for least in (1, 2)),
+        *(reading(least=least, helper=len) for least in (1, 2)),
+        reading(least=(1, "a"), helper=lambda result: 1),
+        reading(least=(1, "a"), helper=lambda result: 2),
+    ]
+
+    def names():
+        return [conditional([Branch(one, [adder("a")])]).name for one in conditions]
+
+    assert len({*names()}) == len(conditions) and names() == names()
+
+
 def test_composed_names_are_the_same_each_time():
     assert [one.name for one in compositions()] == [one.name for one in compositions()]
 

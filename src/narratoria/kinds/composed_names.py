@@ -1,8 +1,9 @@
 """Names of compositions whose author gave none: the kind, the parts, and a digest of everything that makes them differ.
 
 The digest covers the structure, the options and the functions (conditions, transforms), and of each part what it
-declares and its handler. A function counts by its code and the values it holds, so that the same source gives the same
-name in every process. An object without a text of its own counts by its type alone.
+declares and its handler. A function counts by its code, the values it holds and the globals it names, so that the same
+source gives the same name in every process. An object without a text of its own counts by its type and its fields. Of
+globals only constants and code count: a program keeps in the others what differs from run to run.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from narratoria.tools.contract import Compensation, Effect, Precondition
 from narratoria.tools.tool import FUNCTION, Tool
 
 _LONGEST: Final = 55  # of the part before the digest; the whole is a tool's name, of 64 at most
+_DEEPEST_OBJECT: Final = 3  # of objects without a text that hold each other
 _DEEPEST: Final = 200  # of values that hold values; what is deeper counts by its type alone
+
+_TELLING: Final = (str, bytes, int, float, complex, types.FunctionType, type, Tool)
 
 
 def composed_name(kind: str, parts: Iterable[Tool[Any, Any]], made_of: Any) -> str:
@@ -38,6 +42,7 @@ class _Texts:
 
     def __init__(self) -> None:
         self._within: list[int] = []  # the ids of the values that hold the present one
+        self._objects = 0  # objects without a text that hold the present value
         self._tools: dict[int, str] = {}
         self._functions: dict[int, str] = {}  # by id: one held in many places is read once
 
@@ -78,8 +83,30 @@ class _Texts:
         if isinstance(value, msgspec.Struct):
             fields = [getattr(value, key) for key in value.__struct_fields__]
             return f"{type(value).__qualname__} {self.of(fields)}"
+        if isinstance(value, types.ModuleType):
+            return f"module {value.__name__}"
         text = repr(value)
-        return f"{type(value).__module__}.{type(value).__qualname__}" if " at 0x" in text else text
+        return self._object(value) if " at 0x" in text else text
+
+    def _object(self, value: Any) -> str:
+        """Return the text of an object that has none of its own: its type and its fields, not too deep."""
+        class_ = type(value)
+        name = f"{class_.__module__}.{class_.__qualname__}"
+        if self._objects == _DEEPEST_OBJECT:
+            return name
+        slots = [one for base in class_.__mro__ for one in _names(vars(base).get("__slots__", ()))]
+        fields = {one: getattr(value, one) for one in slots if one[:2] != "__" and hasattr(value, one)}
+        fields |= getattr(value, "__dict__", {})
+        self._objects += 1
+        try:
+            return f"{name} {self.of(fields)}"
+        finally:
+            self._objects -= 1
+
+    def _globals(self, function: types.FunctionType) -> dict[str, Any]:
+        """Return the globals that a function names and that say something about what it does."""
+        known = function.__globals__
+        return {name: known[name] for name in sorted(_named(function.__code__)) if _tells(known.get(name))}
 
     def _tool(self, tool: Tool[Any, Any]) -> str:
         if id(tool) not in self._tools:
@@ -101,7 +128,25 @@ class _Texts:
         if id(function) not in self._functions:
             empty = types.CellType()
             held = [cell.cell_contents for cell in function.__closure__ or () if cell != empty]
-            made_of = self.of([function.__code__, function.__defaults__, function.__kwdefaults__, held])
+            own = [function.__code__, function.__defaults__, function.__kwdefaults__, held]
+            made_of = self.of([*own, self._globals(function)])
             digest = hashlib.sha256(f"{function.__module__} {made_of}".encode()).hexdigest()
             self._functions[id(function)] = f"function {digest}"
         return self._functions[id(function)]
+
+
+def _named(code: types.CodeType) -> set[str]:
+    """Return the names of globals and attributes in a function's code, also in functions it defines."""
+    inner = (one for one in code.co_consts if isinstance(one, types.CodeType))
+    return {*code.co_names}.union(*map(_named, inner))
+
+
+def _tells(value: Any) -> bool:
+    """Tell if a global is a constant or code: a list or a mapping may have changed when it is named the next time."""
+    if isinstance(value, tuple | frozenset):
+        return all(map(_tells, value))
+    return isinstance(value, _TELLING)
+
+
+def _names(slots: Any) -> list[str]:
+    return [slots] if isinstance(slots, str) else [*slots]
