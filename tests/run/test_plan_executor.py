@@ -828,7 +828,7 @@ async def test_calls_that_never_wait_but_take_long_leave_time_limits_and_the_loo
     given = {"all": {"$from": "all", "path": "all"}}
     calls = [
         {"toolId": f"c{n}", "toolPath": "takes", "input": given, "required": False, "async": together}
-        for n in range(2_000)
+        for n in range(60)
     ]
     document = PlanDocument.from_data(
         {
@@ -847,12 +847,11 @@ async def test_calls_that_never_wait_but_take_long_leave_time_limits_and_the_loo
 
     turning = asyncio.create_task(turn())
     registry = ToolRegistry([long_list, numbers("takes", refuses=refuses)])
-    begun = time.perf_counter()
-    result = await PlanExecutor(registry, Session(), plan_timeout=0.5, limit=8).execute(document)
+    result = await PlanExecutor(registry, Session(), plan_timeout=0.1, limit=8).execute(document)
     turning.cancel()
-    assert time.perf_counter() - begun < 5, "the plan has a limit of half a second"
     ran = sum(one.state != "skipped" for one in result.tool_results)
-    assert 1 < ran < 1_000 and turns >= ran // 4
+    assert ran < 50, "the limit is heard between calls"
+    assert turns >= ran // 8
 
 
 class Raises(dict):
@@ -891,6 +890,40 @@ async def test_a_plan_that_was_changed_after_it_was_read_is_checked_again(change
     with pytest.raises(PlanRejected) as rejected:
         await run(shop, document)
     assert problem in str(rejected.value) and shop.order == ["a"]
+
+
+async def test_the_outputs_a_request_carries_have_a_common_limit(tmp_path):
+    """Each may be large; together they have the size of an input."""
+    path = tmp_path / "reads"
+    path.write_text('#!/bin/sh\ncat > /dev/null\necho \'{"version":"0","type":"done","ok":true}\'\n')
+    path.chmod(0o755)
+
+    @tool(description="Tells a long story.", name="tells")
+    async def tells(*, context: ToolContext) -> ToolResult[str]:
+        return ToolResult.ok("x" * 6_000_000)
+
+    document = plan(
+        *({"toolId": name, "toolPath": "tells"} for name in "abc"),
+        {"toolId": "two", "toolPath": "reads", "dependencies": ["a", "b"], "required": False},
+        {"toolId": "three", "toolPath": "reads", "dependencies": ["a", "b", "c"], "required": False},
+    )
+    executor = PlanExecutor(ToolRegistry([tells]), Session(), roots=[tmp_path])
+    result = await executor.execute(document)
+    assert result.result_of("two").ok, result.result_of("two").error
+    refused = result.result_of("three")
+    assert refused.error_code == "INVALID_ARGUMENTS"
+    assert "dependencies: their outputs together have more than 16,000,000 characters" in refused.error
+
+
+async def test_the_default_limit_of_a_plan_says_how_to_give_it_longer():
+    assert (
+        PlanExecutor(ToolRegistry(), Session())
+        ._hint()
+        .endswith("--plan-timeout (in Python plan_timeout) gives it longer")
+    )
+    shop = Workshop()
+    result = await run(shop, plan(call("a", seconds=5)), plan_timeout=0.05)
+    assert result.result_of("a").error == "the plan did not finish within 0.05 s"
 
 
 # --- what ends an evaluation ------------------------------------------------------------------------------

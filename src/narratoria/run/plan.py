@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from narratoria.bounds import MAX_DEPTH, MAX_FILE
 from narratoria.errors import EXECUTION_FAILED, ErrorSource, PlanRejected, describe
 from narratoria.events import JsonObject, ToolEvent
 from narratoria.run.plan_problems import (
@@ -88,11 +89,15 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
     @classmethod
     def from_json(cls, text: str | bytes) -> PlanDocument:
         """Parse and check a plan; raise `PlanRejected` with every problem."""
+        if problems := _too_long(len(text)):
+            raise PlanRejected(problems)
         try:
             document = decode(text)
         except DuplicateKey as error:
             raise PlanRejected([f"$: {error}; keep one of the two"]) from None
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise PlanRejected([f"$: nested too deeply; an input has at most {MAX_DEPTH} levels"]) from None
+        except ValueError as error:
             raise PlanRejected([f"$: not JSON: {excerpt(error)}"]) from None
         return cls.from_data(document)
 
@@ -114,7 +119,8 @@ class PlanDocument(_Wire, metaclass=StructSpelled, frozen=True, kw_only=True, gc
                 plan=None if unwritable or len(problems) == MAX_PROBLEMS else _legible(document),
             )
         plan = _converted(document)
-        _sound.add(plan)
+        if problems := _too_long(_sound.add(plan)):
+            raise PlanRejected(problems, plan_id=plan_id)
         return plan
 
     def checked(self) -> PlanDocument:
@@ -164,20 +170,23 @@ class _Checked:
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[PlanDocument], int]] = {}
 
-    def add(self, plan: PlanDocument) -> None:
-        key, print_ = id(plan), _print_of(plan)
-        if print_ is not None:
-            self._known[key] = (weakref.ref(plan, lambda _: self._known.pop(key, None)), print_)
+    def add(self, plan: PlanDocument) -> int:
+        """Remember a plan; return the bytes of its JSON, 0 if it has none."""
+        key, text = id(plan), _json_of(plan)
+        if text is None:
+            return 0
+        self._known[key] = (weakref.ref(plan, lambda _: self._known.pop(key, None)), hash(text))
+        return len(text)
 
     def has(self, plan: PlanDocument) -> bool:
         known = self._known.get(id(plan))
-        return known is not None and known[0]() is plan and known[1] == _print_of(plan)
+        return known is not None and known[0]() is plan and known[1] == hash(_json_of(plan))
 
 
-def _print_of(plan: PlanDocument) -> int | None:
-    """Return the fingerprint of what a plan says; None for one that cannot be written."""
+def _json_of(plan: PlanDocument) -> bytes | None:
+    """Return what a plan says; None for one that cannot be written."""
     try:
-        return hash(plan.to_json())
+        return plan.to_json()
     except Exception:  # foreign code: it may hold objects of somebody's own
         return None
 
@@ -238,6 +247,15 @@ def tool_name(tool_path: str) -> str:
     `ToolResolver.name_of` knows a tool whose manifest gives it another name than its file has.
     """
     return tool_path.rstrip("/").rpartition("/")[2]
+
+
+def _too_long(size: int) -> list[str]:
+    if size <= MAX_FILE:
+        return []
+    return [
+        f"$: the plan has {size:,} bytes as JSON, at most {MAX_FILE:,}; make several plans of it, or let a tool give "
+        f"the data and refer to it with `$from`"
+    ]
 
 
 def _too_many(calls: list[Any]) -> list[str]:

@@ -128,7 +128,9 @@ class PlanExecutor:
                 finally:
                     limits.remove((last, first))
         except TimeoutError:
-            run.abandon("timeout", TIMEOUT, f"the plan did not finish within {self.plan_timeout:g} s")
+            run.abandon(
+                "timeout", TIMEOUT, f"the plan did not finish within {self.plan_timeout:g} s{self._hint()}"
+            )
         except (PromptEvaluationError, VisibilityExpansionRequired) as error:
             run.abandon("failed", CANCELLED, f"a tool ended the evaluation: {describe(error)}")
             ended_by = error
@@ -137,6 +139,11 @@ class PlanExecutor:
             self._finish(plan, run, started, generations)
             raise
         return self._finish(plan, run, started, generations), ended_by
+
+    def _hint(self) -> str:
+        if self.plan_timeout != PLAN_TIMEOUT:  # whoever chose another limit knows where
+            return ""
+        return ", the default; --plan-timeout (in Python plan_timeout) gives it longer"
 
     def _finish(self, plan: PlanDocument, run: PlanRun, started: float, generations: int) -> ExecutionResult:
         results = [run.results[call.tool_id] for call in plan.tools]

@@ -12,6 +12,7 @@ from narratoria.strict_json import is_integer
 from narratoria.tools.schema.excerpts import MAX_SHOWN, quoted, shorten, show
 
 MAX_CALLS: Final = 10_000  # in one plan
+LONGEST: Final = {"requestId": 256, "toolId": 256, "toolPath": 4_096, "narrative": 100_000}  # in characters
 MAX_RETRIES: Final = 100
 MAX_BACKOFF_MS: Final = 3_600_000
 MAX_ATTEMPT: Final = 1_000_000
@@ -108,6 +109,8 @@ def _field_problems(
         elif type(data[name]) not in types:
             expected = " or ".join(_NAMES[kind] for kind in types)
             yield f"{path}.{name}: expected {expected}, got {_NAMES.get(type(data[name]), '?')}"
+        elif type(data[name]) is str and len(data[name]) > LONGEST[name]:
+            yield f"{path}.{name}: {len(data[name]):,} characters; at most {LONGEST[name]:,}"
 
 
 def all_strings(items: list[Any]) -> bool:

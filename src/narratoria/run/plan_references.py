@@ -4,7 +4,7 @@ output, and `{"$literal": …}` is data that is taken as it stands, whatever key
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -138,8 +138,8 @@ def substitute(
     return value
 
 
-def too_large(value: Any) -> str | None:
-    """Return the problem of an input that has become too large by its references, or None.
+def too_large(value: Any, told: Callable[[str], str] | None = None) -> str | None:
+    """Return the problem of an input that has become too large by its references, or None. `told` words another one.
 
     Each reference may double what the last one doubled, and one long string may be referred to a thousand times: a
     plan of 2 kB can ask for gigabytes. Nothing is copied before this: a reference is replaced by the output itself.
@@ -149,7 +149,7 @@ def too_large(value: Any) -> str | None:
         node = stack.pop()
         values += len(node)
         if values > MAX_VALUES:
-            return _excess(f"{MAX_VALUES:,} values")
+            return (told or _excess)(f"{MAX_VALUES:,} values")
         if isinstance(node, dict):
             text += sum(map(len, node))
             node = node.values()
@@ -161,7 +161,7 @@ def too_large(value: Any) -> str | None:
             elif isinstance(one, dict | list | tuple):
                 stack.append(one)
         if text > MAX_TEXT:
-            return _excess(f"{MAX_TEXT:,} characters")
+            return (told or _excess)(f"{MAX_TEXT:,} characters")
     return None
 
 
@@ -169,6 +169,13 @@ def _excess(limit: str) -> str:
     return (
         f"input: with its references replaced it has more than {limit}; "
         f"take the part that is needed with `path`"
+    )
+
+
+def dependencies_excess(limit: str) -> str:
+    return (
+        f"dependencies: their outputs together have more than {limit}; depend on fewer calls, "
+        f"or take the parts that are needed with `$from` and `path`"
     )
 
 

@@ -21,11 +21,11 @@ from narratoria.events import CallFinished, JsonObject
 from narratoria.run.call_record import Call
 from narratoria.run.plan import CallResult, CallState, PlanDocument, PlannedCall, PlanRetry
 from narratoria.run.plan_problems import waits_for
-from narratoria.run.plan_references import substitute, survey, too_large
+from narratoria.run.plan_references import dependencies_excess, substitute, survey, too_large
 from narratoria.run.records import call_result, cut_short, go_on, not_run
 from narratoria.run.resolve import ToolRefused
 from narratoria.tools.retry import RetryPolicy, plan_policy
-from narratoria.tools.tool import Tool
+from narratoria.tools.tool import FUNCTION, Tool
 
 if TYPE_CHECKING:
     from narratoria.run.plan_executor import PlanExecutor
@@ -259,6 +259,12 @@ class PlanRun:
             if problems:
                 reason = f"{tool.name}: {'; '.join(problems)}"
                 return self._without_running(call, "failed", INVALID_ARGUMENTS, reason, problems)
+        if outputs and tool.kind is not FUNCTION:  # they are sent with the request
+            excess = too_large(outputs, dependencies_excess)
+            if excess is not None:
+                return self._without_running(
+                    call, "failed", INVALID_ARGUMENTS, f"{tool.name}: {excess}", [excess]
+                )
         limit = self.owner.call_timeout
         if limit is None:
             limit = tool.plan_timeout

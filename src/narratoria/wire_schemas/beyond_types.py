@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from narratoria.events import JsonObject
 from narratoria.narrator.roster import NARRATORS
-from narratoria.run.plan_problems import MAX_ATTEMPT, MAX_BACKOFF_MS, MAX_CALLS, MAX_RETRIES
+from narratoria.run.plan_problems import LONGEST, MAX_ATTEMPT, MAX_BACKOFF_MS, MAX_CALLS, MAX_RETRIES
 from narratoria.tools.contract import effects_schema, preconditions_schema
 from narratoria.wire_schemas import descriptions as words
 
@@ -59,16 +59,23 @@ def restrict_plan(document: JsonObject) -> None:
     """Add the bounds of `PlanDocument.from_json`. A plan from outside brings its own id."""
     document["required"] = ["requestId", "tools"]
     document["properties"]["requestId"]["minLength"] = 1
+    for field in ("requestId", "narrative"):
+        _longest(document["properties"][field], LONGEST[field])
     document["properties"]["tools"].pop("default")
     document["properties"]["tools"]["maxItems"] = MAX_CALLS
     definitions = document["$defs"]
     for field in ("toolId", "toolPath"):
         definitions["PlannedCall"]["properties"][field]["pattern"] = r"\S"
+        _longest(definitions["PlannedCall"]["properties"][field], LONGEST[field])
     definitions["PlannedCall"]["properties"]["input"]["allOf"] = [{"$ref": "#/$defs/Value"}]
     definitions["Value"] = _value()
     _bound(definitions["PlanRetry"]["properties"]["maxRetries"], 0, MAX_RETRIES)
     _bound(definitions["PlanRetry"]["properties"]["backoffMs"], 0, MAX_BACKOFF_MS)
     _bound(definitions["PlanMetadata"]["properties"]["generationAttempt"], 1, MAX_ATTEMPT)
+
+
+def _longest(field: JsonObject, characters: int) -> None:
+    field["maxLength"] = characters
 
 
 def _value() -> JsonObject:
