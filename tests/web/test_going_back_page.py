@@ -65,6 +65,18 @@ def test_an_older_turn_is_tried_again_in_a_branch_and_nothing_is_lost(
     assert turns_on(server, session) == 4
 
 
+def test_a_retry_that_is_told_in_the_same_words_says_so_and_offers_other_words(
+    server: RunningServer, open_page: Open, shoot: Shoot
+) -> None:
+    page = open_page(server.at(f"/play/{server.new_session()}"))
+    play(page, "shake")
+    act(page, 1, "Retry from here")
+    expect(page.locator("#snackbar")).to_contain_text("The story tells this in the same words each time.")
+    shoot(page, "story-retry-same-words")
+    button(page, "Say it differently").click()
+    expect(page.get_by_label("Your words")).to_have_value("shake")
+
+
 def test_an_older_turn_is_edited_here_only_when_that_is_said(server: RunningServer, open_page: Open) -> None:
     session = server.new_session()
     page = open_page(server.at(f"/play/{session}"))

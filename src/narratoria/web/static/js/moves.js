@@ -71,9 +71,24 @@ export function retry(game, turn = lastTurn(game.world), prompt = undefined) {
     const preview = await attempt(() => api.previewUndo(game.id, turn.turn));
     if (!preview) return;
     const how = later ? await askWhere(later, preview) : (await agreed(preview, "Retry")) && "here";
-    if (how === "here") await game.begin(() => api.retry(game.id, turn.turn, prompt));
+    if (how === "here" && (await game.begin(() => api.retry(game.id, turn.turn, prompt)))) tellIfSame(game, turn);
     else if (how === "branch") await branchAndRetry(game, turn, prompt ?? turn.prompt);
   });
+}
+
+const proseOf = (turn) => turn.items.filter(({ kind }) => kind === "narration").map(({ text }) => text).join("\n");
+
+/** Rules tell a thing in the same words again. That is said once the turn is over, with what would make it differ. */
+function tellIfSame(game, before) {
+  const told = proseOf(before);
+  const look = () => {
+    if (game.busy) return;
+    game.views = game.views.filter((view) => view !== look);
+    const now = lastTurn(game.world);
+    if (!now || now.outcome === "cancelled" || !told || proseOf(now) !== told) return;
+    snackbar("The story tells this in the same words each time.", { label: "Say it differently", run: () => editAndRetry(game, now) });
+  };
+  game.views.push(look);
 }
 
 /** @param {Game} game @param {Turn} turn */
