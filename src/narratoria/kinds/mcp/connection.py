@@ -23,7 +23,7 @@ from narratoria.errors import (
     ToolFailure,
 )
 from narratoria.extras import needed
-from narratoria.kinds.mcp.connection_life import EXPIRED, REFUSED, Life, gives_sign, in_words
+from narratoria.kinds.mcp.connection_life import CLOSED, EXPIRED, REFUSED, Life, gives_sign, in_words
 from narratoria.kinds.mcp.notifications import Notes, hear_changes, level_of, text_of
 from narratoria.kinds.mcp.server_file import McpServer
 from narratoria.kinds.process.launch import LaunchRefused
@@ -76,6 +76,8 @@ class Connection:
         """Called with the new list when the server says that its tools changed."""
         self._lives: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Life] = weakref.WeakKeyDictionary()
         self._remarks: list[str] = []
+        self.left_out: list[str] = []
+        """Tools that the server listed in a way that cannot be read, a line for each."""
 
     # --- using ------------------------------------------------------------------------------------------
 
@@ -119,7 +121,7 @@ class Connection:
         except ServerUnavailable as error:
             raise CallFailure(error.code, f"{name}: {error}") from error
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
+            if error.code == CONNECTION_CLOSED and (live is None or live.gone or error.message == CLOSED):
                 raise await self._cut_off(name, live, error, repeatable) from None
             text = self._safe(error.message) or "the server refused the call"
             if error.message == REFUSED and live is not None:
@@ -327,10 +329,12 @@ class Connection:
             return []
         found: list[mcp_types.Tool] = []
         cursor = None
+        self.left_out = []
         async with asyncio.timeout(LIST_TIMEOUT):
             for _ in range(MOST_PAGES):
                 page = await client.list_tools(cursor=cursor)
                 found += page.tools
+                self.left_out += self._take_mended(live)
                 if page.next_cursor is None or page.next_cursor == cursor or len(found) >= MOST_TOOLS:
                     break
                 cursor = page.next_cursor
@@ -363,6 +367,7 @@ class Connection:
 
     def _take_remarks(self, live: Life) -> list[str]:
         remarks, self._remarks = self._remarks, []
+        remarks += [f"{self._who}: {one}" for one in self._take_mended(live)]
         process = live.process
         if process is not None and process.noise > live.told_noise:
             live.told_noise = process.noise
@@ -372,6 +377,13 @@ class Connection:
                 f"{', '.join(process.noise_heads)}; it should write them to stderr"
             )
         return remarks
+
+    def _take_mended(self, live: Life) -> list[str]:
+        """Return what was left out of the server's answers since the last time."""
+        if live.process is None:
+            return []
+        mended, live.process.mended = live.process.mended, []
+        return mended
 
     def _note_log(self, live: Life, params: mcp_types.LoggingMessageNotificationParams) -> None:
         level, text = level_of(params.level), text_of(params.data)

@@ -19,6 +19,9 @@ EXPIRED: Final = "Session terminated"
 REFUSED: Final = "Server returned an error response"
 """Its words for an HTTP error that is no answer of the protocol."""
 
+CLOSED: Final = "Connection closed"
+"""Its words where the connection ended. Servers use the same code for errors of their own."""
+
 
 class Life:
     """One life of a connection, in one event loop: from its start to its end."""
@@ -39,6 +42,11 @@ class Life:
         self.told_noise = 0
         self.refused: int | None = None
         """The HTTP status with which the server asked for a login."""
+
+    @property
+    def gone(self) -> bool:
+        """True once the connection, or the process at its other end, has ended."""
+        return self.over or (self.process is not None and self.process.over)
 
     def wake(self) -> None:
         self.news.set()
@@ -73,12 +81,13 @@ async def gives_sign(client: Client) -> bool:
     except TimeoutError:
         return False
     except MCPError as error:
-        return error.code != CONNECTION_CLOSED and error.message not in (EXPIRED, REFUSED)
+        closed = error.code == CONNECTION_CLOSED and error.message == CLOSED
+        return not closed and error.message not in (EXPIRED, REFUSED)
     return True
 
 
 def in_words(error: BaseException) -> str:
-    """Return an exception in words; of a group, the first that is no group."""
+    """Return an exception in words, on one line; of a group, the first that is no group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__

@@ -168,7 +168,8 @@ class _Source:
 
     def _take(self, offered: list[mcp_types.Tool]) -> None:
         """Make tools of a list. One that did not change stays the same object."""
-        settings, self.notes = self.server.settings, []
+        settings = self.server.settings
+        self.notes = [f"{self.server.name}: {one}" for one in self.connection.left_out]
         safe = self.server.redaction.text
         told = [one for one in offered if safe(one.name) != one.name]
         self.notes += [f"{self.server.name}: a tool was left out: its name has a secret in it" for _ in told]

@@ -1,0 +1,77 @@
+"""Answers of a server that are malformed in part: only that part is left out."""
+
+import json
+
+from narratoria.kinds.mcp.mcp_tools import mcp_tools
+from narratoria.run.registry import ToolRegistry
+from narratoria.session import Session
+
+SERVER = """
+import json, sys
+SCHEMA = {"type": "object"}
+tools = [{"name": "good", "inputSchema": SCHEMA}, {"name": "bare"},
+         {"name": "fruit", "inputSchema": {"type": "banana"}},
+         {"name": "odd", "inputSchema": SCHEMA, "description": 5}, "none", {"name": "untyped", "inputSchema": {}}]
+for line in sys.stdin:
+    message = json.loads(line)
+    method, answer = message.get("method"), {"error": {"code": -32601, "message": "no method"}}
+    if "id" not in message:
+        continue
+    if method == "initialize":
+        answer = {"result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                             "serverInfo": {"name": "b", "version": "1"}}}
+    elif method == "tools/list":
+        answer = {"result": {"tools": tools}}
+    elif method == "tools/call":
+        answer = json.loads(sys.argv[1])
+        if answer == "deep":
+            print('{"jsonrpc": "2.0", "id": %d, "result": {"content": [], "x": %s}}'
+                  % (message["id"], "[" * 5000 + "]" * 5000), flush=True)
+            continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+
+
+async def called(place, answer):
+    """Call a tool of a server that gives this answer; return the result, the server's notes and the remarks."""
+    session, remarks = Session(), []
+
+    class Ear:
+        full = False
+
+        def push(self, record):
+            remarks.append(repr(record.event))
+
+        async def wait(self):
+            return None
+
+    session.attach(Ear())
+    script = place.script(SERVER)
+    async with mcp_tools(place.servers(json.dumps(answer), script=script)) as servers:
+        assert [tool.name for tool in servers] == ["trial.good", "trial.untyped"]
+        result = await ToolRegistry(servers).execute("trial.good", {}, session=session)
+        return result, servers.notes, "\n".join(remarks)
+
+
+async def test_a_malformed_tool_or_block_leaves_out_only_itself(place):
+    blocks = [{"type": "text", "text": "here"}, {"type": "hologram", "x": 1}, {"type": "image", "data": 5}]
+    result, notes, remarks = await called(place, {"result": {"content": blocks}})
+    assert result.success and result.message == "here"
+    assert notes[:2] == [
+        "trial: the tool 'bare' was left out: it has no inputSchema",
+        "trial: the tool 'fruit' was left out: its inputSchema is of the type 'banana', not 'object'",
+    ]
+    assert notes[2].startswith("trial: the tool 'odd' was left out: description: ")
+    assert len(notes) == 4 and not any("\n" in note for note in notes)
+    assert "a part of the result was left out: its type 'hologram' is unknown" in remarks
+    assert "a part of the result of the type 'image' was left out: " in remarks
+
+
+async def test_an_error_of_a_living_server_is_the_tools_error(place):
+    result, _, _ = await called(place, {"error": {"code": -32000, "message": "no funds"}})
+    assert result.failure.message == "trial.good: no funds" and result.failure.source == "tool"
+
+
+async def test_an_answer_that_is_nested_too_deeply_fails_at_once(place):
+    result, _, _ = await called(place, "deep")
+    assert result.failure.code == "PROTOCOL_ERROR" and "nested too deeply" in result.failure.message
