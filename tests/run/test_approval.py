@@ -357,16 +357,16 @@ async def test_a_plan_executed_again_does_not_ask_again():
     session, asked, tries = Session(), [], []
     session.approvals.approver = answering(ApprovalAnswer.approve(), asked)
 
-    @tool(description="Time out once.", approval="always")
+    @tool(description="Time out twice.", approval="always")
     async def slow(params: Payment, *, context) -> ToolResult[None]:
         tries.append(1)
-        if len(tries) == 1:
+        if len(tries) <= 2:
             await asyncio.sleep(30)
         return ToolResult.ok(None)
 
-    call = plan(toolPath="slow", retryPolicy={"maxRetries": 0, "backoffMs": 0})
+    call = plan(toolPath="slow", retryPolicy={"maxRetries": 1, "backoffMs": 0})
     trace = await PlanExecutor(ToolRegistry([slow]), session, call_timeout=0.05).execute(call)
-    assert trace.success and len(tries) == 2 and len(asked) == 1
+    assert trace.success and len(tries) == 3 and len(asked) == 1
 
 
 async def test_two_equal_calls_of_one_handler_are_two_questions():
