@@ -38,9 +38,11 @@ async def test_only_a_program_with_the_token_is_let_in_and_no_other_web_site(wor
             answer = await http.post(address, json=INITIALIZE, headers={**accepts, **headers})
             if answer.status_code == 401:
                 assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+                assert "Authorization: Bearer TOKEN" in answer.text and "play" not in answer.text
             return answer.status_code
 
         assert await status(**right) == 200
+        assert await status(Authorization="bearer a-token-that-nobody-guesses") == 200
         assert await status() == 401
         assert await status(Authorization="Bearer wrong") == 401
         assert await status(**right, Host="evil.example") == 421

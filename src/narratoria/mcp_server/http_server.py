@@ -21,6 +21,10 @@ from narratoria.web.sign_ins import SignIns
 PATH: Final = "/mcp"
 ADVICE: Final = "name another port, or 0 for any free one"
 NO_PAGE: Final = {"X-Content-Type-Options": "nosniff"}
+NOT_SIGNED_IN: Final = (
+    "Not signed in. Send the header `Authorization: Bearer TOKEN`, with the token that `narratoria mcp --http` "
+    "printed last."
+)
 LARGEST_REQUEST: Final = 16 * 1024 * 1024
 
 
@@ -32,7 +36,16 @@ def create_app(server: ToolServer, sign_ins: SignIns, *, host: str, port: int) -
         streamable_http_path=PATH, transport_security=ours, max_request_body_size=LARGEST_REQUEST
     )
     hosts = {host_name(host).lower()} - LOOPBACK
-    return _Challenge(Access(app, sign_ins=sign_ins, cookie=cookie_name(port), hosts=hosts, headers=NO_PAGE))
+    return _Challenge(
+        Access(
+            app,
+            sign_ins=sign_ins,
+            cookie=cookie_name(port),
+            hosts=hosts,
+            headers=NO_PAGE,
+            advice=NOT_SIGNED_IN,
+        )
+    )
 
 
 class _Challenge:

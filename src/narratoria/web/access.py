@@ -42,6 +42,10 @@ HEADERS: Final = {
 ISOLATED: Final = {"Cross-Origin-Opener-Policy": "same-origin"}
 OPENED_BY_NOBODY: Final = frozenset({"none", "same-origin"})
 
+NOT_SIGNED_IN: Final = (
+    "Not signed in. Open the address that `narratoria play` printed last: it lets one browser in."
+)
+
 
 class Access:
     """Lets a request through, or answers it with what is missing."""
@@ -54,8 +58,12 @@ class Access:
         cookie: str,
         hosts: Collection[str] = (),
         headers: Mapping[str, str] | None = None,
+        advice: str = NOT_SIGNED_IN,
     ) -> None:
-        """`headers` take the place of those of a page, in a server that has none."""
+        """`headers` and `advice`, the words for whoever is not signed in, take the place of those of a page, in a
+        server that has none.
+        """
+        self.advice = advice
         self.app = app
         self.headers = headers
         self.sign_ins = sign_ins
@@ -97,10 +105,7 @@ class Access:
         known = scope[SIGN_IN] = self._known(headers)
         if known is not None:
             return None
-        answer = (
-            "Not signed in. Open the address that `narratoria play` printed last: it lets one browser in."
-        )
-        return refusal(headers, 401, "not_signed_in", answer)
+        return refusal(headers, 401, "not_signed_in", self.advice)
 
     def _is_own_page(self, method: str, headers: Headers, host: str) -> bool:
         """Tell if a request comes from our own page. Browsers name the origin; programs do not, and have no cookie to
@@ -115,9 +120,9 @@ class Access:
         return True
 
     def _known(self, headers: Headers) -> SignIn | None:
-        bearer = headers.get("authorization", "")
-        if bearer.startswith("Bearer "):
-            return self.sign_ins.of_program(bearer.removeprefix("Bearer "))
+        scheme, space, token = headers.get("authorization", "").partition(" ")
+        if space and scheme.lower() == "bearer":  # RFC 9110 §11.1: case-insensitive
+            return self.sign_ins.of_program(token.strip())
         return self.sign_ins.of_browser(_cookie(headers.get("cookie", ""), self.cookie))
 
     def _exchange(self, scope: Scope, headers: Headers, query: dict[str, str]) -> Response:
