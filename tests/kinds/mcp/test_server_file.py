@@ -198,6 +198,11 @@ def test_secrets_in_variables_are_known(name, value):
     assert one({"command": "x", "env": {name: value}}).redaction.text("s3cret-77") == "***"
 
 
+def test_an_entry_that_is_no_server_is_named():
+    with pytest.raises(ServersInvalid, match=r"'b': expected a server, .* got 5"):
+        servers_from_data({"mcpServers": {"a": {"command": "x"}, "b": 5}})
+
+
 def test_what_is_no_secret_stays():
     server = one(
         {"command": "x", "env": {"PATH": "/usr/local/bin", "PWD": "/work/files", "SPATIAL": "yes-please"}}

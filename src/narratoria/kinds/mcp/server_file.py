@@ -31,6 +31,7 @@ from narratoria.kinds.redaction import (
 )
 from narratoria.tools import schema
 from narratoria.tools.deadline import LONGEST_TIMEOUT, check_seconds
+from narratoria.tools.schema.excerpts import excerpt
 
 START_TIMEOUT: Final = 60.0  # a first `npx` or `uvx` downloads the server
 MOST_SERVERS: Final = 100
@@ -179,8 +180,12 @@ def _entries(data: Any, where: str) -> Mapping[str, Any]:
             if isinstance(inner := data.get(key), Mapping) and "command" not in inner:
                 data = inner.get("servers", inner) if key == "mcp" else inner
                 break
-    if not isinstance(data, Mapping) or not all(isinstance(one, Mapping) for one in data.values()):
+    if not isinstance(data, Mapping):
         raise ServersInvalid(f'{where}: expected {{"mcpServers": {{"NAME": {{"command": "…"}}}}}}')
+    for label, entry in data.items():
+        if not isinstance(entry, Mapping):
+            expected = 'expected a server, {"command": "…"} or {"url": "…"}'
+            raise ServersInvalid(f"{where}: {label!r}: {expected}, got {excerpt(repr(entry))}")
     if len(data) > MOST_SERVERS:
         raise ServersInvalid(f"{where}: {len(data)} servers, more than {MOST_SERVERS}")
     return data
