@@ -133,8 +133,10 @@ async def test_a_wait_beyond_the_time_of_the_call_is_a_failure_at_once(api):
     begun = time.monotonic()
     result = await used.execute("get", {})
     assert (result.error.code, result.error.details) == ("RATE_LIMIT", {"status": 429, "retryAfter": 60})
+    assert result.error.suggestions == ("try again in 60 s",)
     result = await used.execute("get", {})  # the server said when: it is not asked before
     assert result.error.code == "RATE_LIMIT" and "nothing was sent" in result.message
+    assert result.error.suggestions[0].startswith("try again in ")
     assert len(api.asked) == 1 and time.monotonic() - begun < 10
 
 

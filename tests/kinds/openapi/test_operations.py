@@ -245,3 +245,9 @@ def test_only_methods_that_do_the_same_again_and_declared_retries_may_be_repeate
     methods = ("get", "put", "delete", "post", "patch")
     assert [one({}, method=method).repeatable for method in methods] == [True, True, True, False, False]
     assert one({}, tools={"it": {"retry": {"maxRetries": 1}}}).repeatable
+
+
+def test_an_operation_that_is_no_object_is_noted():
+    found = openapi_tools(spec({"/it": {"get": 5, "put": {}}}), "http://127.0.0.1")
+    assert [tool.name for tool in found] == ["put_it"]
+    assert found.notes == ["GET /it: left out: expected an object that describes it"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.message
+import math
 from typing import Any, Final
 
 from narratoria import bounds
@@ -68,6 +69,8 @@ def failure_of(
     details: dict[str, Any] = {"status": answer.status}
     if (wait := answer.wait()) is not None:
         details["retryAfter"] = round(wait, 3)
+        if answer.is_rate_limit:
+            advice = [*advice, f"try again in {math.ceil(wait)} s"]
     message = f"{context.tool.name}: {_headline(answer, redaction)}{f': {text}' if text else ''}"
     return ToolFailure(code, message, recoverable=recoverable, suggestions=advice, details=details)
 

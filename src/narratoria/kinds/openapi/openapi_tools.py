@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -290,6 +291,7 @@ class _Call:
             raise ToolFailure(
                 "RATE_LIMIT",
                 f"{context.tool.name}: the server takes no more requests for another {seconds:.0f} s; nothing was sent",
+                suggestions=[f"try again in {math.ceil(seconds)} s"],
                 details={"retryAfter": round(seconds, 3)},
             )
         await pause(seconds)

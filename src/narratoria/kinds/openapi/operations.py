@@ -82,6 +82,8 @@ def operations_of(
         for method in METHODS:
             if isinstance(operation := shared.get(method), Mapping):
                 found.append((path, method, operation, shared))
+            elif method in shared:
+                notes.append(f"{method.upper()} {path}: left out: expected an object that describes it")
     if len(found) > MOST_OPERATIONS:
         raise DocumentInvalid(
             f"{document.where}: {len(found)} operations, more than {MOST_OPERATIONS}; name some with `only`"
