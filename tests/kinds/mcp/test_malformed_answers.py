@@ -3,6 +3,7 @@
 import json
 
 from narratoria.kinds.mcp.mcp_tools import mcp_tools
+from narratoria.kinds.mcp.notifications import Notes, text_of
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 
@@ -75,3 +76,19 @@ async def test_an_error_of_a_living_server_is_the_tools_error(place):
 async def test_an_answer_that_is_nested_too_deeply_fails_at_once(place):
     result, _, _ = await called(place, "deep")
     assert result.failure.code == "PROTOCOL_ERROR" and "nested too deeply" in result.failure.message
+
+
+async def test_a_log_that_repeats_the_progress_before_it_is_told_once():
+    class Context:
+        def __init__(self):
+            self.logs = []
+
+        def log(self, text, level, **fields):
+            self.logs.append((text, level, fields))
+
+    context = Context()
+    notes = Notes(context, str)
+    await notes.progress(1, 4, "begun")
+    notes.note(text_of({"message": "begun", "progress": 0.25}), "info", {})
+    notes.note(text_of({"message": "begun"}), "info", {})
+    assert [one[0] for one in context.logs] == ["begun", "begun"]

@@ -34,15 +34,23 @@ class Notes:
         self._context = context
         self._safe = safe
         self._count = 0
+        self._progressed: str | None = None  # the message of the last progress
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         fields: dict[str, Any] = {"done": progress}
         if total:
             fields["progress"] = min(1.0, max(0.0, progress / total))
             fields["total"] = total
-        self.note(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"), "info", fields)
+        self._progressed = message
+        self._note(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"), "info", fields)
 
     def note(self, text: str, level: LogLevel, fields: Mapping[str, Any]) -> None:
+        """Tell a log, unless the progress before it said the same: some servers send both, as ours does."""
+        progressed, self._progressed = self._progressed, None
+        if text != progressed or level != "info":
+            self._note(text, level, fields)
+
+    def _note(self, text: str, level: LogLevel, fields: Mapping[str, Any]) -> None:
         self._count += 1
         if self._count == MOST_NOTES:
             text, level, fields = f"more than {MOST_NOTES:,} notifications; the rest is left out", "warn", {}
@@ -67,7 +75,9 @@ async def hear_changes(client: Client, changed: Callable[[], None]) -> None:
 
 
 def text_of(data: Any) -> str:
-    """Return the data of a log as text."""
+    """Return the data of a log as text: its `message`, where it has one."""
+    if isinstance(data, Mapping) and isinstance(data.get("message"), str):
+        return str(data["message"])
     if isinstance(data, str):
         return data
     try:
