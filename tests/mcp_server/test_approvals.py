@@ -62,7 +62,10 @@ async def test_an_edited_input_is_asked_for_until_it_fits(paying: Any, host: Any
         (accept(decision="refuse", reason="too dear"), "too dear"),
         ({"action": "decline"}, "declined"),
         ({"action": "cancel"}, "left without an answer"),
-        (None, "'elicitation'"),
+        (
+            None,
+            "pay: not approved: nobody can be asked: the client did not declare the capability 'elicitation'",
+        ),
     ],
 )
 async def test_a_refusal_tells_the_model_why(paying: Any, host: Any, reply: Any, told: str) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from narratoria.cli.output import console, styled
 from narratoria.cli.stdin_lines import next_line
 from narratoria.errors import ArgumentsInvalid
-from narratoria.session.approvals import ApprovalAnswer, ApprovalRequest
+from narratoria.session.approvals import NOBODY, ApprovalAnswer, ApprovalRequest
 from narratoria.strict_json import decode
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -63,7 +63,7 @@ class TerminalApprover:
             return ApprovalAnswer.refuse(
                 f"nobody can be asked, since this is no terminal; to approve such calls, add "
                 f"--approve {request.tool.name} or --yes",
-                by="narratoria",
+                by=NOBODY,
             )
         async with self._one_at_a_time:
             with self.quiet():

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from narratoria.errors import ArgumentsInvalid
 from narratoria.mcp_server.exchange import ANSWER_SECONDS, ClientCannot, current
-from narratoria.session.approvals import ApprovalAnswer, ApprovalRequest
+from narratoria.session.approvals import NOBODY, ApprovalAnswer, ApprovalRequest
 from narratoria.strict_json import decode
 
 BY: Final = "mcp client"
@@ -23,7 +23,7 @@ async def ask_client(request: ApprovalRequest) -> ApprovalAnswer:
     exchange = current()
     if exchange is None or not exchange.client.can("elicitation"):
         return ApprovalAnswer.refuse(
-            "nobody can be asked: the client did not declare the capability 'elicitation'", by="narratoria"
+            "nobody can be asked: the client did not declare the capability 'elicitation'", by=NOBODY
         )
     shown, problem = msgspec.json.encode(request.input).decode(), ""
     for _ in range(MOST_TIMES):
@@ -33,14 +33,14 @@ async def ask_client(request: ApprovalRequest) -> ApprovalAnswer:
                 _form(shown),
             )
         except TimeoutError:
-            return ApprovalAnswer.refuse(f"nobody answered within {ANSWER_SECONDS:g} s", by="narratoria")
+            return ApprovalAnswer.refuse(f"nobody answered within {ANSWER_SECONDS:g} s", by=NOBODY)
         except (MCPError, ClientCannot) as error:
-            return ApprovalAnswer.refuse(f"nobody could be asked: {error}", by="narratoria")
+            return ApprovalAnswer.refuse(f"nobody could be asked: {error}", by=NOBODY)
         try:
             return _answer(request, reply, shown)
         except (ArgumentsInvalid, ValueError, RecursionError) as error:
             problem = f"This input cannot be used: {error}. "
-    return ApprovalAnswer.refuse(problem.strip(), by="narratoria")
+    return ApprovalAnswer.refuse(problem.strip(), by=NOBODY)
 
 
 def _form(shown: str) -> dict[str, Any]:

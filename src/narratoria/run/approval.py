@@ -15,6 +15,7 @@ from narratoria.errors import INVALID_ARGUMENTS, REFUSED, ArgumentsInvalid, Tool
 from narratoria.run import outcomes
 from narratoria.run.middleware import ToolCall
 from narratoria.session import Draft, Session
+from narratoria.session.approvals import NOBODY
 from narratoria.tools.cancellation import await_cancellable
 from narratoria.tools.schema import dump
 from narratoria.tools.tool import Tool, ToolResult
@@ -121,9 +122,8 @@ async def _ask(
         answer = await approvals.ask(tool, given, reason, call_id, session, limits, tool.parse)
         if answer.decision == "refused":
             why = f": {answer.reason}" if answer.reason else ""
-            return Asked(
-                outcomes.failure(REFUSED, f"{tool.name}: refused by a person{why}", recoverable=False)
-            )
+            said = "not approved" if answer.by == NOBODY else "refused by a person"
+            return Asked(outcomes.failure(REFUSED, f"{tool.name}: {said}{why}", recoverable=False))
         final = answer.input if answer.decision == "edited" and answer.input is not None else args
         return Asked(None, final, tool.parse(final))
     except ArgumentsInvalid as error:

@@ -37,6 +37,9 @@ _Key: TypeAlias = tuple[
 ]  # the whole call, the tool, its input, and which of equal questions it is
 MOST_REMEMBERED: Final = 256  # answers of calls outside a turn
 
+NOBODY: Final = "narratoria"
+"""The name under which a call is refused where no person could be asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
