@@ -7,6 +7,7 @@ import pytest
 
 from narratoria.errors import NarratoriaError, ToolValidationError
 from narratoria.kinds.function import tool
+from narratoria.kinds.load import load_tool
 from narratoria.run.registry import ToolRegistry
 from narratoria.session import Session
 from narratoria.tools.contract import StateChangeEffect
@@ -128,3 +129,17 @@ async def test_what_is_no_context_or_no_tool_is_refused_with_what_to_write():
             ToolValidationError, match=f"a tool or its name there, not {type(name).__name__};"
         ):
             await registry.execute(name, {})
+
+
+def test_two_tools_of_one_name_are_named_with_their_files(tmp_path):
+    made = []
+    for folder in ("a", "b"):
+        path = tmp_path / folder / "walk"
+        path.parent.mkdir()
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+        made.append(load_tool(path))
+    with pytest.raises(
+        ToolValidationError, match=r"'walk' is already registered \(.*/a/walk and .*/b/walk\)"
+    ):
+        ToolRegistry(made)

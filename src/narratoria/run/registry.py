@@ -58,9 +58,10 @@ class ToolRegistry:
             raise ToolValidationError(
                 f"not a tool: {tool!r}; decorate the function with @tool, or make a Tool(…)"
             )
-        if tool.name in self.tools:
+        if (there := self.tools.get(tool.name)) is not None:
+            both = f" ({there.origin} and {tool.origin})" if there.origin and tool.origin else ""
             raise ToolValidationError(
-                f"tool {tool.name!r} is already registered; unregister it first, or give one of them another name"
+                f"tool {tool.name!r} is already registered{both}; unregister it first, or give one of them another name"
             )
         self.tools[tool.name] = tool
 
