@@ -31,6 +31,8 @@ def test_a_sound_installation_has_nothing_broken(tmp_path: Path) -> None:
     assert found["extra web"]["verdict"] == "ok" and found["custody"]["verdict"] == "ok"
     assert found["model"]["verdict"] == "missing"
     assert not (tmp_path / "home").exists(), "looking changes nothing"
+    assert found["tools in bash"]["says"].endswith("/bash")
+    assert found["tools in rust"]["verdict"] == "ok" or found["tools in rust"]["fix"] == "apt install rustc"
 
 
 HIDDEN_WEIGHTS = """

@@ -6,7 +6,8 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -26,7 +27,13 @@ from narratoria.store.store import data_home
 
 _MARKS: Final = {"ok": ("✓", "green"), "missing": ("·", "yellow"), "broken": ("✗", "red")}
 # Programs that the skeletons of `narratoria new tool` use.
-_LANGUAGES: Final = {"node": "node", "bash": "awk", "c": "cc", "go": "go", "rust": "rustc"}
+_LANGUAGES: Final = {
+    "node": (("node",), "apt install nodejs"),
+    "bash": (("bash", "awk"), "apt install bash mawk"),
+    "c": (("cc",), "apt install gcc"),
+    "go": (("go",), "apt install golang-go"),
+    "rust": (("rustc",), "apt install rustc"),
+}
 
 
 @dataclass(frozen=True)
@@ -73,13 +80,13 @@ def examine() -> Iterator[Finding]:
     yield _model()
     yield _browser()
     yield _custody()
-    yield from (_language(name, command) for name, command in _LANGUAGES.items())
+    yield from (_language(name, *needs) for name, needs in _LANGUAGES.items())
 
 
 def _home() -> Finding:
     home = data_home()
     nearest = next(path for path in (home, *home.absolute().parents) if path.exists())
-    if not os.access(nearest, os.W_OK | os.X_OK):
+    if not nearest.is_dir() or not _takes_a_file(nearest):
         return Finding(
             "home", "broken", f"{home} cannot be written", "set NARRATORIA_HOME to a folder that can"
         )
@@ -89,6 +96,15 @@ def _home() -> Finding:
     if free < 100:
         return Finding("home", "broken", f"{home}: the disk has {free} MiB left", "make room")
     return Finding("home", "ok", f"{home}, {free:,} MiB free")
+
+
+def _takes_a_file(folder: Path) -> bool:
+    """Try to write: the permissions do not tell of a file system that is read-only, nor of what root may."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def _store() -> Finding:
@@ -150,7 +166,7 @@ def _custody() -> Finding:
     return Finding("custody", "ok", f"follows daemons through /proc, {adopts}")
 
 
-def _language(name: str, command: str) -> Finding:
-    if found := shutil.which(command):
-        return Finding(f"tools in {name}", "ok", found)
-    return Finding(f"tools in {name}", "missing", f"no {command} on the PATH")
+def _language(name: str, programs: Sequence[str], fix: str) -> Finding:
+    if missing := [one for one in programs if shutil.which(one) is None]:
+        return Finding(f"tools in {name}", "missing", f"no {' and no '.join(missing)} on the PATH", fix)
+    return Finding(f"tools in {name}", "ok", shutil.which(programs[0]) or programs[0])
