@@ -46,7 +46,7 @@ dist: ## dist/: the wheel and the source archive, each installed in an empty env
 
 docs: setup ## build/site: the documentation, offline and searchable; a broken link is an error
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs '.[mcp]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs --editable '.[mcp]'
 	$(BIN)/python scripts/make_site.py
 	$(BIN)/zensical build --clean --strict
 	@echo "to read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8400, then http://127.0.0.1:8400"
