@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any, Final
 
 import click
@@ -53,8 +54,10 @@ def set_up(env: Mapping[str, str] = os.environ) -> None:
     try:
         _start(exporters, env)
     except ImportError as error:
+        of_grpc = ".otlp.proto.grpc" in (error.name or "") and find_spec("opentelemetry.sdk") is not None
+        command = "pip install opentelemetry-exporter-otlp-proto-grpc" if of_grpc else install_command("otel")
         _complain(
-            f"{error.name or error} is not installed, so nothing is sent; run: {install_command('otel')}, or unset "
+            f"{error.name or error} is not installed, so nothing is sent; run: {command}, or unset "
             f"{', '.join(_variables(env))}"
         )
 
