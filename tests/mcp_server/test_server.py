@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,9 +16,12 @@ from mcp.client.client import Client
 from narratoria import Session, ToolContext, ToolRegistry, ToolResult, tool
 from narratoria.agent.prompt import MarkdownSection, Prompt
 from narratoria.errors import PromptValidationError
+from narratoria.events import Asset
 from narratoria.kinds.compose import sequence
 from narratoria.mcp_server import OfferedPrompt, ToolServer, client, prompt_of_sections
 from narratoria.mcp_server import catalogue as catalogue_module
+from narratoria.mcp_server.results import content_of
+from narratoria.session.assets import AssetStore
 from narratoria.tools.tool import Tool
 
 
@@ -130,7 +135,7 @@ async def test_calls_that_overlap_are_one_turn_and_undone_together(tmp_path):
         await asyncio.gather(*(host.call_tool("meet", {"target": name}) for name in ("a", "b")))
         assert session.snapshot() == {"a": True, "b": True}
         undone = (await host.call_tool("undo", {})).structured_content["undone"]
-        assert len(undone) == 1
+        assert len(undone) == 2
         assert session.snapshot() == {}
     await session.journal.close()
     store.close()
@@ -258,3 +263,25 @@ async def test_logs_of_parts_and_of_worker_threads_reach_the_client_of_their_cal
         heard_in("plain", {"target": "c", "brightness": 2}),
     )
     assert pair == [["thread b"], ["thread c"]]
+
+
+def test_a_drawing_in_svg_is_a_text_for_the_host(tmp_path):
+    (tmp_path / "dot.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"/>')
+    store = AssetStore(tmp_path / "assets")
+    made = Asset(
+        version="0", asset_id="dot", kind="image", media_type="image/svg+xml", path=str(tmp_path / "dot.svg")
+    )
+    content = content_of(store.accept("call", made), store)
+    assert content["type"] == "resource" and content["resource"]["text"].startswith("<svg")
+
+
+def test_the_server_without_its_extra_names_the_command():
+    hidden = "import sys; sys.modules['mcp'] = None; sys.modules['mcp_types'] = None\n"
+    found = "import narratoria.extras as e; e.absent = lambda extra: ['mcp']\n"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden + found + "from narratoria.mcp_server import ToolServer"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "pip install 'narratoria[mcp]'" in done.stderr.splitlines()[-1]

@@ -6,10 +6,17 @@ its tool may ask of the client, `notices` its progress and logs, `results` its a
 them.
 """
 
-from narratoria.mcp_server.exchange import Client, ClientCannot, client
-from narratoria.mcp_server.offered_prompts import OfferedPrompt, prompt_of_file, prompt_of_sections
-from narratoria.mcp_server.offered_resources import OfferedResource
-from narratoria.mcp_server.tool_server import ToolServer
+from narratoria.extras import absent, needed
+
+try:
+    from narratoria.mcp_server.exchange import Client, ClientCannot, client
+    from narratoria.mcp_server.offered_prompts import OfferedPrompt, prompt_of_file, prompt_of_sections
+    from narratoria.mcp_server.offered_resources import OfferedResource
+    from narratoria.mcp_server.tool_server import ToolServer
+except ModuleNotFoundError as error:
+    if not absent("mcp"):
+        raise
+    raise ModuleNotFoundError(f"narratoria.mcp_server {needed('mcp')}", name=error.name) from None
 
 __all__ = [
     "Client",

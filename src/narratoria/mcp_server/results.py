@@ -68,8 +68,11 @@ def failure(result: ToolResult[Any], assets: Sequence[AssetStored], store: Asset
 
 
 def content_of(asset: AssetStored, store: AssetStore) -> JsonObject:
-    """A picture or a sound as content, a text as an embedded resource, anything else as a link."""
-    family = asset.media_type.partition("/")[0]
+    """A picture or a sound as content, a text as an embedded resource, anything else as a link.
+
+    A drawing in SVG is a text: models take no pictures of that kind, and hosts pass them on unseen.
+    """
+    family = "text" if is_text(asset.media_type) else asset.media_type.partition("/")[0]
     try:
         path = store.path_of(asset.hash)
         if asset.size > LARGEST_CONTENT or not (family in ("image", "audio") or is_text(asset.media_type)):
