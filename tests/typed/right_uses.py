@@ -79,6 +79,18 @@ async def near(place: Light, radius: int) -> list[str]:
     return [place.target] * radius
 
 
+@tool
+def pet(animal: Light | Dig) -> str:
+    """Pet one of two."""
+    return str(animal)
+
+
+@tool(timeout=5.0)
+async def find(animal: Light | None = None) -> str:
+    """Find one, or any."""
+    return str(animal)
+
+
 async def bare(params: Light, *, context: ToolContext) -> ToolResult[None]:
     return ToolResult.ok(None)
 
@@ -90,6 +102,8 @@ assert_type(weather, Tool[Mapping[str, Any], Lit])
 assert_type(add, Tool[Mapping[str, Any], int])
 assert_type(tell, Tool[Mapping[str, Any], str])
 assert_type(near, Tool[Mapping[str, Any], list[str]])
+assert_type(pet, Tool[Mapping[str, Any], str])
+assert_type(find, Tool[Mapping[str, Any], str])
 assert_type(function_tool(bare, description="Do nothing."), Tool[Light, None])
 assert_type(Tool[Light, None]("bare", "Do nothing.", bare), Tool[Light, None])
 

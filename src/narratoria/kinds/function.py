@@ -56,11 +56,19 @@ class HandlerWithoutContext:
 
 Arguments: TypeAlias = Mapping[str, Any]
 P = TypeVar("P", bound=_Dataclass | msgspec.Struct | _PydanticModel | None)
+_P_in = TypeVar("_P_in", bound=_Dataclass | msgspec.Struct | _PydanticModel | None, contravariant=True)
 R = TypeVar("R")
 
 
+class _Lacking(Protocol[_P_in]):
+    """A handler whose context was forgotten. It is known by the name of its parameter: a plain function may have a
+    parameter of such a type too.
+    """
+
+    def __call__(self, params: _P_in) -> Any: ...
+
+
 _Handler: TypeAlias = ToolHandler[P, R]
-_Lacking: TypeAlias = Callable[[P], Any]  # a handler whose context was forgotten
 _Resulting: TypeAlias = Callable[..., ToolResult[R] | Awaitable[ToolResult[R]]]
 _Async: TypeAlias = Callable[..., Coroutine[Any, Any, R]]
 _Plain: TypeAlias = Callable[..., R]
