@@ -170,3 +170,27 @@ def test_check_finds_a_forgotten_flush_wherever_it_is_run(narratoria, tmp_path: 
     report = narratoria("check", tool, "--json", PYTHONUNBUFFERED="1").json
     (flushes,) = [one for one in report["rules"] if "flush" in one["rule"]]
     assert flushes["verdict"] == "fail"
+
+
+def test_a_tool_that_is_not_built_yet_says_how(narratoria, tmp_path: Path) -> None:
+    folder = tmp_path / "tools" / "vane"
+    folder.mkdir(parents=True)
+    (folder / "vane.tool.json").write_text('{"name": "vane", "description": "Turns."}')
+    (folder / "Makefile").write_text("all:\n")
+    ended = narratoria("check", tmp_path / "tools")
+    assert ended.code == 1
+    assert f"make -C {folder}" in ended.out + ended.err
+
+
+def test_rules_without_a_story_toml_are_told_of(narratoria) -> None:
+    folder = narratoria.folder / "stories" / "half"
+    folder.mkdir(parents=True)
+    (folder / "narrator.toml").write_text('[[rule]]\nid = "a"\npatterns = ["a"]\nnarrative = "A."\n')
+    for command in (
+        ("check", folder),
+        ("check", folder.parent),
+        ("stories",),
+        ("play", folder, "--terminal"),
+    ):
+        ended = narratoria(*command)
+        assert "story.toml: there is no such file; a story needs it" in ended.out + ended.err, command

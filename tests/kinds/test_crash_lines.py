@@ -52,6 +52,15 @@ Caused by: java.lang.IllegalStateException: no rope
         (RUBY, "no rope (RuntimeError) (ring, line 4)"),
         (PERL, "no rope (ring, line 4)"),
         (JAVA, "java.lang.IllegalStateException: no rope (Ring.java, line 4)"),
+        (
+            "Ring.java:4: error: ';' expected\n  int x = 1\n           ^\n1 error\nerror: compilation failed\n",
+            "error: ';' expected (Ring.java, line 4)",
+        ),
+        (
+            'syntax error at /s/ring line 3, near "my "\nGlobal symbol "$x" requires explicit package name at /s/ring '
+            "line 4.\nExecution of /s/ring aborted due to compilation errors.\n",
+            "syntax error (ring, line 3)",
+        ),
         ("warming up\nall is well\n", ""),
         ("12:30:01: done\n", ""),
         ("", ""),

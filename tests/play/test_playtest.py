@@ -93,6 +93,14 @@ async def test_a_failed_call_and_a_choice_without_an_answer_are_faults(tmp_path:
     assert report.turns == 48
 
 
+async def test_a_call_that_was_not_run_is_no_second_fault(tmp_path: Path) -> None:
+    rules = RULES.replace("calls = [{", 'calls = [{ id = "a",').replace(
+        '"bell" }]', '"bell" }, { id = "b", tool = "bell", after = ["a"] }]'
+    )
+    report = await run(write(tmp_path, rules))
+    assert [one.message for one in report.faults if one.kind == "failed call"] == ["bell: there is no bell"]
+
+
 async def test_a_dead_end_is_found(tmp_path: Path) -> None:
     rules = RULES.replace('choices = ["Leave", "Sing"]', "").replace(
         'when = { place = "yard" }', "when = { key = true }"

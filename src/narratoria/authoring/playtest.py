@@ -142,7 +142,7 @@ class _Player:
 
     def push(self, record: Record) -> None:
         event = record.event
-        if isinstance(event, CallFinished) and not event.ok and not event.part:
+        if isinstance(event, CallFinished) and not event.ok and not event.part and event.state != "skipped":
             said = (event.error or event.message).removeprefix(f"{event.tool}: ")
             self.failures.append(("failed call", f"{event.tool}: {said}"))
         elif isinstance(event, Notice):

@@ -47,10 +47,12 @@ class TerminalApprover:
         yes: bool = False,
         approve: tuple[str, ...] = (),
         quiet: Callable[[], AbstractContextManager[object]] = nullcontext,
+        says_refusals: bool = False,
     ) -> None:
         self.yes = yes
         self.approve = approve
         self.quiet = quiet
+        self.says_refusals = says_refusals  # in a game nobody else says that it refused
         self._one_at_a_time = asyncio.Lock()
 
     async def __call__(self, request: ApprovalRequest) -> ApprovalAnswer:
@@ -60,11 +62,14 @@ class TerminalApprover:
             return ApprovalAnswer.approve(by="--approve")
         out = _terminal()
         if out is None:
-            return ApprovalAnswer.refuse(
-                f"nobody can be asked, since this is no terminal; to approve such calls, add "
-                f"--approve {request.tool.name} or --yes",
-                by=NOBODY,
+            name = request.tool.name
+            reason = (
+                "nobody can be asked, since this is no terminal; to approve such calls, add "
+                f"--approve {name} or --yes"
             )
+            if self.says_refusals:
+                click.echo(f"{name} was refused: {reason}", err=True)
+            return ApprovalAnswer.refuse(reason, by=NOBODY)
         async with self._one_at_a_time:
             with self.quiet():
                 return await _ask(out, request)

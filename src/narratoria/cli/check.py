@@ -21,7 +21,7 @@ from narratoria.conformance.ci_reports import github_annotations, junit_xml
 from narratoria.errors import NarratoriaError
 from narratoria.kinds.process.custody import custody
 from narratoria.kinds.tool_files import NO_TOOL, tool_files
-from narratoria.play.story_library import shelved
+from narratoria.play.story_library import shelved, story_roots
 
 _MARKS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "not exercised": ("·", "dim")}
 
@@ -96,7 +96,7 @@ def _found(target: Path) -> Iterator[tuple[Path, bool]]:
     if is_story(target):
         yield target, True
     elif target.is_dir():
-        inside = [(path.parent, True) for path in sorted(target.glob("*/story.toml"))]
+        inside = [(root, True) for root in story_roots(target)]
         inside += [
             (one.path, False)
             for one in tool_files(target)

@@ -12,7 +12,7 @@ from narratoria.cli.output import styled
 from narratoria.errors import StoryInvalid, StoryProblem
 from narratoria.play.recollection import check_lore
 from narratoria.play.story import Story
-from narratoria.play.story_library import library_story
+from narratoria.play.story_library import is_story_folder, library_story
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class StoryReport:
 
 def is_story(path: Path) -> bool:
     """Tell if a path is a story's folder, or its story.toml."""
-    return (path / "story.toml").is_file() or (path.name == "story.toml" and path.is_file())
+    return is_story_folder(path) or (path.name == "story.toml" and path.is_file())
 
 
 def check_story(path: Path) -> StoryReport:

@@ -33,7 +33,7 @@ from narratoria.events import (
 from narratoria.extras import needed
 from narratoria.play.game import folder_of, story_of
 from narratoria.play.story import Story
-from narratoria.play.story_library import open_story
+from narratoria.play.story_library import is_story_folder, open_story
 from narratoria.play.story_watch import FileWatch
 from narratoria.session import Record, Session
 from narratoria.state import merge
@@ -94,7 +94,7 @@ def dev(
             hint = "; --at gives a story its state" if option == "state" else ""
             raise click.UsageError(f"{target} is a story; --{option} is for tools{hint}")
     started = _begin(story, given_object("--at", at), session_id, turn)
-    heard = EventLines()
+    heard = EventLines(notices=not terminal)  # at the terminal the game shows them
     if terminal:
         from narratoria.cli.approval_options import TerminalApprover
         from narratoria.cli.play import play_in_terminal
@@ -121,7 +121,7 @@ def dev(
 def _story(target: str) -> Story | None:
     """Return the story of this name or folder; None for a tool."""
     path = Path(target)
-    if path.is_file() or (path.is_dir() and not (path / "story.toml").is_file()):
+    if path.is_file() or (path.is_dir() and not is_story_folder(path)):
         return None
     return open_story(target)
 
@@ -155,8 +155,9 @@ class EventLines:
 
     full = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, notices: bool = True) -> None:
         self.out = console(stderr=True)
+        self._notices = notices
         self._tools: dict[str, str] = {}  # by call
 
     async def wait(self) -> None:
@@ -178,7 +179,7 @@ class EventLines:
             self._line("again", f"in {event.delay:g} s: {event.error}", "yellow")
         elif isinstance(event, CallFinished):
             self._finished(event)
-        elif isinstance(event, Notice):
+        elif isinstance(event, Notice) and self._notices:
             self._line(event.level, event.message, "yellow" if event.level != "info" else "green")
 
     def _emitted(self, tool: str, event: Any) -> None:
@@ -198,7 +199,7 @@ class EventLines:
             return
         self._line(f"✗ {event.tool}", f"{event.error_code}: {event.error} ({took})", "red")
         for line in (event.stderr or "").splitlines()[-8:]:
-            self._line("  stderr", line, "red")
+            self.out.print(styled(("    stderr ", "red"), (line.rstrip()[:_LONGEST], "")))
 
     def _line(self, head: str, text: str, style: str) -> None:
         short = printable(" ".join(text.split()))

@@ -88,6 +88,7 @@ class LineEditor:
         self.history = history
         self.completions = completions
         self._found: Sequence[str] = ()
+        self.waiting = False  # for a line
         self._gnu = "libedit" not in (readline.__doc__ or "")
         readline.set_auto_history(False)
         readline.clear_history()
@@ -114,15 +115,30 @@ class LineEditor:
         sys.stdout.flush()
         with self._keys():
             try:
+                self.waiting = True
                 line = input(_PROMPT if self._gnu else "> ")
             except EOFError:
                 sys.stdout.write("\n")
                 return None
+            finally:
+                self.waiting = False
         if _INTERRUPT in line:
             raise LineInterrupted(empty=not line.replace(_INTERRUPT, "").strip())
         if self.history.add(line):
             readline.add_history(line)
         return line
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let something be printed above the line that is being typed; the prompt is drawn again below it."""
+        if not self.waiting:
+            yield
+            return
+        sys.stdout.write("\r\x1b[K")
+        sys.stdout.flush()
+        yield
+        sys.stdout.write(f"\x1b[1;36m> \x1b[0m{readline.get_line_buffer()}")
+        sys.stdout.flush()
 
     @contextlib.contextmanager
     def _keys(self) -> Iterator[None]:

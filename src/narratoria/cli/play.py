@@ -77,7 +77,7 @@ def play(
             f"Stories know only their own words here: what understands others {needed('local')}", err=True
         )
     if terminal or as_json:
-        approver = TerminalApprover(yes=yes, approve=approve)
+        approver = TerminalApprover(yes=yes, approve=approve, says_refusals=True)
         return asyncio.run(
             play_in_terminal(
                 story,
@@ -189,6 +189,10 @@ async def play_in_terminal(
                         message = f"a branch of {parent[:8]}"
                         table.moved("branch", message, game.where_we_are(), parent=parent)
                     else:
+                        if journal.timeline.open is not None and journal.timeline.last is not None:
+                            table.show(
+                                game.where_we_are()
+                            )  # before its open turn goes on, perhaps with a question
                         table.show(await game.resume() or game.where_we_are())
                     parent, session_id = game.session.id, await _exchange(game, journal, table)
             if session_id is None:

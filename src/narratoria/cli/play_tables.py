@@ -19,7 +19,7 @@ from narratoria.cli.signals import on_interrupt
 from narratoria.cli.stdin_lines import read_line
 from narratoria.cli.terminal_commands import COMMAND_NAMES
 from narratoria.events import AssetStored, Committed, Notice, TurnStarted
-from narratoria.play.game import Game
+from narratoria.play.game import STORY_SAVED, Game
 from narratoria.play.turn_types import TurnResult
 from narratoria.session import Record
 from narratoria.store.store import data_home
@@ -114,8 +114,10 @@ class TerminalTable:
         elif isinstance(event, Committed):
             kept = [self._stored.pop(one, None) for one in event.changes if isinstance(one, int)]
             self._assets += [one for one in kept if one is not None]
-        elif isinstance(event, Notice) and event.level != "info":
-            self.out.print(styled((f"  ! {event.message}", "dim yellow")))
+        elif isinstance(event, Notice) and (event.level != "info" or event.code == STORY_SAVED):
+            sign, style = ("!", "dim yellow") if event.level != "info" else ("·", "dim green")
+            with self.editor.aside() if self.editor is not None else nullcontext():
+                self.out.print(styled((f"  {sign} {event.message}", style)))
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

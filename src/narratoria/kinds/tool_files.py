@@ -18,7 +18,13 @@ from narratoria.kinds.manifest import (
     manifest_data,
     manifest_path,
 )
-from narratoria.kinds.process.launch import LaunchRefused, command_for, lacking_run_bit, looks_like_script
+from narratoria.kinds.process.launch import (
+    LaunchRefused,
+    command_for,
+    lacking_executable,
+    lacking_run_bit,
+    looks_like_script,
+)
 
 NO_TOOL: Final = (
     "no tool in this folder; a tool is a file with the run bit (below the folder one with a manifest), a file with a "
@@ -98,5 +104,4 @@ def _alone(path: Path) -> ToolFile:
         needs_a_file = file_kind(str(kind), path).runs_a_file
     except ToolValidationError:
         needs_a_file = False  # whoever loads it says what is wrong
-    name = path.name.removesuffix(SUFFIX)
-    return ToolFile(path, path, f"describes {name!r}, which is not beside it" if needs_a_file else None)
+    return ToolFile(path, path, lacking_executable(path) if needs_a_file else None)

@@ -56,14 +56,25 @@ def shelved(folders: Sequence[Path] | None = None) -> list[Story | BrokenStory]:
     """
     found: dict[str, Story | BrokenStory] = {}
     for folder in story_folders() if folders is None else folders:
-        for path in sorted(folder.glob("*/story.toml")):
-            one = _read(path.parent)
+        for root in story_roots(folder):
+            one = _read(root)
             there = found.setdefault(one.id, one)
             if there is not one and isinstance(one, BrokenStory) and one.root.parent == there.root.parent:
                 found[f"{one.id} in {one.root}"] = (
                     one  # two of one shelf: a mistake is never hidden by the other
                 )
     return sorted(found.values(), key=lambda story: story.title)
+
+
+def is_story_folder(path: Path) -> bool:
+    """Tell if a folder is a story's, or meant as one: rules without a `story.toml` are a mistake that is told."""
+    return any((path / name).is_file() for name in ("story.toml", "narrator.toml"))
+
+
+def story_roots(folder: Path) -> list[Path]:
+    """Return the folders of a folder that are stories', or meant as such."""
+    found = {path.parent for name in ("story.toml", "narrator.toml") for path in folder.glob(f"*/{name}")}
+    return sorted(found)
 
 
 def find_stories(
@@ -82,7 +93,7 @@ def find_stories(
 def open_story(name: str | Path) -> Story:
     """Return a story by its folder or its id; `StoryInvalid` lists the known ones."""
     path = Path(name)
-    if (path / "story.toml").is_file():
+    if is_story_folder(path):
         return Story.load(path)
     return library_story(str(name))
 

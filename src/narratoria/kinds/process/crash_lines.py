@@ -16,7 +16,10 @@ _RAISED: Final = re.compile(
 _NODE_FRAME: Final = re.compile(r"^\s+at (?:.*\()?(?:file://)?(/[^()]*?):(\d+):\d+\)?$", re.MULTILINE)
 _NODE_SOURCE: Final = re.compile(r"^(?:file://)?(/\S.*?):(\d+)$", re.MULTILINE)
 _RUBY: Final = re.compile(r"^(?:ruby: )?(\S[^\n]*?):(\d+):(?:in [^\n]*?: | )(.+)$", re.MULTILINE)
-_PERL: Final = re.compile(r"^(.*\S) at (\S.*?) line (\d+)(?:, <\w*> (?:line|chunk) \d+)?\.$", re.MULTILINE)
+_PERL: Final = re.compile(
+    r"^(.*\S) at (\S.*?) line (\d+)(?:(?:, <\w*> (?:line|chunk) \d+)?\.|, near .*|, at EOF)$", re.MULTILINE
+)
+_JAVAC: Final = re.compile(r"^(\S[^:\n]*):(\d+): (error: .+)$", re.MULTILINE)
 _JAVA: Final = re.compile(r'^(?:Exception in thread "[^"\n]*" |Caused by: )(.+)$', re.MULTILINE)
 _JAVA_FRAME: Final = re.compile(
     r"^\s+at (?!java\.|javax\.|jdk\.|sun\.|java\.base/|jdk\.)[^(\n]*\(([^():\n]+):(\d+)\)", re.MULTILINE
@@ -70,7 +73,8 @@ def _node(stderr: str) -> str:
 def _java(stderr: str) -> str:
     raised = list(_JAVA.finditer(stderr))
     if not raised:
-        return ""
+        refused = _JAVAC.search(stderr)  # by the compiler
+        return _at(refused[3], [(refused[1], refused[2])]) if refused else ""
     return _at(raised[-1][1], _JAVA_FRAME.findall(stderr, raised[-1].end())[:1])
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from narratoria.errors import EXECUTION_FAILED, NOT_EXECUTABLE, TOOL_NOT_FOUND, NarratoriaError
-from narratoria.kinds.manifest import has_manifest
+from narratoria.kinds.manifest import SUFFIX, has_manifest, is_manifest
 
 INTERPRETERS: Final = {
     ".py": (sys.executable,),
@@ -79,6 +79,8 @@ def command_for(path: Path) -> list[str]:
 
 def tool_command(path: Path) -> list[str]:
     """Return the argv that runs the tool at `path`. Without the run bit a file is a tool only if a manifest says so."""
+    if is_manifest(path):
+        raise ToolMissing(f"{path} {lacking_executable(path)}")
     command = command_for(path)
     problem = lacking_run_bit(path)
     if problem is not None:
@@ -91,6 +93,14 @@ def lacking_run_bit(path: Path) -> str | None:
     if os.access(path, os.X_OK) or has_manifest(path):
         return None
     return f"is there but may not be run: chmod +x {shlex.quote(str(path))}"
+
+
+def lacking_executable(manifest: Path) -> str:
+    """Return what is to be done about a manifest beside which there is no executable."""
+    folder = manifest.parent
+    built = (folder / "Makefile").is_file()
+    advice = f"; it is built from source: make -C {shlex.quote(str(folder))}" if built else ""
+    return f"describes {manifest.name.removesuffix(SUFFIX)!r}, which is not beside it{advice}"
 
 
 def looks_like_script(path: Path) -> bool:

@@ -22,11 +22,11 @@ from narratoria.events import Asset, JsonObject, ToolErrorEvent, ToolEvent
 from narratoria.kinds.conversation import LAYOUT, Conversation, request_for
 from narratoria.kinds.environment import Named, environment, named, unset_of
 from narratoria.kinds.from_manifest import FileKind, permissions_of, tool_from_manifest
-from narratoria.kinds.manifest import SUFFIX, Manifest, is_manifest, load_manifest
+from narratoria.kinds.manifest import Manifest, load_manifest
 from narratoria.kinds.ndjson import Limits
 from narratoria.kinds.process.crash_lines import last_words
 from narratoria.kinds.process.custody import custody
-from narratoria.kinds.process.launch import LaunchRefused, ToolMissing, command_for, tool_command
+from narratoria.kinds.process.launch import LaunchRefused, command_for, tool_command
 from narratoria.kinds.process.supervisor import ProcessOutcome, run_process
 from narratoria.kinds.process.surroundings import Surround, Surroundings
 from narratoria.session import Session
@@ -82,8 +82,6 @@ def process_tool(
 
 
 def _from_file(path: Path, manifest: Manifest) -> Tool[Any, JsonObject]:
-    if is_manifest(path):
-        raise ToolMissing(f"{path} describes {path.name.removesuffix(SUFFIX)!r}, which is not beside it")
     tool_command(path)
     return process_tool(path, manifest=manifest)
 
